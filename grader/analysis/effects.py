@@ -1,0 +1,230 @@
+"""What a statement would do besides computing a value: the reason why it is left out on loading."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import IntFlag, auto
+from fnmatch import fnmatchcase
+from functools import cache
+
+from grader.analysis.references import ANYTHING, Reference
+from grader.analysis.units import Unit, assigned
+
+
+class Effect(IntFlag):
+    """Kinds of effects; earlier ones tell more, so they are named first."""
+
+    NONE = 0
+    SHELL = auto()
+    NETWORK = auto()
+    TRAIN = auto()
+    MODEL = auto()
+    DATA = auto()
+    FILES = auto()
+    OPTIMIZER = auto()
+    INPUT = auto()
+    ENDS = auto()
+    PLOT = auto()
+    SEED = auto()
+    PRINT = auto()
+
+
+REASONS = {
+    Effect.SHELL: "it runs another program",
+    Effect.NETWORK: "it uses the network or a web service",
+    Effect.TRAIN: "it trains, evaluates or plots: the grader does that with its own data",
+    Effect.MODEL: "it builds the model: the grader does that when it trains",
+    Effect.DATA: "it loads data: the grader brings its own",
+    Effect.FILES: "it reads or writes files",
+    Effect.OPTIMIZER: "it builds the optimizer or schedule: the grader does that when it trains",
+    Effect.INPUT: "it waits for input or for time to pass",
+    Effect.ENDS: "it ends the program",
+    Effect.PLOT: "it draws",
+    Effect.SEED: "it sets a seed: the grader sets its own",
+    Effect.PRINT: "it only prints",
+}
+NOT_NEEDED = "nothing that is graded needs it"
+BLOCKING = ~(Effect.PLOT | Effect.SEED | Effect.PRINT)
+
+# Dotted names, and methods of anything as `.name`.
+PATTERNS: dict[Effect, tuple[str, ...]] = {
+    Effect.SHELL: (
+        *("os.system", "os.popen", "os.exec*", "os.spawn*", "os.fork", "os.kill", "subprocess.*"),
+        *("get_ipython", ".run_line_magic", ".run_cell_magic", "multiprocessing.*"),
+    ),
+    Effect.NETWORK: (
+        *("urllib.*", "requests.*", "gdown.*", "wget.*", "torch.hub.*", "kagglehub.*", "kaggle.*"),
+        *(
+            "socket.*",
+            "http.*",
+            "huggingface_hub.*",
+            "google.colab.*",
+            "wandb.*",
+            "torchvision.datasets.utils.*",
+        ),
+    ),
+    Effect.TRAIN: (".backward", ".step", ".fit"),
+    Effect.MODEL: ("torchvision.models.*", "timm.*", "transformers.*", "torchsummary.*", "torchinfo.*"),
+    Effect.DATA: ("torch.utils.data.*", "torchvision.datasets.*"),
+    Effect.FILES: (
+        *("open", "os.listdir", "os.makedirs", "os.mkdir", "os.remove", "os.rename", "os.walk", "os.scandir"),
+        *("os.rmdir", "os.chdir", "os.unlink", "shutil.*", "zipfile.*", "tarfile.*", "glob.*", "torch.save"),
+        *("torch.load", "numpy.load*", "numpy.save*", "numpy.genfromtxt", "pandas.read_*", "PIL.Image.open"),
+        *("cv2.im*", "json.load", "json.dump", "pickle.*", "yaml.*load*", "joblib.*", "torchvision.io.*"),
+        *("torchvision.utils.save_image", ".savefig", ".read_text", ".read_bytes", ".write_text"),
+        *(".write_bytes", ".mkdir", ".iterdir", ".glob", ".rglob", ".extractall", ".extract", ".unlink"),
+        *(".load_state_dict", ".to_csv", ".to_excel", ".rmdir", ".rmtree", ".write"),
+    ),
+    Effect.OPTIMIZER: ("torch.optim.*",),
+    Effect.INPUT: ("input", "time.sleep", "getpass.*"),
+    Effect.ENDS: ("exit", "quit", "sys.exit", "os._exit", "os.abort"),
+    Effect.PLOT: ("matplotlib.*", "seaborn.*", "plotly.*"),
+    Effect.SEED: ("torch*.manual_seed*", "random.seed", "numpy.random.seed", "*.seed_everything"),
+    Effect.PRINT: ("print", "display", "pprint.*", "IPython.display.*", "logging.*", "warnings.*"),
+}
+
+
+class Aliases:
+    """What top-level names stand for, by imports and by plain assignments (`models = torchvision.models`)."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self._targets: dict[str, set[str]] = defaultdict(set)
+        for unit in units:
+            for imported in unit.references.imported:
+                if imported.name not in ("", "*"):
+                    self._targets[imported.name].add(imported.target)
+            pair = assigned(unit.node)
+            if pair is not None and isinstance(pair[1], ast.Name | ast.Attribute | ast.Call):
+                self._assign(pair[0], pair[1], unit)
+
+    def _assign(self, targets: Sequence[ast.expr], value: ast.expr, unit: Unit) -> None:
+        """A name for a module or for something in one."""
+        whole = [
+            r
+            for r in unit.references.used
+            if r.eager and r.line == value.lineno and (not isinstance(value, ast.Call) or r.absolute)
+        ]
+        for target in targets:
+            if isinstance(target, ast.Name) and whole:
+                reference = max(whole, key=lambda r: len(r.path))
+                if reference.path[0] != target.id:
+                    self._targets[target.id] |= set(self.dotted(reference, imported_only=True))
+
+    def dotted(self, reference: Reference, imported_only: bool = False) -> tuple[str, ...]:
+        """The dotted names that a reference may stand for.
+
+        Args:
+            reference: As `references` found it.
+            imported_only: Leave out names that no import explains.
+        """
+        root, *rest = reference.path
+        if reference.absolute:
+            return (".".join(reference.path),)
+        if root == ANYTHING:
+            return ("." + ".".join(rest),)
+        targets = self._targets.get(root)
+        if targets:
+            return tuple(sorted(".".join((target, *rest)) for target in targets))
+        return () if imported_only else (".".join(reference.path),)
+
+    def names_of(self, node: ast.expr) -> tuple[str, ...]:
+        """The dotted names that an expression such as `optim.AdamW` may stand for."""
+        path: list[str] = []
+        while isinstance(node, ast.Attribute):
+            path.insert(0, node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ("." + ".".join(path),) if path else ()
+        return self.dotted(Reference((node.id, *path), False, node.lineno, True, False))
+
+
+@cache
+def _effect_of_name(name: str) -> Effect:
+    """The effect of calling something of this dotted name."""
+    found = Effect.NONE
+    method = "." + name.rsplit(".", 1)[-1]
+    for effect, patterns in PATTERNS.items():
+        for pattern in patterns:
+            if fnmatchcase(method if pattern.startswith(".") else name, pattern):
+                found |= effect
+    if name.startswith(("os.path.", "torch.optim.lr_scheduler.LRS")):
+        found &= ~Effect.FILES
+    return found
+
+
+class Effects:
+    """The effects of units, through the functions that they call."""
+
+    def __init__(self, units: Sequence[Unit], aliases: Aliases, graded: Mapping[str, str]) -> None:
+        """Works out the effects of every function once.
+
+        Args:
+            units: The program.
+            aliases: Of the same program.
+            graded: Graded names (as they are defined) -> `class` or `function`.
+        """
+        self._aliases = aliases
+        self._graded = {
+            name: Effect.MODEL if kind == "class" else Effect.TRAIN for name, kind in graded.items()
+        }
+        self._functions: dict[str, Effect] = dict(self._graded)
+        callers: dict[str, set[str]] = defaultdict(set)
+        for unit in units:
+            if isinstance(unit.node, ast.ClassDef) and unit.node.name not in graded:
+                self._functions[unit.node.name] = self._base_effect(unit.node)
+            if not isinstance(unit.node, ast.FunctionDef | ast.AsyncFunctionDef) or unit.node.name in graded:
+                continue
+            name = unit.node.name
+            used = [r for r in unit.references.used if r.called and not r.eager]
+            self._functions[name] = self._functions.get(name, Effect.NONE) | self._direct(used)
+            for reference in used:
+                if len(reference.path) == 1 and not reference.absolute:
+                    callers[reference.path[0]].add(name)
+        self._spread(callers)
+
+    def _base_effect(self, node: ast.ClassDef) -> Effect:
+        """A class of data sets loads data when it is called."""
+        found = Effect.NONE
+        for base in node.bases:
+            for name in self._aliases.names_of(base):
+                found |= _effect_of_name(name) & (Effect.DATA | Effect.OPTIMIZER)
+        return found
+
+    def _spread(self, callers: Mapping[str, Collection[str]]) -> None:
+        """Callers have the effects of what they call."""
+        stack = list(self._functions)
+        while stack:
+            name = stack.pop()
+            for caller in callers.get(name, ()):
+                joined = self._functions[caller] | self._functions[name]
+                if joined != self._functions[caller]:
+                    self._functions[caller] = joined
+                    stack.append(caller)
+
+    def _direct(self, used: Iterable[Reference]) -> Effect:
+        found = Effect.NONE
+        for reference in used:
+            for name in self._aliases.dotted(reference):
+                found |= _effect_of_name(name)
+        return found
+
+    def of_function(self, name: str) -> Effect:
+        """The effects of calling a top-level function."""
+        return self._functions.get(name, Effect.NONE)
+
+    def of(self, used: Iterable[Reference]) -> Effect:
+        """The effects of executing a statement that refers to `used`."""
+        called = [r for r in used if r.called and r.eager]
+        found = self._direct(called)
+        for reference in called:
+            if len(reference.path) == 1 and not reference.absolute:
+                found |= self._functions.get(reference.path[0], Effect.NONE)
+        return found
+
+
+def reason(effect: Effect) -> str:
+    """Why a statement with these effects is left out, in words."""
+    for kind, words in REASONS.items():
+        if effect & kind:
+            return words
+    return NOT_NEEDED

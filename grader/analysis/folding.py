@@ -1,0 +1,186 @@
+"""Values that can be read off the source: literals, and simple arithmetic and string work on them."""
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MOST_LETTERS = 10_000
+MOST_ITEMS = 10_000
+LARGEST = 10**12
+
+OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+STRING_METHODS = {"lower", "upper", "strip", "replace", "title", "capitalize", "removeprefix", "removesuffix"}
+
+
+class Unknown(Exception):
+    """The value cannot be read off the source."""
+
+
+Lookup = Callable[[ast.expr], Any]
+
+
+def value(node: ast.expr, lookup: Lookup | None = None) -> Any:
+    """The value of an expression.
+
+    Args:
+        node: The expression.
+        lookup: The value of a name, an attribute or another expression that is not a literal; it raises
+            `Unknown` for what it does not know.
+
+    Raises:
+        Unknown: The expression is more than literals, names and simple work on them, or too large.
+    """
+    found = _value(node, lookup or _unknown)
+    if isinstance(found, str | bytes | list | tuple | dict | set) and len(found) > MOST_LETTERS:
+        raise Unknown
+    return found
+
+
+def string(node: ast.expr, names: Mapping[str, str]) -> str | None:
+    """The text of an expression, where it is one: `"Multihead" + "Attention"`, a join, a reversed slice.
+
+    Args:
+        node: The expression.
+        names: Constants of the program that are text.
+    """
+
+    def lookup(inner: ast.expr) -> Any:
+        if isinstance(inner, ast.Name) and inner.id in names:
+            return names[inner.id]
+        raise Unknown
+
+    try:
+        found = value(node, lookup)
+    except Unknown:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _unknown(node: ast.expr) -> Any:
+    raise Unknown
+
+
+def _value(node: ast.expr, lookup: Lookup) -> Any:
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Tuple(elts=items):
+            return tuple(_items(items, lookup))
+        case ast.List(elts=items):
+            return _items(items, lookup)
+        case ast.Dict(keys=keys, values=values) if all(keys):
+            names = _items([key for key in keys if key is not None], lookup)
+            return _guarded(lambda: dict(zip(names, _items(values, lookup), strict=True)))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _number(-_number(_value(operand, lookup)))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _value(operand, lookup)
+        case ast.BinOp():
+            return _binary(node, lookup)
+        case ast.JoinedStr(values=parts):
+            return "".join(_part(part, lookup) for part in parts)
+        case ast.Subscript(value=whole, slice=index):
+            return _subscript(node, whole, index, lookup)
+        case ast.Call():
+            return _call(node, lookup)
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return bool(_value(left, lookup) == _value(right, lookup))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return _value(body if _value(test, lookup) else orelse, lookup)
+        case _:
+            return lookup(node)
+
+
+def _items(nodes: list[ast.expr], lookup: Lookup) -> list[Any]:
+    if len(nodes) > MOST_ITEMS:
+        raise Unknown
+    return [_value(node, lookup) for node in nodes]
+
+
+def _guarded(compute: Callable[[], Any]) -> Any:
+    try:
+        return compute()
+    except (TypeError, ValueError, KeyError, IndexError, ArithmeticError, AttributeError) as error:
+        raise Unknown from error
+
+
+def _number(number: Any) -> Any:
+    if isinstance(number, bool | int | float) and abs(number) <= LARGEST:
+        return number
+    raise Unknown
+
+
+def _binary(node: ast.BinOp, lookup: Lookup) -> Any:
+    left, right = _value(node.left, lookup), _value(node.right, lookup)
+    if isinstance(node.op, ast.Pow):
+        _number(left), _number(right)
+        if abs(right) > 64:
+            raise Unknown
+        return _number(_guarded(lambda: left**right))
+    compute = OPERATORS.get(type(node.op))
+    if compute is None:
+        raise Unknown
+    if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
+        if len(left) + len(right) > MOST_LETTERS:
+            raise Unknown
+        return left + right
+    return _number(_guarded(lambda: compute(_number(left), _number(right))))
+
+
+def _part(node: ast.expr, lookup: Lookup) -> str:
+    if isinstance(node, ast.FormattedValue):
+        if node.format_spec is not None:
+            raise Unknown
+        found = _value(node.value, lookup)
+        if isinstance(found, str | int | float):
+            return str(found)[:MOST_LETTERS]
+        raise Unknown
+    return str(_value(node, lookup))
+
+
+def _subscript(node: ast.expr, whole: ast.expr, index: ast.expr, lookup: Lookup) -> Any:
+    try:
+        collection = _value(whole, lookup)
+    except Unknown:
+        return lookup(node)
+    if isinstance(index, ast.Slice):
+        parts = (index.lower, index.upper, index.step)
+        bounds = [None if part is None else _value(part, lookup) for part in parts]
+        return _guarded(lambda: collection[slice(*bounds)])
+    key = _value(index, lookup)
+    return _guarded(lambda: collection[key])
+
+
+def _call(node: ast.Call, lookup: Lookup) -> Any:
+    """`"".join(...)`, `dict(a=1)` and a few methods of text."""
+    match node:
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords) if all(k.arg for k in keywords):
+            return {k.arg: _value(k.value, lookup) for k in keywords}
+        case ast.Call(func=ast.Name(id="reversed"), args=[whole], keywords=[]):
+            return _guarded(lambda: list(reversed(_value(whole, lookup))))
+        case ast.Call(func=ast.Name(id="chr"), args=[number], keywords=[]):
+            return _guarded(lambda: chr(_value(number, lookup)))
+        case ast.Call(func=ast.Name(id="str" | "int" | "float"), args=[inner], keywords=[]):
+            kind = {"str": str, "int": int, "float": float}[node.func.id]  # type: ignore[attr-defined]
+            return _guarded(lambda: kind(_value(inner, lookup)))
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as glue), attr="join"), args=[whole]):
+            parts = _value(whole, lookup)
+            if not isinstance(parts, list | tuple | str) or sum(map(len, map(str, parts))) > MOST_LETTERS:
+                raise Unknown
+            return _guarded(lambda: glue.join(parts))
+        case ast.Call(func=ast.Attribute(value=whole, attr=method), keywords=[]) if method in STRING_METHODS:
+            text = _value(whole, lookup)
+            args = _items(node.args, lookup)
+            if not isinstance(text, str) or sum(len(str(arg)) for arg in args) > 100:
+                raise Unknown
+            return _guarded(lambda: getattr(text, method)(*args))
+        case _:
+            return lookup(node)

@@ -1,0 +1,230 @@
+"""How the student loads data: the transforms of training and test images, and the batch size."""
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from grader.analysis.flow import Flow, Flows, arguments
+from grader.analysis.roles import side
+from grader.analysis.units import Unit, assigned, calls, statements_within
+
+CALL_DEPTH = 3
+TRANSFORMS = {"Compose", "ToTensor", "Resize", "Grayscale", "Normalize", "RandAugment", "TrivialAugmentWide"}
+MOST_CALLS = 60  # that are looked at for transforms or batch sizes
+
+
+@dataclass(frozen=True)
+class Found:
+    """An expression that the student gives to a data set or a loader.
+
+    Attributes:
+        node: The expression.
+        flow: What was executed before it.
+        side: `train`, `test`, or None where nothing tells.
+        unit: The top-level statement that holds it.
+    """
+
+    node: ast.expr
+    flow: Flow
+    side: str | None
+    unit: Unit
+
+
+class DataUse:
+    """The data sets and loaders of a program."""
+
+    def __init__(self, flows: Flows, graded: set[str], datasets: Collection[str]) -> None:
+        """Collects the calls of the program.
+
+        Args:
+            flows: The program's flows.
+            graded: The graded names, whose inner parts are not looked at.
+            datasets: The program's own classes of data sets.
+        """
+        self._flows = flows
+        self._datasets = {*datasets, "ImageFolder", "DatasetFolder"}
+        self._calls = list(self._all_calls(graded))
+        self._sides = self._loader_sides()
+
+    def _all_calls(self, graded: set[str]) -> Iterator[tuple[Unit, str | None, ast.stmt, ast.Call]]:
+        """(top-level statement, function, statement, call) for every call outside of graded names."""
+        for unit in self._flows.units:
+            if isinstance(unit.node, ast.ClassDef) or (unit.is_definition and unit.binds & graded):
+                continue
+            function = unit.node.name if isinstance(unit.node, ast.FunctionDef) else None
+            for statement in statements_within(unit.node):
+                if statement is unit.node and function is not None:
+                    continue
+                for call in _shallow_calls(statement):
+                    yield unit, function, statement, call
+
+    def batch_size(self) -> Found | None:
+        """The batch size of the training loader."""
+        best: tuple[int, Found] | None = None
+        for unit, function, statement, call in self._named("DataLoader"):
+            size = _argument(call, "batch_size", 1)
+            if size is None:
+                continue
+            told = self._loader_side(statement, call)
+            score = {"train": 2, None: 1, "test": 0}[told]
+            if best is None or score > best[0]:
+                flow = self._flows.before(statement, function)
+                best = (score, Found(size, flow, told, unit))
+        return best[1] if best is not None else None
+
+    def transforms(self) -> tuple[Found | None, Found | None]:
+        """The transforms of the training and of the test images: each other's where only one is told."""
+        found = [*self._given(), *self._by_name()]
+        train = next((f for f in found if f.side == "train"), None)
+        test = next((f for f in found if f.side == "test"), None)
+        either = next((f for f in found if f.side is None), None)
+        return train or either or test, test or either or train
+
+    def _given(self) -> Iterator[Found]:
+        """Transforms given to data sets, in the order of the source."""
+        left = MOST_CALLS
+        for unit, function, statement, call in self._calls:
+            for value in self._candidates(function, statement, call) if left > 0 else ():
+                left -= 1
+                yield from self._followed(unit, function, statement, call, value, CALL_DEPTH)
+        for unit in self._flows.units:
+            if not unit.is_definition:
+                yield from self._set_later(unit)
+
+    def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
+        """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
+        named = [k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value)]
+        if named or _name(call) not in self._datasets:
+            return named
+        others = [*call.args, *(keyword.value for keyword in call.keywords)]
+        flow = self._flows.before(statement, function)
+        return [value for value in others if _is_transform(value, flow, CALL_DEPTH)]
+
+    def _named(self, name: str) -> list[tuple[Unit, str | None, ast.stmt, ast.Call]]:
+        """The first calls of something of this name."""
+        return [entry for entry in self._calls if _name(entry[3]) == name][:MOST_CALLS]
+
+    def _set_later(self, unit: Unit) -> Iterator[Found]:
+        """`test_set.dataset.transform = test_transform`."""
+        for statement in statements_within(unit.node):
+            pair = assigned(statement)
+            for target in pair[0] if pair else ():
+                if isinstance(target, ast.Attribute) and target.attr == "transform" and pair:
+                    flow = self._flows.before(statement, None)
+                    yield Found(pair[1], flow, side(ast.unparse(target)), unit)
+
+    def _followed(
+        self,
+        unit: Unit,
+        function: str | None,
+        statement: ast.stmt,
+        call: ast.Call,
+        value: ast.expr,
+        depth: int,
+    ) -> Iterator[Found]:
+        """A transform, or what the calls of the function give for it where it is a parameter."""
+        told = self._dataset_side(statement, call)
+        if function is not None and isinstance(value, ast.Name) and depth > 0:
+            node = self._flows.functions[function]
+            named = {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+            callers = self._named(function)
+            if value.id in named and callers:
+                for outer, caller, place, outer_call in callers:
+                    given = arguments(node, outer_call).get(value.id)
+                    if given is not None and not _is_none(given):
+                        yield from self._followed(outer, caller, place, outer_call, given, depth - 1)
+                return
+        yield Found(value, self._flows.before(statement, function), told or side(ast.unparse(value)), unit)
+
+    def _by_name(self) -> Iterator[Found]:
+        """Variables that hold transforms, where no data set says what it uses."""
+        end = self._flows.before(None, None)
+        for name, value, step in end.values:
+            if isinstance(value, ast.Call) and _name(value) == "Compose":
+                named = ast.copy_location(ast.Name(name, ast.Load()), value)
+                yield Found(named, end, side(name), step)
+
+    def _dataset_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
+        """Which images a data set holds: by its variable, its path, or the loader that uses it."""
+        names = _targets(statement)
+        for text in (*names, *(ast.unparse(arg) for arg in call.args[:2])):
+            told = side(text)
+            if told is not None:
+                return told
+        told = next((side(ast.unparse(k.value)) for k in call.keywords if k.arg in ("root", "split")), None)
+        if told is not None:
+            return told
+        used = {self._sides[name] for name in names if name in self._sides}
+        return used.pop() if len(used) == 1 else None
+
+    def _loader_sides(self) -> Mapping[str, str]:
+        """Data set's variable -> which loader uses it, where that is told."""
+        found: dict[str, str] = {}
+        for _, _, statement, call in self._calls:
+            data = _argument(call, "dataset", 0)
+            if _name(call) == "DataLoader" and isinstance(data, ast.Name):
+                told = self._loader_side(statement, call)
+                if told is not None:
+                    found[data.id] = told
+        return found
+
+    def _loader_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
+        data = _argument(call, "dataset", 0)
+        own = _targets(statement)
+        for text in (*(own if len(own) == 1 else ()), *([ast.unparse(data)] if data is not None else ())):
+            told = side(text)
+            if told is not None:
+                return told
+        shuffle = _argument(call, "shuffle", 2)
+        if isinstance(shuffle, ast.Constant):
+            return "train" if shuffle.value is True else "test"
+        return None
+
+
+def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    """The calls in a statement's own expressions, not in statements within it."""
+    for child in ast.iter_child_nodes(statement):
+        if not isinstance(child, ast.stmt | ast.excepthandler):
+            yield from calls(child)
+
+
+def _name(call: ast.Call) -> str:
+    """The last part of what is called."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if position < len(call.args) and not any(isinstance(arg, ast.Starred) for arg in call.args):
+        return call.args[position]
+    return None
+
+
+def _is_transform(node: ast.expr, flow: Flow, depth: int) -> bool:
+    """Whether an expression makes a transform, or is a name for one."""
+    if isinstance(node, ast.Name) and depth > 0:
+        bound = flow.last(node.id)
+        return bound is not None and _is_transform(bound, flow, depth - 1)
+    if isinstance(node, ast.IfExp):
+        return _is_transform(node.body, flow, depth)
+    return isinstance(node, ast.Call) and _name(node) in TRANSFORMS
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _targets(statement: ast.stmt) -> list[str]:
+    """The texts of what a statement binds."""
+    pair = assigned(statement)
+    if pair is None:
+        return []
+    return [
+        ast.unparse(name)
+        for target in pair[0]
+        for name in (target.elts if isinstance(target, ast.Tuple | ast.List) else [target])
+    ]

@@ -1,0 +1,167 @@
+"""The loop over epochs: where it is, how often it runs, and what it steps."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from grader.analysis.units import DEFINITIONS, Unit, calls, statements_within
+
+LOOPS = (ast.For, ast.While)
+PROGRESS = {"tqdm", "trange", "track", "master_bar", "progress_bar", "enumerate"}
+RANGES = {"range", "trange"}
+
+
+@dataclass(frozen=True)
+class EpochLoop:
+    """A loop over epochs.
+
+    Attributes:
+        node: The `for` or `while`.
+        function: The top-level function that holds it; None at top level.
+        unit: The top-level statement that holds it.
+        rank: 0 where it calls the graded training function, 1 where it trains by itself.
+    """
+
+    node: ast.For | ast.While
+    function: str | None
+    unit: Unit
+    rank: int
+
+
+def epoch_loop(units: tuple[Unit, ...], trainer: str | None, graded: set[str]) -> EpochLoop | None:
+    """The loop that trains the final model: the last one that calls the training function.
+
+    Args:
+        units: The program.
+        trainer: The graded function that trains for one epoch, as it is defined.
+        graded: All graded names, as they are defined: loops in those are not over epochs.
+    """
+    stepping = _callers(units, trainer) | ({trainer} if trainer else set())
+    found: list[EpochLoop] = []
+    for unit in units:
+        if isinstance(unit.node, ast.ClassDef) or unit.binds & graded:
+            continue
+        function = unit.node.name if isinstance(unit.node, ast.FunctionDef) else None
+        for node in statements_within(unit.node):
+            if isinstance(node, LOOPS):
+                rank = _rank(node, stepping)
+                if rank is not None:
+                    found.append(EpochLoop(node, function, unit, rank))
+    best = min((loop.rank for loop in found), default=None)
+    return next((loop for loop in reversed(found) if loop.rank == best), None)
+
+
+def _rank(node: ast.For | ast.While, stepping: set[str]) -> int | None:
+    if any(isinstance(call.func, ast.Name) and call.func.id in stepping for call in own_calls(node)):
+        return 0
+    inner = [loop for loop in statements_within(node) if isinstance(loop, LOOPS) and loop is not node]
+    if any(_method(call) == "backward" for loop in inner for call in own_calls(loop)):
+        return 1
+    return None
+
+
+def _callers(units: tuple[Unit, ...], trainer: str | None) -> set[str]:
+    """Functions that call the training function once: an epoch's training and evaluation together."""
+    found = set()
+    for unit in units:
+        if isinstance(unit.node, ast.FunctionDef):
+            loops = any(isinstance(node, LOOPS) for node in statements_within(unit.node))
+            names = {call.func.id for call in calls(unit.node) if isinstance(call.func, ast.Name)}
+            if not loops and trainer in names:
+                found.add(unit.node.name)
+    return found
+
+
+def own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """The calls in a loop's body that are not in loops or functions within it."""
+    stack: list[ast.AST] = [*getattr(node, "body", []), *getattr(node, "orelse", [])]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, (*LOOPS, *DEFINITIONS)):
+            continue
+        if isinstance(current, ast.Call):
+            yield current
+        stack += ast.iter_child_nodes(current)
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def epochs(loop: ast.For | ast.While) -> ast.expr | None:
+    """The expression for how often a loop runs; None where it cannot be told."""
+    if isinstance(loop, ast.While):
+        test = loop.test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Lt | ast.LtE):
+            return test.comparators[0]
+        return None
+    iterated = loop.iter
+    while isinstance(iterated, ast.Call):
+        name = ast.unparse(iterated.func).split(".")[-1]
+        if name in RANGES:
+            return _count(iterated)
+        if name not in PROGRESS or not iterated.args:
+            return None
+        iterated = iterated.args[0]
+    return None
+
+
+def _count(call: ast.Call) -> ast.expr | None:
+    """How many numbers `range(...)` gives, as an expression that is short where it can be."""
+    args = call.args
+    if len(args) == 1:
+        return args[0]
+    if len(args) == 2 and isinstance(args[0], ast.Constant):
+        start, stop = args[0].value, args[1]
+        if start == 0:
+            return stop
+        match stop:
+            case ast.BinOp(left=left, op=ast.Add(), right=ast.Constant(value=more)) if more == start:
+                return left
+            case ast.BinOp(left=ast.Constant(value=more), op=ast.Add(), right=right) if more == start:
+                return right
+    if not args:
+        return None
+    counted = ast.Call(ast.Name("len", ast.Load()), [ast.Call(ast.Name("range", ast.Load()), args, [])], [])
+    return ast.copy_location(ast.fix_missing_locations(ast.copy_location(counted, call)), call)
+
+
+def scheduler_steps(
+    loop: EpochLoop | None, scheduler: str, functions: Mapping[str, ast.FunctionDef], trainer: str | None
+) -> str:
+    """`epoch`, `batch` or `none`: who steps the scheduler.
+
+    Args:
+        loop: The loop over epochs.
+        scheduler: The scheduler's variable.
+        functions: The program's functions by name.
+        trainer: The graded training function, as it is defined.
+    """
+    if (
+        trainer is not None
+        and trainer in functions
+        and _steps(functions[trainer], scheduler, calls(functions[trainer]))
+    ):
+        return "batch"
+    if loop is None:
+        return "none"
+    own = list(own_calls(loop.node))
+    if _steps(loop.node, scheduler, own):
+        return "epoch"
+    for call in own:
+        if isinstance(call.func, ast.Name) and call.func.id in functions and call.func.id != trainer:
+            called = functions[call.func.id]
+            if _steps(called, scheduler, calls(called)):
+                return "epoch"
+    inner = [node for node in statements_within(loop.node) if isinstance(node, LOOPS)]
+    return "batch" if any(_steps(node, scheduler, own_calls(node)) for node in inner) else "none"
+
+
+def _steps(node: ast.stmt, scheduler: str, found: Iterator[ast.Call] | list[ast.Call]) -> bool:
+    """Whether one of the calls is `scheduler.step(...)`, under its name or one that is like it."""
+    for call in found:
+        if _method(call) == "step" and isinstance(call.func, ast.Attribute):
+            name = ast.unparse(call.func.value)
+            if name == scheduler or "sched" in name.lower():
+                return True
+    return False

@@ -1,0 +1,97 @@
+"""A notebook's code cells, of any format that Jupyter has written."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from grader.domain.errors import SubmissionError
+
+CURRENT_FORMAT = 4
+REMEDY = "Open it in Jupyter, save it again and hand in the saved file."
+
+
+@dataclass(frozen=True)
+class RawCell:
+    """A code cell: its number among all cells (1-based) and its text."""
+
+    number: int
+    text: str
+
+
+def is_notebook(text: str) -> bool:
+    """Whether a text is a notebook, whatever the file is called."""
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and ("cells" in content or "worksheets" in content)
+
+
+def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ...]]:
+    """The code cells of a notebook, and notes about how it was read.
+
+    Formats before 4 keep cells in worksheets and a cell's text under `input` (nbformat, "Changes"); nothing
+    else of them matters here.
+
+    Args:
+        name: The file's name, for messages.
+        text: Its content.
+
+    Raises:
+        SubmissionError: It is no notebook, is damaged, or has no code.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SubmissionError(f"{name}: is damaged: it cannot be read as a notebook. {REMEDY}") from error
+    cells = _all_cells(content)
+    if cells is None:
+        raise SubmissionError(f"{name}: is not a notebook (it has no list of cells). {REMEDY}")
+    found = []
+    for number, cell in enumerate(cells, start=1):
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            source = _source(cell)
+            if source.strip():
+                found.append(RawCell(number, source))
+    if not found:
+        raise SubmissionError(
+            f"{name}: has no cell with code. Hand in the notebook that holds your solution."
+        )
+    return tuple(found), _format_notes(name, content)
+
+
+def _all_cells(content: Any) -> list[Any] | None:
+    """The cells in order, whatever their type."""
+    if not isinstance(content, dict):
+        return None
+    if isinstance(content.get("cells"), list):
+        return list(content["cells"])
+    sheets = content.get("worksheets")
+    if not isinstance(sheets, list):
+        return None
+    return [
+        cell
+        for sheet in sheets
+        if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
+        for cell in sheet["cells"]
+    ]
+
+
+def _source(cell: dict[str, Any]) -> str:
+    """A cell's text; what cannot be encoded is replaced, since the parser would refuse it."""
+    source = cell.get("source", cell.get("input", ""))
+    if isinstance(source, list):
+        source = "".join(part for part in source if isinstance(part, str))
+    if not isinstance(source, str):
+        return ""
+    clean = source.encode("utf-8", "replace").decode("utf-8")
+    return clean.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _format_notes(name: str, content: dict[str, Any]) -> tuple[str, ...]:
+    version = content.get("nbformat", CURRENT_FORMAT)
+    if isinstance(version, int) and version < CURRENT_FORMAT:
+        return (f"{name} is in the old notebook format {version}; it was read all the same. {REMEDY}",)
+    return ()

@@ -1,0 +1,138 @@
+"""A submission's source, reduced to what may be executed. Nothing is executed here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from grader.analysis.effects import Aliases, Effects
+from grader.analysis.flow import Flows
+from grader.analysis.forbidden import forbidden_uses, suspicions
+from grader.analysis.near import definitions, near_names
+from grader.analysis.recipe import Sources, ingredients, reading
+from grader.analysis.roles import RoleReader, roles
+from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
+from grader.analysis.source import TOO_DEEP, Source, source
+from grader.analysis.tuned import tuned
+from grader.analysis.units import units
+from grader.domain.assignment import Component, ForbiddenRule
+from grader.domain.errors import SubmissionError
+from grader.domain.program import NearName, Omission, Place, Program, Recipe
+
+
+def program(
+    path_name: str,
+    data: bytes,
+    *,
+    components: Sequence[Component],
+    forbidden: Sequence[ForbiddenRule],
+) -> Program:
+    """The program that a submitted file holds.
+
+    Args:
+        path_name: The file's name, for messages; folders before it are dropped.
+        data: Its content.
+        components: What is graded.
+        forbidden: What the assignment does not allow.
+
+    Raises:
+        SubmissionError: The file cannot be read as a script or a notebook; the sentence says where and why.
+    """
+    name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
+    try:
+        return _analyzed(source(name, data), components, forbidden)
+    except (RecursionError, MemoryError) as error:
+        raise SubmissionError(f"{name}: {TOO_DEEP}") from error
+
+
+def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence[ForbiddenRule]) -> Program:
+    """The program of a source that could be read."""
+    whole = units(read.cells)
+    defined = definitions(whole)
+    near = near_names(components, defined)
+    names = _found_names(components, defined, near)  # graded name -> the name in the source
+    aliases = Aliases(whole)
+    kinds = {names[c.name]: c.kind for c in components if c.name in names}
+    effects = Effects(whole, aliases, kinds)
+    cut, taken_out = pruned(whole, effects, aliases)
+    model_class = _last([names[c.name] for c in components if c.kind == "class" and c.name in names])
+    reader = RoleReader(aliases, cut, model_class)
+    known_roles = roles(cut, effects, reader)
+    graph = Graph(cut, effects, kinds, known_roles)
+    reaches = {graded: graph.reach([found]) for graded, found in names.items()}
+    kept = graph.kept({index for reach in reaches.values() for index in reach.units})
+    loaded = statements(cut, kept)
+    sources = Sources(
+        flows=Flows(cut, effects, kept),
+        effects=effects,
+        reader=reader,
+        roles=known_roles,
+        trainer=_trainer(components, names),
+        graded=set(kinds),
+        statements=loaded,
+    )
+    parts = ingredients(sources)
+    recipe = reading(sources, parts)
+    deep = {
+        graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")
+        for graded in names
+    }
+    return Program(
+        file=read.file,
+        statements=loaded,
+        defined={graded: defined[found][0] for graded, found in names.items()},
+        near_names=near,
+        omissions=_ordered([*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe)], read),
+        unresolved=_unresolved(reaches),
+        roles=_used_roles(reaches, known_roles) | recipe.roles,
+        forbidden=forbidden_uses(whole, aliases, forbidden, deep),
+        tuned=tuned(parts, cut, sources.flows.functions),
+        recipe=recipe.recipe,
+        notes=(*read.notes, *recipe.notes, *suspicions(whole, aliases, deep)),
+        source=read.text,
+    )
+
+
+def _found_names(
+    components: Sequence[Component], defined: Mapping[str, tuple[Place, str]], near: Sequence[NearName]
+) -> dict[str, str]:
+    """Graded name -> the name under which the source has it."""
+    other = {item.expected: item.found for item in near}
+    return {
+        component.name: other.get(component.name, component.name)
+        for component in components
+        if component.name in defined or component.name in other
+    }
+
+
+def _last(names: Sequence[str]) -> str | None:
+    """The model is the last of the graded classes: the others are its parts."""
+    return names[-1] if names else None
+
+
+def _trainer(components: Sequence[Component], names: Mapping[str, str]) -> str | None:
+    """The graded function that trains: the one that is given the optimizer."""
+    for component in components:
+        parameters = [part.split("=")[0].strip() for part in component.signature.split(",")]
+        if component.kind == "function" and "optimizer" in parameters and component.name in names:
+            return names[component.name]
+    return None
+
+
+def _unresolved(reaches: Mapping[str, Reach]) -> tuple[tuple[str, str], ...]:
+    return tuple((graded, name) for graded, reach in reaches.items() for name in sorted(reach.missing))
+
+
+def _used_roles(reaches: Mapping[str, Reach], known: Mapping[str, str]) -> dict[str, str]:
+    used = {name for reach in reaches.values() for name in reach.roles}
+    return {name: known[name] for name in sorted(used)}
+
+
+def _left_out(graph: Graph, kept: Mapping[int, str], recipe: Recipe) -> list[Omission]:
+    """What is executed neither on loading nor for training."""
+    phases = (recipe.statements, recipe.after_data, recipe.after_model, recipe.after_optimizer)
+    lifted = {statement.place for phase in phases for statement in phase}
+    return [omission for omission in omissions(graph, kept) if omission.place not in lifted]
+
+
+def _ordered(found: Iterable[Omission], read: Source) -> tuple[Omission, ...]:
+    """Omissions in the order of the source."""
+    order = {file: index for index, file in enumerate(read.text)}
+    return tuple(sorted(found, key=lambda item: (order.get(item.place.file, 0), item.place.line)))

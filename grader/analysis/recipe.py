@@ -1,0 +1,256 @@
+"""How the student builds and trains the model: expressions, and the statements that they depend on."""
+
+import ast
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from grader.analysis.effects import Effect, Effects
+from grader.analysis.flow import Flow, Flows
+from grader.analysis.lifting import Lifting, Phase
+from grader.analysis.loading import DataUse, Found
+from grader.analysis.loops import EpochLoop, epoch_loop, epochs, scheduler_steps
+from grader.analysis.roles import RoleReader, unwrapped
+from grader.analysis.units import Unit
+from grader.domain.program import Recipe, Statement
+
+EPOCH_NAMES = ("n_epochs", "num_epochs", "epochs", "epoch_count", "max_epochs", "nb_epochs", "total_epochs")
+Text = Callable[[str, ast.expr | None, Flow | None, Phase], str | None]
+MOST_FUNCTIONS = 20  # that are searched for the model
+DATA_ROLES = {"train_loader", "test_loader", "train_dataset", "test_dataset", "class_names", "num_classes"}
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """The expressions of a recipe as nodes, each with what was executed before it.
+
+    Attributes:
+        flow: On the way to the loop over epochs.
+        loop: That loop, if there is one.
+        model, optimizer, scheduler: (variable, expression, the flow that it was found in).
+    """
+
+    flow: Flow
+    loop: EpochLoop | None
+    model: tuple[str, ast.expr, Flow] | None
+    optimizer: tuple[str, ast.expr, Flow] | None
+    scheduler: tuple[str, ast.expr, Flow] | None
+    batch_size: Found | None
+    train_transform: Found | None
+    test_transform: Found | None
+    epochs: ast.expr | None
+
+
+@dataclass
+class Reading:
+    """A recipe, what it was made of, and what came up on the way.
+
+    Attributes:
+        roles: Names of data (loaders, data sets, class names) that its expressions use.
+        notes: Sentences about expressions that cannot be used.
+    """
+
+    recipe: Recipe
+    ingredients: Ingredients
+    roles: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a recipe is read from.
+
+    Attributes:
+        flows: The program's flows.
+        effects: The program's effects.
+        reader: Tells models, optimizers, schedules.
+        roles: Top-level names that are bound by role.
+        trainer: The graded function that trains for an epoch, as it is defined.
+        graded: All graded names, as they are defined.
+        statements: What is executed on loading.
+    """
+
+    flows: Flows
+    effects: Effects
+    reader: RoleReader
+    roles: dict[str, str]
+    trainer: str | None
+    graded: set[str]
+    statements: Sequence[Statement]
+
+
+def ingredients(sources: Sources) -> Ingredients:
+    """The parts of the student's training, wherever in the program they are."""
+    flows, reader = sources.flows, sources.reader
+    loop = epoch_loop(flows.units, sources.trainer, sources.graded)
+    if loop is not None:
+        flow = flows.before(loop.node, loop.function)
+    else:
+        flow = flows.before(None, "main" if "main" in flows.functions else None)
+    places = [flow, *_other_flows(sources)]
+    datasets = [
+        unit.node.name
+        for unit in flows.units
+        if isinstance(unit.node, ast.ClassDef) and sources.effects.of_function(unit.node.name) & Effect.DATA
+    ]
+    data = DataUse(flows, sources.graded, datasets)
+    train, test = data.transforms()
+    return Ingredients(
+        flow=flow,
+        loop=loop,
+        model=_last(places, lambda name, value: reader.is_model(value)),
+        optimizer=_last(places, lambda name, value: _is_optimizer(reader, value)),
+        scheduler=_scheduler(flow, reader),
+        batch_size=data.batch_size(),
+        train_transform=train,
+        test_transform=test,
+        epochs=_epochs(loop, flow),
+    )
+
+
+def _other_flows(sources: Sources) -> list[Flow]:
+    """The whole flows of functions that build models or optimizers, the last first, and of the top level."""
+    names = [
+        name
+        for name in reversed(sources.flows.functions)
+        if name not in sources.graded
+        and sources.effects.of_function(name) & (Effect.MODEL | Effect.OPTIMIZER)
+    ]
+    return [sources.flows.before(None, name) for name in (*names[:MOST_FUNCTIONS], None)]
+
+
+def _last(places: Sequence[Flow], fits: Callable[[str, ast.expr], bool]) -> tuple[str, ast.expr, Flow] | None:
+    """The last binding that fits, in the first flow that has one."""
+    for flow in places:
+        for name, value, _ in reversed(flow.values):
+            if fits(name, value):
+                return name, value, flow
+    return None
+
+
+def _is_optimizer(reader: RoleReader, value: ast.expr) -> bool:
+    """Whether an expression makes an optimizer: torch's, or something of that name over parameters."""
+    if reader.makes(value, "torch.optim.lr_scheduler."):
+        return False
+    if reader.makes(value, "torch.optim."):
+        return True
+    if not isinstance(value, ast.Call) or not value.args:
+        return False
+    first = value.args[0]
+    return isinstance(first, ast.Call) and ast.unparse(first.func).endswith(
+        (".parameters", ".named_parameters")
+    )
+
+
+def _scheduler(flow: Flow, reader: RoleReader) -> tuple[str, ast.expr, Flow] | None:
+    """The last schedule before the loop; own classes count where the name says so."""
+
+    def fits(name: str, value: ast.expr) -> bool:
+        if reader.makes(value, "torch.optim.lr_scheduler."):
+            return True
+        return (
+            isinstance(value, ast.Call) and "sched" in name.lower() and "optim" in ast.unparse(value).lower()
+        )
+
+    return _last([flow], fits)
+
+
+def _epochs(loop: EpochLoop | None, flow: Flow) -> ast.expr | None:
+    found = epochs(loop.node) if loop is not None else None
+    if found is not None:
+        return found
+    for name in EPOCH_NAMES:
+        for bound in flow.bound:
+            if bound.lower() == name:
+                return ast.Name(bound, ast.Load(), lineno=1, col_offset=0)
+    return None
+
+
+def reading(sources: Sources, found: Ingredients) -> Reading:
+    """The recipe that the worker executes.
+
+    Args:
+        sources: What it is read from.
+        found: Its parts.
+    """
+    model = found.model[0] if found.model else "model"
+    optimizer = found.optimizer[0] if found.optimizer else "optimizer"
+    scheduler = found.scheduler[0] if found.scheduler else "scheduler"
+    data = _data_names(sources, found)
+    late = dict.fromkeys(data, Phase.DATA)
+    late |= {model: Phase.MODEL, optimizer: Phase.OPTIMIZER, scheduler: Phase.OPTIMIZER}
+    lifting = Lifting(sources.effects, _loaded(sources.statements), late)
+    kept = {id(sources.flows.units[index].node) for index in sources.flows.kept}
+    made = Reading(Recipe(), found)
+
+    def text(what: str, node: ast.expr | None, flow: Flow | None, at: Phase) -> str | None:
+        if node is None or flow is None:
+            return None
+        missing = lifting.missing(node, flow, at, kept)
+        if missing is None:
+            return ast.unparse(node)
+        made.notes.append(
+            f"The {what} `{ast.unparse(node)[:80]}` could not be taken over: it needs {missing}, which is "
+            "not executed on loading."
+        )
+        return None
+
+    made.recipe = Recipe(
+        model=text("model", unwrapped(found.model[1]), found.model[2], Phase.DATA) if found.model else None,
+        model_name=model,
+        optimizer=text("optimizer", *found.optimizer[1:], Phase.MODEL) if found.optimizer else None,
+        optimizer_name=optimizer,
+        scheduler=text("schedule", *found.scheduler[1:], Phase.OPTIMIZER) if found.scheduler else None,
+        scheduler_name=scheduler,
+        scheduler_steps=_steps(sources, found, scheduler),
+        train_transform=_of(text, "training transform", found.train_transform),
+        test_transform=_of(text, "test transform", found.test_transform),
+        batch_size=_of(text, "batch size", found.batch_size),
+        epochs=text("number of epochs", found.epochs, found.flow, Phase.START),
+        statements=lifting.statements(Phase.START),
+        after_data=lifting.statements(Phase.DATA),
+        after_model=lifting.statements(Phase.MODEL),
+        after_optimizer=lifting.statements(Phase.OPTIMIZER),
+    )
+    made.roles = {name: data[name] for name in sorted(lifting.used_late) if name in data}
+    return made
+
+
+def _of(text: Text, what: str, found: Found | None) -> str | None:
+    return text(what, found.node, found.flow, Phase.START) if found is not None else None
+
+
+def _steps(sources: Sources, found: Ingredients, scheduler: str) -> str:
+    if found.scheduler is None:
+        return "none"
+    return scheduler_steps(found.loop, scheduler, sources.flows.functions, sources.trainer)
+
+
+def _data_names(sources: Sources, found: Ingredients) -> dict[str, str]:
+    """Names of data -> role: those of the top level, and those within the functions on the way."""
+    names = {name: role for name, role in sources.roles.items() if role in DATA_ROLES}
+    flows: Collection[Flow] = [found.flow, *(part[2] for part in (found.model, found.optimizer) if part)]
+    for flow in flows:
+        for name, value, _ in flow.values:
+            role = sources.reader.role(name, value, names)
+            if role in DATA_ROLES and role is not None:
+                names[name] = role
+        for step in flow.steps:
+            names |= _opaque(step, sources, names)
+    return names
+
+
+def _opaque(step: Unit, sources: Sources, names: dict[str, str]) -> dict[str, str]:
+    """Names bound by what is not executed: `train_loader, test_loader = loaders()`."""
+    return {
+        name: role
+        for name, role in sources.reader.roles_by_name(step, sources.effects, names).items()
+        if role in DATA_ROLES
+    }
+
+
+def _loaded(statements: Sequence[Statement]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for statement in statements:
+        for name in statement.binds:
+            counts[name] = counts.get(name, 0) + 1
+    return counts

@@ -1,0 +1,233 @@
+"""Which names hold the model, the optimizer, the loaders: by what they are bound to, then by name."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from grader.analysis.effects import BLOCKING, Aliases, Effects
+from grader.analysis.units import Unit, assigned, statements_within
+
+TRAIN = re.compile(r"train|trn|fit", re.IGNORECASE)
+TEST = re.compile(r"test|val|eval|valid|dev(?!ice)", re.IGNORECASE)
+LOADER = re.compile(r"loader|dl$|iter(ator)?$", re.IGNORECASE)
+DATASET = re.compile(r"data|ds$|set$", re.IGNORECASE)
+BY_NAME = (
+    ("optimizer", re.compile(r"^(optimi[sz]er|optim|opt)\d*$", re.IGNORECASE)),
+    ("scheduler", re.compile(r"^(lr_?)?sched(uler)?\d*$", re.IGNORECASE)),
+    (
+        "class_names",
+        re.compile(r"^(class_?names?|classes|class_?labels|label_?names?|categories)$", re.IGNORECASE),
+    ),
+    ("loss_history", re.compile(r"loss(es)?_?(history|list|hist)$|losses$|_history$", re.IGNORECASE)),
+    ("model", re.compile(r"^(model|net|network|vit)(_?\d+)?$", re.IGNORECASE)),
+    ("epoch", re.compile(r"^(epoch|ep)$", re.IGNORECASE)),
+)
+MODEL_WRAPPERS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
+
+
+def side(text: str) -> str | None:
+    """`train` or `test`, as a name or a path tells it."""
+    if TRAIN.search(text):
+        return "train"
+    return "test" if TEST.search(text) else None
+
+
+def role_by_name(name: str) -> str | None:
+    """The role that a name suggests."""
+    if LOADER.search(name):
+        return f"{side(name) or 'train'}_loader"
+    for role, pattern in BY_NAME:
+        if pattern.search(name):
+            return role
+    if DATASET.search(name):
+        return f"{side(name) or 'train'}_dataset"
+    return None
+
+
+def unwrapped(node: ast.expr) -> ast.expr:
+    """A model's expression without `.to(device)`, `.cuda()`, `nn.DataParallel(...)`, `torch.compile(...)`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MODEL_WRAPPERS:
+            node = node.func.value
+        elif ast.unparse(node.func).split(".")[-1] in ("DataParallel", "compile") and node.args:
+            node = node.args[0]
+        else:
+            break
+    return node
+
+
+class RoleReader:
+    """Tells the role of what an expression makes."""
+
+    def __init__(self, aliases: Aliases, units: Iterable[Unit], model_class: str | None) -> None:
+        """Finds the functions that make models.
+
+        Args:
+            aliases: Of the program.
+            units: The program.
+            model_class: The graded class whose object is the model, as it is defined.
+        """
+        self._aliases = aliases
+        self._makers = {model_class} if model_class is not None else set()
+        for unit in units:
+            if isinstance(unit.node, ast.FunctionDef) and self._returns_model(unit.node):
+                self._makers.add(unit.node.name)
+
+    def _returns_model(self, node: ast.FunctionDef) -> bool:
+        inner = list(statements_within(node))
+        models = {
+            name
+            for statement in inner
+            for name, value in bindings(statement)
+            if value is not None and self.is_model(value)
+        }
+        returned = [s.value for s in inner if isinstance(s, ast.Return) and s.value is not None]
+        return any(
+            self.is_model(value) or (isinstance(unwrapped(value), ast.Name) and ast.unparse(value) in models)
+            for value in returned
+        )
+
+    def is_model(self, value: ast.expr) -> bool:
+        """Whether an expression makes a model: the graded class, or a function that returns one."""
+        call = unwrapped(value)
+        return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self._makers
+
+    def makes(self, value: ast.expr, prefix: str) -> bool:
+        """Whether an expression calls something whose dotted name begins with `prefix`."""
+        if not isinstance(value, ast.Call):
+            return False
+        return any(name.startswith(prefix) for name in self._aliases.names_of(value.func))
+
+    def role(self, name: str, value: ast.expr, known: Mapping[str, str]) -> str | None:
+        """The role of a name that is bound to the value of an expression.
+
+        Args:
+            name: The name.
+            value: The expression.
+            known: The roles of names that were bound before.
+        """
+        if self.is_model(value):
+            return "model"
+        if self.makes(value, "torch.optim.lr_scheduler."):
+            return "scheduler"
+        if self.makes(value, "torch.optim."):
+            return "optimizer"
+        if self._is_loader(value):
+            return f"{self._loader_side(name, value)}_loader"
+        if self.makes(value, "torch.utils.data.") or self.makes(value, "torchvision.datasets."):
+            return f"{side(name) or side(ast.unparse(value)) or 'train'}_dataset"
+        if _is_class_names(value, known):
+            return "class_names"
+        match value:
+            case ast.Call(func=ast.Name(id="len"), args=[inner]) if _is_class_names(inner, known):
+                return "num_classes"
+        return None
+
+    def roles_by_name(self, unit: Unit, effects: Effects, known: Mapping[str, str]) -> dict[str, str]:
+        """The roles of the names that a statement binds.
+
+        What a name is bound to decides; where that is not told, and the statement is not executed because of
+        its effects or because it needs another role, the name does. What is called a loader always is one.
+
+        Args:
+            unit: The statement.
+            effects: Of the program.
+            known: The roles of names that were bound before.
+        """
+        if unit.is_definition or unit.is_import:
+            return {}
+        found: dict[str, str] = {}
+        out = effects.of(unit.references.used) & BLOCKING or unit.eager & known.keys()
+        for name, value in bindings(unit.node):
+            role = self.role(name, value, {**known, **found}) if value is not None else None
+            if role is None and not _is_number(value):
+                told = role_by_name(name)
+                made_elsewhere = value is None or isinstance(value, ast.Call)
+                if out or (made_elsewhere and told in ("train_loader", "test_loader")):
+                    role = told
+            if role is not None:
+                found[name] = role
+        return found
+
+    def _is_loader(self, value: ast.expr) -> bool:
+        return isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] == "DataLoader"
+
+    def _loader_side(self, name: str, value: ast.expr) -> str:
+        told = side(name)
+        if told is not None:
+            return told
+        assert isinstance(value, ast.Call)  # as _is_loader found
+        data = value.args[0] if value.args else None
+        told = side(ast.unparse(data)) if data is not None else None
+        if told is not None:
+            return told
+        shuffled = any(
+            k.arg == "shuffle" and isinstance(k.value, ast.Constant) and k.value.value is True
+            for k in value.keywords
+        )
+        return "train" if shuffled else "test"
+
+
+def roles(units: Iterable[Unit], effects: Effects, reader: RoleReader) -> dict[str, str]:
+    """Top-level names that are bound by role: what binds them is not executed.
+
+    Args:
+        units: The program.
+        effects: Of the program.
+        reader: Of the program.
+    """
+    found: dict[str, str] = {}
+    for unit in units:
+        found |= reader.roles_by_name(unit, effects, found)
+    return found
+
+
+def _is_class_names(node: ast.expr, known: Mapping[str, str]) -> bool:
+    """Whether an expression is the list of the classes: `train_set.classes`, or a name for it."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id) == "class_names"
+    return isinstance(node, ast.Attribute) and node.attr == "classes"
+
+
+def _is_number(value: ast.expr | None) -> bool:
+    """Whether an expression makes a number out of what it needs: `len(train_loader) * EPOCHS`."""
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in (
+            "len",
+            "int",
+            "float",
+            "sum",
+            "max",
+            "min",
+        )
+    return isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Constant)
+
+
+def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    """(name, value) for every name that a statement binds, in blocks too.
+
+    The value is None where it is not one expression.
+    """
+    for inner in statements_within(node):
+        if isinstance(inner, ast.For | ast.AsyncFor):
+            yield from ((name, None) for name in _names(inner.target))
+        pair = assigned(inner)
+        if pair is None:
+            continue
+        for target in pair[0]:
+            yield from _pairs(target, pair[1])
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List):
+        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
+            for inner, part in zip(target.elts, value.elts, strict=True):
+                yield from _pairs(inner, part)
+        else:
+            yield from ((name, None) for name in _names(target))
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    return (node.id for node in ast.walk(target) if isinstance(node, ast.Name))

@@ -1,0 +1,263 @@
+"""Which top-level statements are executed on loading, which are not and why, and what stays unresolved."""
+
+import ast
+import builtins
+import warnings
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from grader.analysis.blocks import is_kept_leaf, leaves, without
+from grader.analysis.effects import BLOCKING, Aliases, Effect, Effects, reason
+from grader.analysis.plainness import is_plain
+from grader.analysis.units import Unit, assigned, unit
+from grader.domain.program import Omission, Statement
+
+KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "display"}
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a graded name depends on.
+
+    Attributes:
+        names: All global names that can be reached.
+        units: Indices of the statements that define them.
+        roles: Names that are bound by role.
+        missing: Names that nothing defines, or only what is not executed.
+    """
+
+    names: frozenset[str]
+    units: frozenset[int]
+    roles: frozenset[str]
+    missing: frozenset[str]
+
+
+class Graph:
+    """The program's statements and who defines what for whom."""
+
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        effects: Effects,
+        graded: Collection[str],
+        roles: Mapping[str, str],
+    ) -> None:
+        """Decides for every statement whether it could be executed.
+
+        Args:
+            units: The program, pruned by `pruned`.
+            effects: Of the program.
+            graded: The graded names, as they are defined.
+            roles: Names that are bound by role when they are needed.
+        """
+        self.units = units
+        self.effects = [effects.of(unit.references.used) for unit in units]
+        self._roles = roles
+        self._definers: dict[str, list[int]] = defaultdict(list)
+        self._changers: dict[str, list[int]] = defaultdict(list)
+        self._graded = frozenset(graded)
+        for item in units:
+            for name in item.binds:
+                self._definers[name].append(item.index)
+            for name in item.changes:
+                self._changers[name].append(item.index)
+        self._star = "*" in self._definers
+        self.possible = self._possible()
+
+    def _possible(self) -> list[bool]:
+        """Whether each statement can be executed: harmless, and so is one definition of all that it needs."""
+        possible = [self._harmless(item) for item in self.units]
+        left = {name: sum(possible[i] for i in indices) for name, indices in self._definers.items()}
+        users: dict[str, list[int]] = defaultdict(list)
+        for item in self.units:
+            for name in item.eager:
+                users[name].append(item.index)
+        stack = [name for name in users if not left.get(name) and not self._given(name)]
+        while stack:
+            for index in users[stack.pop()]:
+                item = self.units[index]
+                if not possible[index] or item.binds & self._graded:
+                    continue
+                possible[index] = False
+                for name in item.binds:
+                    left[name] -= 1
+                    if left[name] == 0:
+                        stack.append(name)
+        return possible
+
+    def _harmless(self, item: Unit) -> bool:
+        if item.is_import or (item.binds & self._graded and item.is_definition):
+            return True
+        return not self.effects[item.index] & BLOCKING
+
+    def is_given(self, name: str) -> bool:
+        """Whether a name has a value after loading."""
+        return self._given(name) or any(self.possible[index] for index in self._definers.get(name, ()))
+
+    def _given(self, name: str) -> bool:
+        """Whether a name is there although nothing binds it."""
+        return name not in self._definers and (name in KNOWN or self._star)
+
+    def reach(self, names: Iterable[str], executed: bool = True, stop_at_roles: bool = True) -> Reach:
+        """What the given names depend on, through all that is called or used.
+
+        Args:
+            names: Where to begin.
+            executed: Follow only statements that can be executed on loading.
+            stop_at_roles: Names that are bound by role depend on nothing.
+        """
+        seen: set[str] = set()
+        taken: set[int] = set()
+        roles: set[str] = set()
+        missing: set[str] = set()
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self._roles:
+                roles.add(name)
+                if stop_at_roles:
+                    continue
+            found = [i for i in self._definers.get(name, ()) if self.possible[i] or not executed]
+            if not found:
+                if not self._given(name):
+                    missing.add(name)
+                continue
+            if not all(self.units[index].is_import for index in found):
+                found += [i for i in self._changers.get(name, ()) if self.possible[i] or not executed]
+            for index in found:
+                if index not in taken:
+                    taken.add(index)
+                    item = self.units[index]
+                    stack += (item.eager | item.lazy) - seen
+                    if not item.is_import:
+                        stack += item.binds - seen
+        return Reach(frozenset(seen), frozenset(taken), frozenset(roles), frozenset(missing))
+
+    def kept(self, needed: Collection[int]) -> dict[int, str]:
+        """The statements to execute, with their kinds.
+
+        Args:
+            needed: Those that graded names depend on.
+        """
+        plain = self._plain()
+        kept: dict[int, str] = {}
+        also: set[str] = set()
+        for item in self.units:
+            if not self.possible[item.index]:
+                continue
+            kind = "import" if item.is_import else _kind(item, item.index in plain)
+            if kind or item.index in needed:
+                kept[item.index] = kind or "needed"
+            if kind:
+                also |= item.eager
+        for index in sorted(self.reach(also).units - kept.keys()):
+            kept[index] = "needed"
+        return dict(sorted(kept.items()))
+
+    def _plain(self) -> set[int]:
+        """Statements that only name a value: kept whether or not they are needed."""
+        plain: set[int] = set()
+        names = {name for item in self.units if item.is_import or item.is_definition for name in item.binds}
+        star = self._star
+        for item in self.units:
+            if not self.possible[item.index] or (item.binds & self._roles.keys()):
+                continue
+            if is_plain(item.node) and all(n in names or n in KNOWN or star for n in item.eager):
+                plain.add(item.index)
+                names |= item.binds
+        return plain
+
+
+def _kind(item: Unit, plain: bool) -> str:
+    """The kind of a statement that is kept without being needed, or nothing."""
+    if item.is_definition:
+        return "definition"
+    if plain:
+        return "constant"
+    if isinstance(item.node, ast.If | ast.Try | ast.TryStar):
+        inner = [leaf for leaf in leaves(item.node) if not isinstance(leaf, ast.Pass)]
+        kinds = {type(leaf) for leaf in inner}
+        if kinds and kinds <= {ast.Import, ast.ImportFrom}:
+            return "import"
+        if kinds & {ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef}:
+            return "definition"
+        return "constant" if inner and all(is_plain(leaf) for leaf in inner) else ""
+    return ""
+
+
+def pruned(
+    units: Sequence[Unit], effects: Effects, aliases: Aliases
+) -> tuple[tuple[Unit, ...], list[Omission]]:
+    """The program with what must not be executed taken out of `if` and `try` blocks.
+
+    Returns:
+        (the units, what was taken out).
+    """
+    changed: list[Unit] = []
+    omissions: list[Omission] = []
+    for item in units:
+        if not isinstance(item.node, ast.If | ast.Try | ast.TryStar) or not any(
+            is_kept_leaf(leaf) for leaf in leaves(item.node)
+        ):
+            changed.append(item)
+            continue
+
+        def effect_of(leaf: ast.stmt, item: Unit = item) -> Effect:
+            return effects.of(unit(leaf, item.cell, "", {}, item.index).references.used)
+
+        def is_out(leaf: ast.stmt) -> bool:
+            return not is_kept_leaf(leaf) or bool(effect_of(leaf) & BLOCKING)
+
+        text, out = without(item.node, item.text, item.line, is_out)
+        if not out or len(out) == sum(1 for _ in leaves(item.node)):
+            changed.append(item)
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            node = ast.parse(text).body[0]
+        ast.increment_lineno(node, item.line - 1)
+        changed.append(replace(unit(node, item.cell, text, {}, item.index), line=item.line))
+        omissions += [
+            Omission(item.cell.place(leaf.lineno), _shown(leaf), reason(effect_of(leaf))) for leaf in out
+        ]
+    return tuple(changed), omissions
+
+
+def _shown(node: ast.stmt) -> str:
+    return ast.unparse(node).split("\n")[0][:80]
+
+
+def statements(units: Sequence[Unit], kept: Mapping[int, str]) -> tuple[Statement, ...]:
+    """The kept units as statements, in order."""
+    return tuple(
+        Statement(units[i].text, units[i].place, tuple(sorted(units[i].binds)), kind)
+        for i, kind in kept.items()
+    )
+
+
+def omissions(graph: Graph, kept: Mapping[int, str]) -> list[Omission]:
+    """The units that are not executed, with reasons."""
+    found = []
+    for item in graph.units:
+        if item.index in kept or _says_nothing(item.node):
+            continue
+        why = reason(graph.effects[item.index])
+        if not graph.effects[item.index] and not graph.possible[item.index]:
+            why = f"it needs {_blocked(graph, item)}, which is not executed"
+        found.append(Omission(item.place, item.first_line, why))
+    return found
+
+
+def _blocked(graph: Graph, item: Unit) -> str:
+    return next((name for name in sorted(item.eager) if not graph.is_given(name)), "something")
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    """Whether a statement does nothing: a docstring, `pass`, a name to show its value."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant | ast.Name | ast.Attribute)
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.AnnAssign) and assigned(node) is None)

@@ -1,0 +1,262 @@
+"""Top-level statements with their text, their origin and what they bind, change and refer to."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from grader.analysis.folding import string
+from grader.analysis.references import FUNCTIONS, References, bound_names, references
+from grader.analysis.source import Cell
+from grader.domain.program import Place
+
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+IMPORTS = (ast.Import, ast.ImportFrom)
+MUTATING = {
+    *("append", "extend", "insert", "update", "setdefault", "add", "pop", "clear", "remove", "sort"),
+    *("reverse", "discard", "appendleft", "add_argument", "add_argument_group", "add_subparsers"),
+    *("set_defaults", "add_parser", "register", "add_param_group"),
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One top-level statement; those under `if __name__ == "__main__":` are top-level statements too.
+
+    Attributes:
+        index: Its place in the order of the source.
+        node: The statement; line numbers count within the cell.
+        cell: Where it stands.
+        text: Its source, dedented, decorators included, with the lines of the original.
+        line: Its first line within the cell.
+        binds: The names that it binds at top level.
+        changes: Names whose value it changes without binding them: `CONFIG["dim"] = 64`.
+        references: What it refers to.
+    """
+
+    index: int
+    node: ast.stmt
+    cell: Cell
+    text: str
+    line: int
+    binds: frozenset[str]
+    changes: frozenset[str]
+    references: References
+
+    @property
+    def place(self) -> Place:
+        """Where its first line stands."""
+        return self.cell.place(self.line)
+
+    @property
+    def first_line(self) -> str:
+        """Its first line, for lists."""
+        return self.text.split("\n", 1)[0].strip()[:80]
+
+    @property
+    def is_definition(self) -> bool:
+        """Whether it is a class or a function."""
+        return isinstance(self.node, DEFINITIONS)
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it is an import."""
+        return isinstance(self.node, IMPORTS)
+
+    @cached_property
+    def eager(self) -> frozenset[str]:
+        """Global names that are used when it is executed, without its own loop variables."""
+        names = self.references.names(eager=True)
+        return names if isinstance(self.node, ast.Assign | ast.AugAssign) else names - self.binds
+
+    @cached_property
+    def lazy(self) -> frozenset[str]:
+        """Global names that functions in it use when they are called."""
+        return self.references.names(eager=False)
+
+
+def units(cells: Sequence[Cell]) -> tuple[Unit, ...]:
+    """The top-level statements of all cells, in order."""
+    strings = _strings(cells)
+    lazy = any(_is_future_annotations(node) for cell in cells for node in cell.tree.body)
+    found: list[Unit] = []
+    for cell in cells:
+        for node in _flattened(cell.tree.body):
+            found.append(unit(node, cell, segment(node, cell.lines), strings, len(found), lazy))
+    return tuple(found)
+
+
+def unit(
+    node: ast.stmt,
+    cell: Cell,
+    text: str,
+    strings: Mapping[str, str],
+    index: int,
+    lazy_annotations: bool = False,
+) -> Unit:
+    """A statement as a unit.
+
+    Args:
+        node: The statement.
+        cell: Where it stands.
+        text: Its source.
+        strings: Text constants of the program.
+        index: Its place in the order of the source.
+        lazy_annotations: As in `references`.
+    """
+    bound, _ = bound_names([node])
+    found = references(node, strings, lazy_annotations)
+    if any(imported.name == "*" for imported in found.imported):
+        bound.add("*")
+    changes = frozenset(_changed([node])) - bound
+    return Unit(index, node, cell, text, first_line(node), frozenset(bound), changes, found)
+
+
+def first_line(node: ast.stmt) -> int:
+    """The first line of a statement, decorators included."""
+    if isinstance(node, DEFINITIONS):
+        return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return node.lineno
+
+
+def segment(node: ast.stmt, lines: Sequence[str]) -> str:
+    """The text of a statement, dedented; lines within a string keep their spaces.
+
+    Args:
+        node: The statement.
+        lines: The cell's lines.
+    """
+    first, last = first_line(node), node.end_lineno or node.lineno
+    column = node.col_offset
+    taken = list(lines[first - 1 : last])
+    end = taken[-1].encode("utf-8")[: node.end_col_offset].decode("utf-8", "replace")
+    taken[-1] = end
+    taken[0] = taken[0].encode("utf-8")[column:].decode("utf-8", "replace")
+    if column == 0 or len(taken) == 1:
+        return "\n".join(taken)
+    fixed = _string_lines(node)
+    for offset in range(1, len(taken)):
+        if first + offset not in fixed:
+            line = taken[offset]
+            taken[offset] = line[min(column, len(line) - len(line.lstrip())) :]
+    return "\n".join(taken)
+
+
+def statements_within(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements in a block, without those of functions and classes defined in it."""
+    stack: list[ast.AST] = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, ast.stmt):
+            yield current
+            if isinstance(current, DEFINITIONS) and current is not node:
+                continue
+        if not isinstance(current, ast.expr):
+            stack += reversed(list(ast.iter_child_nodes(current)))
+
+
+def is_main_guard(node: ast.stmt) -> bool:
+    """Whether a statement is `if __name__ == "__main__":`."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    named = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    return named and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
+
+
+def assigned(node: ast.stmt) -> tuple[list[ast.expr], ast.expr] | None:
+    """The targets and the value of an assignment."""
+    if isinstance(node, ast.Assign):
+        return node.targets, node.value
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return [node.target], node.value
+    return None
+
+
+def _flattened(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.If) and is_main_guard(node):
+            yield from _flattened(node.body)
+        else:
+            yield node
+
+
+def _string_lines(node: ast.stmt) -> set[int]:
+    """Lines that begin within a string."""
+    return {
+        line
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.JoinedStr)
+        or (isinstance(inner, ast.Constant) and isinstance(inner.value, str | bytes))
+        for line in range(inner.lineno + 1, (inner.end_lineno or inner.lineno) + 1)
+    }
+
+
+def _strings(cells: Sequence[Cell]) -> dict[str, str]:
+    """Top-level names that are bound once, to text."""
+    found: dict[str, str] = {}
+    twice: set[str] = set()
+    for cell in cells:
+        for node in cell.tree.body:
+            pair = assigned(node)
+            if pair is None or len(pair[0]) != 1 or not isinstance(pair[0][0], ast.Name):
+                continue
+            name, text = pair[0][0].id, string(pair[1], found)
+            if name in found or text is None:
+                twice.add(name)
+            else:
+                found[name] = text
+    return {name: text for name, text in found.items() if name not in twice}
+
+
+def _is_future_annotations(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(alias.name == "annotations" for alias in node.names)
+    )
+
+
+def _changed(nodes: Iterable[ast.stmt]) -> set[str]:
+    """The names whose values statements change in place."""
+    found: set[str] = set()
+    for outer in nodes:
+        if isinstance(outer, DEFINITIONS):
+            continue
+        for node in statements_within(outer):
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.Assign | ast.Delete):
+                targets = list(node.targets)
+            elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For):
+                targets = [node.target]
+            for target in targets:
+                if isinstance(target, ast.Attribute | ast.Subscript):
+                    found |= _root(target)
+            call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr in MUTATING
+            ):
+                found |= _root(call.func)
+    return found
+
+
+def _root(node: ast.expr) -> set[str]:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+def calls(node: ast.AST) -> Iterator[ast.Call]:
+    """All calls in a node, without those in functions and classes defined within it."""
+    stack: list[ast.AST] = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, ast.Call):
+            yield current
+        stack += [
+            child
+            for child in ast.iter_child_nodes(current)
+            if not isinstance(child, (*DEFINITIONS, ast.Lambda))
+        ]

@@ -1,0 +1,54 @@
+"""`grader check`: the public checks on a student's own homework."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from grader.cli.options import assignment_options
+
+
+@click.command("check")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--details", is_flag=True, help="List every statement that was left out on loading.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON, for programs.")
+@assignment_options
+def command(
+    file: Path | None,
+    details: bool,
+    as_json: bool,
+    folder: Path | None,
+    assignment_id: str | None,
+    course: Path | None,
+) -> None:
+    """Run the public checks on your homework.
+
+    FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. Only
+    definitions are executed, so nothing is trained and nothing of yours is overwritten.
+
+    The exit code is 0 when every check passed, 1 when one did not, 2 when the file cannot be checked at all.
+
+    \b
+    Examples:
+      grader check
+      grader check homework.ipynb
+      grader check reference/vit_defects/solution.py --assignment vit_defects
+    """
+    from grader.cli.check_view import CheckView, check_document
+    from grader.judge.own_machine import file_content, homework_file
+    from grader.pipeline.local_assignment import local_assignment
+    from grader.pipeline.local_check import local_check
+
+    path = file or homework_file(Path.cwd())
+    file_content(path)  # a missing file is the first thing to say
+    near = (path.parent, Path.cwd())
+    local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
+    if as_json:
+        found = local_check(path, local)
+        click.echo(json.dumps(check_document(path, local.assignment, found), ensure_ascii=False, indent=1))
+    else:
+        with CheckView(path, local.assignment) as view:
+            found = local_check(path, local, read=view.read, report=view.finding)
+        view.rest(found, details=details)
+    sys.exit(0 if found.passed else 1)

@@ -1,0 +1,299 @@
+"""How the public checks' findings are shown while they are made, and what follows them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.status import Status as Spinner
+
+from grader.cli.page import Page
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Finding, Status
+from grader.domain.program import ForbiddenUse, Omission, Place, Program
+from grader.pipeline.local_check import LocalCheck
+from grader.reporting.excerpt import excerpt
+from grader.reporting.typesetting import clipped, counted, listed, quantity
+
+SHOWN_CELLS = 3  # places in a notebook, for each reason
+CODE_WIDTH = 40
+MARKS = {
+    Status.PASSED: "passed",
+    Status.FAILED: "failed",
+    Status.SKIPPED: "skipped",
+    Status.ERRORED: "skipped",
+}
+COMPONENT_TITLES = {"submission": "The file"}
+# how the tuned values are read aloud, in order
+MODEL_VALUES = (
+    "image_size",
+    "patch_size",
+    "channels",
+    "dim",
+    "depth",
+    "heads",
+    "dim_head",
+    "mlp_dim",
+    "pool",
+)
+OPTIMIZER_VALUES = ("learning_rate", "weight_decay", "momentum", "betas", "label_smoothing")
+
+
+class CheckView:
+    """Findings on the terminal, component by component, as they are made. A context, with a spinner."""
+
+    def __init__(self, path: Path, assignment: Assignment) -> None:
+        self._page = Page()
+        self._path = path
+        self._assignment = assignment
+        self._program: Program | None = None
+        self._component = ""
+        self._last: tuple[str, str, str] | None = None
+        self._done = 0
+        self._spinner: Spinner | None = None
+
+    def __enter__(self) -> "CheckView":
+        self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
+        if self._page.live:
+            self._spinner = self._page.console.status(
+                "Starting (the first time, PyTorch is slow to load) ..."
+            )
+            self._spinner.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spinner is not None:
+            self._spinner.stop()
+
+    def read(self, program: Program) -> None:
+        """The file was read."""
+        self._program = program
+
+    def finding(self, found: Finding) -> None:
+        """A check was made."""
+        self._done += 1
+        if found.component != self._component:
+            self._component = found.component
+            self._page.heading(COMPONENT_TITLES.get(found.component, found.component))
+            self._last = None
+        self._page.item(MARKS[found.status], found.title)
+        if found.status is not Status.PASSED or found.message:
+            self._explain(found)
+        if self._spinner is not None:
+            total = len(self._assignment.checks)
+            self._spinner.update(
+                f"{self._done} of {total} checks done" if self._done < total else "Looking at the model"
+            )
+
+    def _explain(self, found: Finding) -> None:
+        said = (found.message, found.hint, found.where)
+        if said == self._last:
+            self._page.detail("(for the same reason)", style="dim", indent=6)
+            return
+        self._last = said
+        if found.status is Status.PASSED:
+            self._page.detail(f"A person has a look: {found.message} It costs no points.", indent=6)
+        else:
+            style = "red" if found.status is Status.FAILED else "yellow"
+            self._page.detail(found.message, style=style, indent=6)
+        if found.hint:
+            self._page.detail(f"Try: {found.hint}", indent=6)
+        if found.where:
+            self._page.code(found.where, line_at(self._program, found.where), indent=6)
+
+    def rest(self, found: LocalCheck, *, details: bool) -> None:
+        """What else is to be known, and the verdict."""
+        page, program = self._page, found.program
+        self._show_names(found)
+        self._show_forbidden(found)
+        page.heading("What would be trained")
+        page.pairs(training_rows(program, found.parameters))
+        notes = [
+            *program.notes,
+            *(f"`{name}` is not installed here: a stand-in took its place." for name in found.stand_ins),
+        ]
+        notes += [
+            f"`{name}`, which `{part}` uses, is defined nowhere in the file."
+            for part, name in program.unresolved
+        ]
+        if notes:
+            page.heading("Notes")
+            for note in notes:
+                page.item("note", note)
+        self._show_omissions(program, details)
+        page.verdict(found.passed, verdict(found.findings))
+
+    def _show_names(self, found: LocalCheck) -> None:
+        """Nearly right names that no check has told of."""
+        program = found.program
+        told = {finding.where for finding in found.findings if finding.diagnosis == "near_name"}
+        near_names = [near for near in program.near_names if str(near.place) not in told]
+        if near_names:
+            self._page.heading("Names that are nearly right")
+        for near in near_names:
+            self._page.item(
+                "failed", f"`{near.found}` was taken for `{near.expected}`. Call it `{near.expected}`."
+            )
+            self._page.code(str(near.place), line_at(program, str(near.place)), indent=6)
+
+    def _show_forbidden(self, found: LocalCheck) -> None:
+        program = found.program
+        if program.forbidden or found.forbidden:
+            self._page.heading("Parts that are not allowed")
+        for use in program.forbidden:
+            self._page.item("failed" if use.reached_from else "note", self._forbidden_text(use))
+            self._page.code(str(use.place), line_at(program, str(use.place)), indent=6)
+        seen = {use.rule for use in program.forbidden}
+        for rule in found.forbidden:
+            if rule not in seen:
+                self._page.item("failed", f"`{rule}` was used when your code ran. {self._reason(rule)}")
+
+    def _forbidden_text(self, use: ForbiddenUse) -> str:
+        rule = next((rule for rule in self._assignment.forbidden if rule.pattern == use.rule), None)
+        if not use.reached_from:
+            return f"`{use.name}` is there, but no graded part uses it, so it costs nothing."
+        where = f"`{use.name}` is used by {listed([f'`{name}`' for name in use.reached_from])}."
+        if rule is not None and rule.policy == "flag":
+            return f"{where} {rule.reason}"
+        cost = f" It costs the points of {rule.costs}." if rule is not None else ""
+        return f"{where} {self._reason(use.rule)}{cost}"
+
+    def _reason(self, pattern: str) -> str:
+        return next((rule.reason for rule in self._assignment.forbidden if rule.pattern == pattern), "")
+
+    def _show_omissions(self, program: Program, details: bool) -> None:
+        omissions = program.omissions
+        if not omissions:
+            return
+        page = self._page
+        page.heading(f"Left out on loading: {counted(len(omissions), 'statement')}")
+        page.detail(
+            "The grader executes definitions, and trains with its own loop over your train_epoch.", indent=2
+        )
+        if not details:
+            for reason, places in _by_reason(omissions).items():
+                page.item("note", f"{reason} ({_listed_places(places)})")
+            page.detail("Line by line: grader check --details", style="dim", indent=2)
+            return
+        width = max(len(str(omission.place)) for omission in omissions) + 2
+        for omission in omissions:
+            line = clipped(" ".join(omission.first_line.split()), CODE_WIDTH)
+            page.detail(f"{omission.place!s:<{width}}{line:<{CODE_WIDTH + 4}}{omission.reason}", indent=2)
+
+
+def _by_reason(omissions: Sequence[Omission]) -> dict[str, list[Place]]:
+    places: dict[str, list[Place]] = {}
+    for omission in omissions:
+        places.setdefault(omission.reason, []).append(omission.place)
+    return places
+
+
+def _listed_places(places: Sequence[Place]) -> str:
+    """`lines 3, 4 and 7` of a script; `cell 4, line 2; cell 6, line 1 and 3 more` of a notebook."""
+    if len({place.file for place in places}) == 1 and not places[0].file.startswith("cell "):
+        return f"line{'s' if len(places) > 1 else ''} {listed([str(place.line) for place in places])}"
+    shown = "; ".join(map(str, places[:SHOWN_CELLS]))
+    return shown if len(places) <= SHOWN_CELLS else f"{shown} and {len(places) - SHOWN_CELLS} more"
+
+
+def line_at(program: Program | None, where: str) -> str:
+    """The line of the student's source that a place names; empty when it is not known."""
+    lines = excerpt(program.source if program else None, where, around=1)
+    marked = next((index for index, line in enumerate(lines) if line.marked), None)
+    if marked is None:
+        return ""
+    text = lines[marked].text.strip()
+    if text.endswith("(") and marked + 1 < len(lines):
+        text += lines[marked + 1].text.strip()  # a call over several lines says nothing by its first
+    return text
+
+
+def training_rows(program: Program, parameters: int | None) -> list[tuple[str, str]]:
+    """What the grader would train, and how, as names and values."""
+    recipe = program.recipe
+    tuned = {value.name: value.value for value in program.tuned}
+    model = f"{quantity(parameters)} parameters" if parameters is not None else "it cannot be built yet"
+    values = [f"{name} {tuned[name]}" for name in MODEL_VALUES if name in tuned]
+    if recipe.model is None:
+        model = "no statement like `model = ViT(image_size=28, ...)` was found"
+    rows = [("model", ", ".join([model, *values]))]
+    optimizer = tuned.get("optimizer") or _one_line(recipe.optimizer) or "none was found"
+    settings = [f"{name.replace('_', ' ')} {tuned[name]}" for name in OPTIMIZER_VALUES if name in tuned]
+    rows.append(("optimizer", ", ".join([optimizer, *settings])))
+    if schedule := tuned.get("scheduler") or _one_line(recipe.scheduler):
+        rows.append(("schedule", schedule))
+    rows.append(("epochs", tuned.get("epochs") or _one_line(recipe.epochs) or "no number was found"))
+    batch = tuned.get("batch_size") or _one_line(recipe.batch_size) or "not found: 64, as handed out"
+    rows.append(("batch size", batch))
+    transform = tuned.get("transform") or _one_line(recipe.train_transform) or "not found: as handed out"
+    rows.append(("transform", transform))
+    return rows
+
+
+def verdict(findings: Sequence[Finding]) -> str:
+    """The findings in a sentence."""
+    passed = sum(finding.status is Status.PASSED for finding in findings)
+    if passed == len(findings):
+        return (
+            f"All {passed} public checks pass. More are made when it is graded; they look at the same things."
+        )
+    ours = [finding for finding in findings if finding.status is Status.ERRORED]
+    text = f"{passed} of {len(findings)} public checks pass."
+    open_ = [finding for finding in findings if finding.status in (Status.FAILED, Status.SKIPPED)]
+    if open_:
+        first = open_[0].component
+        begin = COMPONENT_TITLES[first].lower() if first in COMPONENT_TITLES else f"`{first}`"
+        text += f" Begin with {begin}" + (f" ({open_[0].where})." if open_[0].where else ".")
+    if ours:
+        text += f" {counted(len(ours), 'check')} could not be decided, which is not your fault."
+    return text
+
+
+def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dict[str, Any]:
+    """What was found, for programs; findings have the keys of results.json."""
+    program = found.program
+    return {
+        "assignment": assignment.id,
+        "file": path.name,
+        "passed": found.passed,
+        "findings": [
+            {
+                "check": one.check,
+                "component": one.component,
+                "status": one.status.value,
+                "blame": one.blame.value if one.blame else None,
+                "diagnosis": one.diagnosis,
+                "message": one.message,
+                "where": one.where,
+                "title": one.title,
+                "hint": one.hint,
+            }
+            for one in found.findings
+        ],
+        "parameters": found.parameters,
+        "tuned": [{"name": v.name, "value": v.value, "where": str(v.place)} for v in program.tuned],
+        "near_names": [
+            {"expected": near.expected, "found": near.found, "where": str(near.place)}
+            for near in program.near_names
+        ],
+        "forbidden": [
+            {
+                "rule": use.rule,
+                "name": use.name,
+                "where": str(use.place),
+                "reached_from": list(use.reached_from),
+            }
+            for use in program.forbidden
+        ],
+        "left_out": [
+            {"where": str(left.place), "line": left.first_line, "reason": left.reason}
+            for left in program.omissions
+        ],
+        "notes": list(program.notes),
+    }
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join(text.split()) if text else ""

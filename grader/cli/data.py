@@ -1,0 +1,102 @@
+"""`grader data`: look at a data set, or write the synthetic one."""
+
+from pathlib import Path
+
+import click
+
+from grader.cli.options import assignment_options
+
+
+@click.group("data")
+def command() -> None:
+    """Look at a data set, or write the synthetic one.
+
+    \b
+    Examples:
+      grader data preview --data dataset.zip
+      grader data write synthetic --out dataset.zip
+    """
+
+
+@command.command("preview")
+@click.option(
+    "--data",
+    metavar="PATH|synthetic",
+    help="A zip or a folder of images, or `synthetic`; by default the dataset.zip in this folder.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("preview.png"),
+    show_default=True,
+    metavar="FILE",
+    help="The picture to write.",
+)
+@assignment_options
+def preview(
+    data: str | None, out: Path, folder: Path | None, assignment_id: str | None, course: Path | None
+) -> None:
+    """Write a picture with some training images of each class.
+
+    \b
+    Examples:
+      grader data preview
+      grader data preview --data synthetic --out synthetic.png --assignment vit_defects
+    """
+    from grader.pipeline.local_assignment import local_assignment
+    from grader.pipeline.local_training import image_source, student_split
+    from grader.reporting.preview import write_preview
+
+    picture = _png(out)
+    local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
+    splits = student_split(local, image_source(local, data, beside=Path.cwd()))
+    write_preview(splits, picture)
+    click.echo(
+        f"{splits.name}: {len(splits.classes)} classes, {len(splits.train_labels)} training and "
+        f"{len(splits.test_labels)} test images. Picture: {out}"
+    )
+
+
+@command.command("write")
+@click.argument("data", type=click.Choice(["synthetic"]))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("dataset.zip"),
+    show_default=True,
+    metavar="FILE",
+    help="The zip to write.",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@assignment_options
+def write(
+    data: str, out: Path, force: bool, folder: Path | None, assignment_id: str | None, course: Path | None
+) -> None:
+    """Write the synthetic images as a zip, laid out like the one that the course hands out.
+
+    \b
+    Examples:
+      grader data write synthetic
+      grader data write synthetic --out trial.zip --assignment vit_defects
+    """
+    from grader.course.dataset_file import dataset_file
+    from grader.domain.errors import CourseError, UsageError
+    from grader.pipeline.local_assignment import local_assignment
+
+    local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
+    use = local.assignment.data
+    file = dataset_file(local.datasets, use.synthetic)
+    if file.write is None:
+        raise CourseError(f"datasets/{use.synthetic}.py has no function write(destination, *, seed). Add it.")
+    if out.exists() and not force:
+        raise UsageError(f"{out} is there already. To replace it: --force")
+    file.write(out, seed=use.student_seed)
+    click.echo(f"{file.title}: {out} ({out.stat().st_size / 1e6:.1f} MB)")
+
+
+def _png(out: Path) -> Path:
+    from grader.domain.errors import UsageError
+
+    if out.suffix.lower() != ".png":
+        raise UsageError(f"--out {out}: the picture is a PNG. Give it a name that ends with .png.")
+    return out

@@ -1,0 +1,151 @@
+"""`grader doctor`: what this machine can do, and what it lacks."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from grader.cli.page import Page
+    from grader.course.locate import Course
+    from grader.sandbox.survey import Survey
+
+LAYER_TITLES = {
+    "namespaces": "no network, no other processes, no other files in sight",
+    "landlock": "files outside of its own folder are closed to it",
+    "seccomp": "only the system calls that it needs",
+    "cgroup": "its memory is bounded exactly",
+}
+
+
+@click.command("doctor")
+@click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
+def command(course: Path | None) -> None:
+    """Tell what this machine can do, and what it lacks.
+
+    Looks at Python and PyTorch, at the GPU, at the layers that isolate other people's code when it is
+    graded, and at the course. It changes nothing. The exit code is 1 when your own homework could not be
+    checked here, or, in a course's folder, when others' could not be graded.
+
+    \b
+    Example:
+      grader doctor
+    """
+    from grader.cli.page import Page
+    from grader.sandbox.survey import survey
+
+    located, why = _located(course)
+    page = Page()
+    fault = _show_software(page)
+    found = survey()
+    _show_layers(page, found)
+    _show_course(page, located, why)
+    hindrance = _hindrance(found, located)
+    if fault:
+        page.verdict(False, f"This machine cannot check homework yet. {fault}")
+    elif hindrance and located is not None:
+        page.verdict(False, f"This machine can check your own homework, but not grade others. {hindrance}")
+    elif hindrance:
+        page.verdict(True, f"This machine can check your own homework. (To grade others: {hindrance})")
+    else:
+        before = " once the secret is changed" if located is not None and located.secret_is_public else ""
+        page.verdict(True, f"This machine can check your own homework, and grade others{before}.")
+    sys.exit(1 if fault or (located is not None and hindrance) else 0)
+
+
+def _located(given: Path | None) -> tuple["Course | None", str]:
+    """The course, or None and why there is none.
+
+    Raises:
+        UsageError: A folder is named that is no course.
+        CourseError: Its course.toml is malformed.
+    """
+    from grader.course.locate import located_course
+    from grader.domain.errors import UsageError
+
+    try:
+        return located_course(given), ""
+    except UsageError as error:
+        if given is not None:
+            raise
+        return None, str(error).partition(". ")[0]
+
+
+def _show_software(page: "Page") -> str:
+    """Python, PyTorch and the GPU; what keeps them from checking anything, if something does."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from grader.pipeline.local_training import torch_probe
+
+    page.heading("Software")
+    page.item("passed", f"Python {sys.version.split()[0]}")
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        page.item("failed", "PyTorch is not installed.")
+        return "Install PyTorch: python -m pip install torch torchvision"
+    probe = torch_probe()
+    if probe.fault:
+        page.item("failed", f"PyTorch {torch} is installed, but cannot be imported: {probe.fault}")
+        return "Install torch and torchvision again, both from the same place."
+    if _new_enough(torch):
+        page.item("passed", f"PyTorch {torch}")
+    else:
+        page.item(
+            "skipped", f"PyTorch {torch}: fine for your own homework; grading others needs 2.10 or newer"
+        )
+    if probe.gpu:
+        page.item("passed", f"GPU: {probe.gpu}")
+    else:
+        page.item("note", "GPU: PyTorch sees none; training runs on the processor")
+    return ""
+
+
+def _show_layers(page: "Page", found: "Survey") -> None:
+    page.heading(f"Isolation of other people's code: {found.verdict}")
+    for state in found.states:
+        title = LAYER_TITLES.get(state.layer, "")
+        page.item(
+            "passed" if state.available else "skipped",
+            f"{state.layer}: {title}" if title else str(state.layer),
+        )
+        if not state.available:
+            page.detail(state.detail, style="yellow", indent=4)
+
+
+def _show_course(page: "Page", course: "Course | None", why: str) -> None:
+    page.heading("Course")
+    if course is None:
+        page.item("note", f"{why}. Only instructors need one.")
+        return
+    page.item("passed", f"{course.title}, in {course.root}")
+    page.item("passed", f"assignments: {', '.join(course.assignments()) or 'none'}")
+    if course.secret_is_public:
+        page.item("skipped", "The secret is still the one that the course was handed out with.")
+        advice = "Change `secret` in course.toml, or set GRADER_SECRET, before you grade real work."
+        page.detail(advice, style="yellow", indent=4)
+    else:
+        page.item("passed", "The secret of the hidden test images is your own.")
+
+
+def _hindrance(found: "Survey", course: "Course | None") -> str:
+    """Why others' work cannot be graded here, in a sentence; empty when it can."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    if found.verdict == "refused":
+        return f"It gives too little isolation: {' '.join(found.missing)}"
+    if course is not None and course.minimum_level == "strict" and found.verdict != "strict":
+        return "course.toml asks for the isolation `strict`, and this machine gives `standard`."
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        return "PyTorch is not installed."
+    return "" if _new_enough(torch) else f"PyTorch {torch} is older than 2.10: install a newer one."
+
+
+def _new_enough(torch: str) -> bool:
+    from grader.pipeline.hosts import MINIMUM_TORCH
+
+    numbers = tuple(int(part) for part in torch.split("+")[0].split(".")[:2])
+    return numbers >= MINIMUM_TORCH

@@ -1,0 +1,114 @@
+"""`grader grade`: a submission, a folder of them, or an LMS download."""
+
+import contextlib
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from grader.cli.options import cores
+from grader.domain.errors import UsageError
+
+
+@click.command("grade")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--assignment", "assignment_id", required=True, help="The assignment's id, e.g. vit_defects.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for the results.")
+@click.option("--data", help="The data set's zip or folder, or `synthetic`. Needed unless --no-train.")
+@click.option("--no-train", is_flag=True, help="Run the checks only; the training item is not run.")
+@click.option("--jobs", type=click.IntRange(1), help="Submissions at once. Default: one per processor core.")
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where training runs; auto takes a GPU when there is one.",
+)
+@click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
+@click.option(
+    "--unofficial",
+    is_flag=True,
+    help="Accept a machine that isolates too little; every grade is stamped unofficial.",
+)
+def command(
+    path: Path,
+    assignment_id: str,
+    out: Path,
+    data: str | None,
+    no_train: bool,
+    jobs: int | None,
+    device: str,
+    course: Path | None,
+    unofficial: bool,
+) -> None:
+    """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
+
+    Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student.
+
+    \b
+    Examples:
+      grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
+      grader grade homework.py --assignment vit_defects --no-train --out results
+    """
+    from grader.cli.live import live_display, print_results
+    from grader.course.assignment_file import read_assignment
+    from grader.course.locate import located_course
+    from grader.intake import submissions
+    from grader.pipeline.class_run import graded, write_class
+    from grader.pipeline.hosts import running_hosts, running_parsers
+    from grader.pipeline.images import hidden_split
+    from grader.pipeline.opening import OpenedApart
+    from grader.pipeline.submission_run import Run
+    from grader.reporting.typesetting import printable
+
+    found_course = located_course(course)
+    assignment = read_assignment(found_course.reference(assignment_id))
+    if data is None and not no_train:
+        raise UsageError(
+            "Grading trains each submission, so it needs images: --data PATH (the course's zip or folder), "
+            "--data synthetic (to try things out), or --no-train (checks only)."
+        )
+    started = time.monotonic()
+    _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
+    splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
+    with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
+        hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
+        parsers = hosts_end.enter_context(running_parsers(found_course, hidden=hidden, unofficial=unofficial))
+        uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
+        for refused in uploads.unmatched:
+            click.echo(printable(f"set aside: {refused.name}: {refused.reason}"), err=True)
+        for note in uploads.notes:
+            click.echo(printable(f"note: {note}"), err=True)
+        click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
+        hosts = hosts_end.enter_context(
+            running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
+        )
+        run = Run(found_course, assignment, hosts, splits, _device(device, no_train))
+        count = jobs or cores()
+        with live_display(uploads.submissions, trains=splits is not None) as watch:
+            results = graded(run, uploads.submissions, out, jobs=count, clock=_now, watch=watch)
+    write_class(assignment, results, out, _now())
+    print_results(assignment, results, out, time.monotonic() - started)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _device(wanted: str, no_train: bool) -> str:
+    """The device of training: auto takes a GPU when the driver's device node is there."""
+    there = Path("/dev/nvidiactl").exists()
+    if wanted == "cuda" and not there and not no_train:
+        raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
+    return "cuda" if wanted != "cpu" and there else "cpu"
+
+
+def _warn_of_public_secret(public: bool, harmless: bool) -> None:
+    if public and not harmless:
+        click.echo(
+            "warning: the course's secret is still the one that it was handed out with, so students could "
+            "make the hidden split themselves. Set `secret` in course.toml or GRADER_SECRET.",
+            err=True,
+        )

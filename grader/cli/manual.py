@@ -1,0 +1,42 @@
+"""The help of every command as one page: `python -m grader.cli.manual > docs/commands.md`."""
+
+import click
+
+from grader.cli import COMMANDS, cli
+
+WIDTH = 100
+
+
+def manual() -> str:
+    """docs/commands.md."""
+    parts = ["# Commands", "", "What `--help` says of each, generated from the program.", ""]
+    root = click.Context(
+        cli,
+        info_name="grader",
+        terminal_width=WIDTH,
+        max_content_width=WIDTH,
+        help_option_names=cli.context_settings["help_option_names"],
+    )
+    for name in COMMANDS:
+        command = cli.get_command(root, name)
+        if command is not None:
+            parts += _described(command, root, name)
+    return "\n".join(parts)
+
+
+def _described(command: click.Command, parent: click.Context, name: str) -> list[str]:
+    context = click.Context(
+        command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
+    )
+    lines = [line.rstrip() for line in command.get_help(context).splitlines()]
+    found = [f"## {context.command_path}", "", "```", *lines, "```", ""]
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            part = command.get_command(context, inner)
+            if part is not None:
+                found += _described(part, context, inner)
+    return found
+
+
+if __name__ == "__main__":
+    click.echo(manual(), nl=False)

@@ -1,0 +1,75 @@
+"""`grader pack`: the files to hand in, found, verified and put together."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from grader.cli.options import assignment_options
+
+
+@click.command("pack")
+@click.argument("source", metavar="[FOLDER]", default=Path(), type=click.Path(path_type=Path))
+@click.option(
+    "--id", "student_id", metavar="STUDENT_ID", help="Your student id, which begins the files' names."
+)
+@click.option("--code", type=click.Path(path_type=Path), metavar="FILE", help="Your .py or .ipynb file.")
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), metavar="FILE", help="Your weights, a .pth file."
+)
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Your report, a .pdf file.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where to put them; by default `handin` in FOLDER.",
+)
+@click.option("--zip", "zipped", is_flag=True, help="Also make a zip of them, once all are there.")
+@click.option("--force", is_flag=True, help="Replace files that are there already with other content.")
+@assignment_options
+def command(
+    source: Path,
+    student_id: str | None,
+    code: Path | None,
+    checkpoint: Path | None,
+    report: Path | None,
+    out: Path | None,
+    zipped: bool,
+    force: bool,
+    folder: Path | None,
+    assignment_id: str | None,
+    course: Path | None,
+) -> None:
+    """Put together the files to hand in, and verify them.
+
+    Looks in FOLDER (by default this one) for your code, your weights and your report, reads the code, tries
+    whether the weights fit its model, and copies what is fine under the names that the assignment asks for.
+    Your own files are not changed. It says what is missing and what to do about it.
+
+    The exit code is 0 when everything is there and fine, else 1.
+
+    \b
+    Examples:
+      grader pack --id 400101204
+      grader pack --id 400101204 --code homework.ipynb --report "my report.pdf" --zip
+    """
+    from grader.cli.pack_view import show_package
+    from grader.domain.submission import Role
+    from grader.pipeline.candidates import checked_id, inferred_id
+    from grader.pipeline.local_assignment import local_assignment
+    from grader.pipeline.packing import package
+
+    near = (source, Path.cwd())
+    local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
+    named = {Role.CODE: code, Role.CHECKPOINT: checkpoint, Role.REPORT: report}
+    packed = package(
+        source,
+        local.assignment,
+        checked_id(student_id) if student_id else inferred_id(source, local.assignment),
+        given={role: path for role, path in named.items() if path is not None},
+        out=out,
+        force=force,
+        zipped=zipped,
+    )
+    show_package(packed, zipped=zipped)
+    sys.exit(0 if packed.complete else 1)

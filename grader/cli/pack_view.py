@@ -1,0 +1,52 @@
+"""What was put together, as a person reads it."""
+
+from grader.cli.page import Page
+from grader.domain.submission import Role
+from grader.pipeline.packing import Package, PackedFile
+from grader.reporting.typesetting import counted
+
+TITLES = {Role.CODE: "code", Role.CHECKPOINT: "weights", Role.REPORT: "report"}
+PROOFS = {
+    Role.CODE: "it can be read",
+    Role.CHECKPOINT: "they fit the model in your code",
+    Role.REPORT: "it is a PDF",
+}
+
+
+def show_package(packed: Package, *, zipped: bool) -> None:
+    """Print each file with what was found, and the verdict."""
+    page = Page()
+    for file in packed.files:
+        _show(page, file)
+    if packed.archive is not None:
+        page.item("passed", f"zip      {packed.archive}")
+    elif zipped:
+        page.item("skipped", "zip      not made, because not everything is in order")
+    page.verdict(packed.complete, _verdict(packed))
+
+
+def _show(page: Page, file: PackedFile) -> None:
+    title = f"{TITLES[file.role]:<8} "
+    if file.target is None:
+        page.item("failed", f"{title}{file.name}")
+    else:
+        kind = "skipped" if file.problem else "passed"
+        proof = "" if file.problem else f": {PROOFS[file.role]}"
+        source = f" (from {file.source.name})" if file.source and file.source.name != file.name else ""
+        page.item(kind, f"{title}{file.name}{source}{proof}")
+    if file.problem:
+        page.detail(file.problem, style="yellow" if file.target else "red", indent=13)
+    for note in file.notes:
+        page.detail(note, style="dim", indent=13)
+
+
+def _verdict(packed: Package) -> str:
+    if packed.complete:
+        return f"Everything is in {packed.folder}. Hand in {'the zip' if packed.archive else 'these files'}."
+    absent = [f"no {TITLES[file.role]}" for file in packed.files if file.target is None]
+    if absent:
+        text = f"Not complete: {', '.join(absent)}. With one file missing there is no grade."
+    else:
+        text = f"{counted(sum(bool(file.problem) for file in packed.files), 'file')} could not be verified."
+    done = [file for file in packed.files if file.target is not None]
+    return f"{text} What is fine is in {packed.folder}." if done else text

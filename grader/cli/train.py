@@ -1,0 +1,82 @@
+"""`grader train`: train a student's own homework as the grader will, and measure it."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from grader.cli.options import assignment_options
+
+
+@click.command("train")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--data",
+    metavar="PATH|synthetic",
+    help="The course's zip or its unpacked folder, or `synthetic`; by default the dataset.zip beside FILE.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where to train; auto takes a GPU when there is one.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("training"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Where the pictures go: learning curves and confusion matrix.",
+)
+@assignment_options
+def command(
+    file: Path | None,
+    data: str | None,
+    device: str,
+    out: Path,
+    folder: Path | None,
+    assignment_id: str | None,
+    course: Path | None,
+) -> None:
+    """Train your homework the way your grade will be measured.
+
+    Your model is trained anew, with your train_epoch, optimizer, schedule, batch size, transform and number
+    of epochs, on the training images of the split that the handout makes, and measured on the other images.
+    The grader does the same with a split that you do not know, so your grade's accuracy is near this one.
+
+    \b
+    Examples:
+      grader train
+      grader train homework.ipynb --data ~/Downloads/dataset.zip
+      grader train --data synthetic
+    """
+    from grader.cli.train_view import TrainView
+    from grader.judge.own_machine import file_content, homework_file
+    from grader.pipeline.local_assignment import local_assignment
+    from grader.pipeline.local_training import image_source, local_training, student_split
+    from grader.reporting.training_advice import measured_item
+
+    path = file or homework_file(Path.cwd())
+    file_content(path)
+    near = (path.parent, Path.cwd())
+    local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
+    source = image_source(local, data, beside=path.parent)
+    item = measured_item(local.assignment)
+    with TrainView(path, local.assignment) as view:
+        trained = local_training(
+            path,
+            local,
+            lambda: view.images(student_split(local, source)),
+            device=device,
+            read=view.read,
+            report=view.epoch,
+        )
+    pictures = []
+    if trained.training.epochs:
+        from grader.reporting.training_plots import write_training_plots
+
+        pictures = write_training_plots(trained.training, out, threshold=item.threshold if item else None)
+    completed = view.result(trained, pictures)
+    sys.exit(0 if completed else 1)

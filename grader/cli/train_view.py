@@ -1,0 +1,156 @@
+"""How a training is shown while it runs, and what came of it."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from grader.cli.check_view import line_at, training_rows
+from grader.cli.page import Page
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Epoch, Evidence, Training, TrainingOutcome
+from grader.domain.program import Program
+from grader.kit.splits import Splits
+from grader.pipeline.local_training import LocalTraining
+from grader.reporting.training_advice import training_fix_text
+from grader.reporting.typesetting import counted, duration, percent, points, round_percent
+
+WIDTH = 14  # of the column of names
+
+
+class TrainView:
+    """A progress bar on a terminal, a line for each epoch elsewhere. A context: the bar lives in it."""
+
+    def __init__(self, path: Path, assignment: Assignment) -> None:
+        self._page = Page()
+        self._path = path
+        self._assignment = assignment
+        self._program: Program | None = None
+        self._started = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[told]}"),
+            console=self._page.console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> "TrainView":
+        self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def read(self, program: Program) -> None:
+        """The file was read."""
+        self._program = program
+        self._page.blank()
+        self._page.pairs(training_rows(program, None)[1:], width=WIDTH)
+        if self._page.live:
+            self._bar.start()
+            self._task = self._bar.add_task("Reading the images", total=None, told="")
+
+    def images(self, splits: Splits) -> Splits:
+        """The images were read; training begins."""
+        train, test = len(splits.train_labels), len(splits.test_labels)
+        told = f"{splits.name}, {counted(train, 'image')} to train on, {test} to measure on"
+        self._page.pairs([("data", told)], width=WIDTH)
+        self._page.blank()
+        if self._task is not None:
+            self._bar.update(self._task, description="Loading PyTorch, then the first epoch")
+        return splits
+
+    def epoch(self, epoch: Epoch, planned: int) -> None:
+        """An epoch was trained and measured."""
+        if epoch.number == 1:
+            self._started = time.monotonic() - epoch.seconds
+        each = (time.monotonic() - self._started) / epoch.number
+        left = f"about {duration(each * (planned - epoch.number))} left" if epoch.number < planned else ""
+        accuracy = f"{percent(epoch.test_accuracy)} correct"
+        if self._task is None:
+            loss = f"test loss {epoch.test_loss:.3f}"
+            parts = [f"epoch {epoch.number} of {planned}", accuracy, loss, *([left] if left else [])]
+            self._page.detail(", ".join(parts), indent=0)
+            return
+        self._bar.update(
+            self._task,
+            description=f"epoch {epoch.number} of {planned}",
+            total=planned,
+            completed=epoch.number,
+            told=f"{accuracy}, {left}" if left else accuracy,
+        )
+
+    def result(self, found: LocalTraining, pictures: Sequence[Path]) -> bool:
+        """Show what came of it; whether training was completed."""
+        page, training = self._page, found.training
+        completed = training.outcome is TrainingOutcome.COMPLETED and training.accuracy is not None
+        if training.accuracy is not None:
+            page.pairs(_rows(found), width=WIDTH)
+        page.pairs([("assumed", note) for note in found.notes], width=WIDTH)
+        for picture in pictures:
+            page.pairs([("picture" if picture is pictures[0] else "", str(picture))], width=WIDTH)
+        if not completed:
+            page.verdict(False, training.reason or "Training did not come to its end.")
+            if training.where:
+                page.code(training.where, line_at(self._program, training.where), indent=2)
+            return False
+        self._advise(found)
+        reached = (
+            found.item is None
+            or found.item.threshold is None
+            or (training.accuracy or 0) >= found.item.threshold
+        )
+        page.verdict(reached, _verdict(found))
+        return True
+
+    def _advise(self, found: LocalTraining) -> None:
+        limit = self._assignment.limits.training_seconds
+        if found.training.seconds > limit:
+            text = f"The grader stops after {duration(limit)}: choose fewer epochs or a smaller model."
+            self._page.pairs([("too slow", text)], width=WIDTH)
+        elif found.training.seconds > limit / 2:
+            text = f"The grader stops after {duration(limit)}, and its machine may be slower than yours."
+            self._page.pairs([("near the limit", text)], width=WIDTH)
+        if found.item is not None and found.points is not None and found.points < found.item.points:
+            advice = training_fix_text(found.item, _evidence(found.program, found.training))
+            if advice is not None:
+                self._page.pairs([("worth trying", advice.hint)], width=WIDTH)
+
+
+def _rows(found: LocalTraining) -> list[tuple[str, str]]:
+    training = found.training
+    images = sum(sum(row) for row in training.confusion)
+    accuracy = f"{percent(training.accuracy)} of {counted(images, 'test image')}"
+    if training.interval is not None:
+        low, high = training.interval
+        accuracy += f" (95 % interval: {percent(low)} to {percent(high)})"
+    rows = [("accuracy", accuracy)]
+    if found.points is not None and found.item is not None:
+        worth = f"{points(found.points)} of {points(found.item.points)}"
+        rows.append(("points", f"{worth}, if the grader measured the same on its own images"))
+    count = counted(len(training.epochs), "epoch")
+    rows.append(("trained", f"{count} in {duration(training.seconds)} on {training.device}"))
+    return rows
+
+
+def _verdict(found: LocalTraining) -> str:
+    accuracy = percent(found.training.accuracy)
+    if found.item is None or found.item.threshold is None:
+        return f"{accuracy} of the test images are right."
+    asked = round_percent(found.item.threshold)
+    if (found.training.accuracy or 0.0) < found.item.threshold:
+        return f"{accuracy} is below the {asked} that the assignment asks for."
+    return f"{accuracy} is above the {asked} that the assignment asks for."
+
+
+def _evidence(program: Program, training: Training) -> Evidence:
+    """What the advice looks at, as evidence."""
+    beginning = datetime.fromtimestamp(0, UTC)
+    return Evidence("", "", "", beginning, tuned=program.tuned, training=training)

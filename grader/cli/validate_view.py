@@ -1,0 +1,151 @@
+"""What a person sees while the checks of an assignment are tried, and the report afterwards."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from rich.box import SIMPLE
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from grader.cli.page import Page
+from grader.course.variants import Kind
+from grader.domain.assignment import Assignment
+from grader.pipeline.mutation_report import MutationReport
+from grader.pipeline.validation import Outcome, Report
+from grader.pipeline.variant_verdict import Verdict, verdict
+from grader.reporting.typesetting import counted, duration, listed, printable
+
+STARTING = "Starting (PyTorch and the checks are loaded once) ..."
+FIRST = 3  # outcomes before the time is estimated
+SHOWN_CHECKS = 3  # that failed, for each variant
+FILE_WIDTH = 200  # columns where the report does not go to a terminal
+
+
+class Board:
+    """How far a validation is, as a picture."""
+
+    def __init__(self, assignment: Assignment, total: int) -> None:
+        self._assignment = assignment
+        self._total = total
+        self._done = 0
+        self._wrong = 0
+        self._first = 0.0
+        self._end = 0.0
+        self._last = ""
+
+    def note(self, outcome: Outcome) -> str:
+        """Take note of an outcome; its line where nobody watches a picture."""
+        found = verdict(self._assignment, outcome)
+        self._done += 1
+        self._wrong += bool(found.wrong)
+        now = time.monotonic()
+        self._first = self._first or now
+        # the first outcome waits for the start, so the time of the others is counted from it
+        pace = (now - self._first) / max(self._done - 1, 1)
+        self._end = now + pace * (self._total - self._done)
+        self._last = f"{outcome.variant.name}: {found.word}"
+        done = [f"{self._done} of {self._total} done", *filter(None, [self._left()])]
+        return f"{self._last} ({', '.join(done)})"
+
+    def _left(self) -> str:
+        """The time that is left, by the pace so far; empty while or when there is nothing to say."""
+        if self._done in (*range(FIRST), self._total):
+            return ""
+        left = max(round(self._end - time.monotonic()), 1)
+        return f"about {duration(left) if left >= 60 else f'{left} s'} left"
+
+    def __rich__(self) -> RenderableType:
+        if not self._done:
+            return Text(STARTING)
+        line = Table.grid(padding=(0, 2))
+        line.add_row(
+            Text(f"{self._done} of {self._total} done", style="bold"),
+            ProgressBar(total=self._total, completed=self._done, width=30),
+            self._left() or ("finished" if self._done == self._total else "estimating"),
+            Text(f"{self._wrong} wrong", style="red") if self._wrong else "",
+            Text(self._last, style="dim", no_wrap=True, overflow="ellipsis"),
+        )
+        return line
+
+
+class ValidateView:
+    """A validation on the terminal, or in plain lines where there is none."""
+
+    def __init__(self) -> None:
+        self._page = Page()
+
+    @contextlib.contextmanager
+    def progress(self, assignment: Assignment, total: int) -> Iterator[Report]:
+        """Show progress on the error stream; yields what is to be told each outcome."""
+        console = Console(stderr=True, markup=False, highlight=False)
+        board = Board(assignment, total)
+        if console.is_terminal:
+            with Live(board, console=console, refresh_per_second=4, transient=True):
+                yield board.note
+            return
+        console.print(STARTING)
+        yield lambda outcome: console.print(board.note(outcome), soft_wrap=True)
+
+    def show(self, assignment: Assignment, report: MutationReport, seconds: float) -> None:
+        """The table, what is wrong, and the figures."""
+        page = self._page
+        table = _table(report, f"{assignment.title}: {counted(len(report.verdicts), 'variant')}")
+        if page.live:
+            Console(markup=False, highlight=False).print(table)
+        else:
+            Console(file=page.console.file, width=FILE_WIDTH, markup=False, highlight=False).print(table)
+        for title, kind, sentences in (
+            ("To be mended", "failed", report.wrong),
+            ("Notes", "note", report.notes),
+        ):
+            if sentences:
+                page.heading(title)
+            for sentence in sentences:
+                page.item(kind, sentence)
+        page.verdict(report.passed, f"{report.summary}. {duration(seconds)}.")
+
+
+def _table(report: MutationReport, title: str) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    for name in ("variant", "part", "verdict", "called", "checks that failed"):
+        table.add_column(name, overflow="fold")
+    table.add_column("s", justify="right", no_wrap=True)
+    section = None
+    for each in report.verdicts:
+        variant = each.outcome.variant
+        if section is not None and variant.kind is not section and variant.kind in (Kind.FORM, Kind.MISTAKE):
+            table.add_section()
+        section = variant.kind
+        table.add_row(
+            printable(variant.name),
+            "\n".join(variant.parts),
+            _word(each),
+            _called(each),
+            _failed(each),
+            f"{each.outcome.seconds:.1f}",
+        )
+    return table
+
+
+def _word(found: Verdict) -> Text:
+    good = {"detected": "green", "full": "green", "full marks": "green", "0": "green", "flagged": "yellow"}
+    return Text(found.word, style="red" if found.wrong else good.get(found.word, "red"))
+
+
+def _called(found: Verdict) -> Text:
+    """`named`, or what a mistake was called instead; what a form is flagged for."""
+    if found.outcome.variant.kind is not Kind.MISTAKE:
+        return Text("\n".join(found.called), style="yellow")
+    if found.named:
+        return Text("named", style="green")
+    return Text("\n".join(found.called) or ("not named" if found.detected else ""), style="yellow")
+
+
+def _failed(found: Verdict) -> str:
+    if found.outcome.variant.kind is Kind.TEMPLATE:
+        return counted(len(found.failed), "check")
+    return listed(found.failed, SHOWN_CHECKS)

@@ -1,0 +1,143 @@
+"""`assignment.toml` and its check files, read into an `Assignment`."""
+
+import ast
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+from grader.course.assignment_tables import AssignmentTable, ComponentTable, DataTable, FilesTable
+from grader.course.check_files import PUBLIC_FILE, SUBMISSION, checks
+from grader.course.fault import FILE, fault, require_different, require_file_name
+from grader.course.rubric import forbidden_rules, rubric_items
+from grader.course.toml_file import toml_table
+from grader.domain.assignment import Assignment, Component, DataUse, Limits, RequiredFile
+from grader.domain.submission import Role
+
+_INSTRUCTORS_FILES = (FILE, "*.py", "checks/**/*.py", "mistakes/**/*.py", "oracle/**/*.py")
+_STUDENTS_FILES = (FILE, PUBLIC_FILE)  # beside them stands the homework, which changes every day
+
+
+def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
+    """The assignment whose files are in the folder.
+
+    Args:
+        folder: `reference/<id>`, or a student's folder.
+        public_only: The folder is a student's: only the public checks are there, and its name is the
+            student's choice.
+
+    Returns:
+        The assignment with its checks.
+
+    Raises:
+        CourseError: A file is missing, malformed or contradicts itself.
+    """
+    table = toml_table(folder / FILE, AssignmentTable)
+    require_file_name(table.id, "id")
+    if not public_only and table.id != folder.resolve().name:
+        raise fault(f"id is '{table.id}' but the folder is '{folder.resolve().name}'. Make them the same.")
+    components = _components(table.component)
+    names = [component.name for component in components]
+    data = _data(table.data)
+    rubric = rubric_items(table.rubric, names, len(data.classes))
+    return Assignment(
+        id=table.id,
+        title=table.title,
+        folder=folder,
+        file_stem=_stem(table.files),
+        files=_required_files(table.files),
+        components=components,
+        checks=checks(folder, names, public_only=public_only),
+        rubric=rubric,
+        forbidden=forbidden_rules(table.forbidden, [item.id for item in rubric], names),
+        limits=Limits(**table.limits.model_dump()),
+        data=data,
+        deadline=_deadline(table.deadline),
+        policies=dict(table.policies),
+        public_only=public_only,
+        digest=digest(folder, public_only=public_only),
+    )
+
+
+def digest(folder: Path, *, public_only: bool = False) -> str:
+    """SHA-256, hexadecimal, over the names and contents of all files that grades depend on."""
+    globs = _STUDENTS_FILES if public_only else _INSTRUCTORS_FILES
+    found = {path.relative_to(folder).as_posix(): path for glob in globs for path in folder.glob(glob)}
+    total = sha256()
+    for name, path in sorted(found.items()):
+        content = path.read_bytes()
+        # The lengths keep "ab" + "c" apart from "a" + "bc".
+        total.update(f"{len(name.encode())} {name} {len(content)} ".encode() + content)
+    return total.hexdigest()
+
+
+def _deadline(deadline: datetime | None) -> datetime | None:
+    if deadline is not None and deadline.utcoffset() is None:
+        raise fault(f"the deadline has no time zone. Write it as in {deadline.isoformat()}+03:30.")
+    return deadline
+
+
+def _stem(table: FilesTable) -> str:
+    rest = table.stem.replace("{student_id}", "", 1)
+    if rest == table.stem or re.search(r"[{}/\\]", rest):
+        raise fault(
+            f"[files]: 'stem' is '{table.stem}'. "
+            "It must have {student_id} once, and no other braces or slashes."
+        )
+    return table.stem
+
+
+def _required_files(table: FilesTable) -> tuple[RequiredFile, ...]:
+    files = []
+    for role in Role:
+        suffixes = getattr(table.required, role.value) or []
+        for suffix in suffixes:
+            if not re.fullmatch(r"\.[a-z0-9]+", suffix):
+                raise fault(
+                    f"[files]: '{suffix}' of '{role}' is not a small-letter suffix such as '.py'. Mend it."
+                )
+        if suffixes:
+            files.append(RequiredFile(role, tuple(suffixes)))
+    every = [suffix for file in files for suffix in file.suffixes]
+    require_different(every, "[files]: the suffix", "Keep it for one kind of file.")
+    return tuple(files)
+
+
+def _data(table: DataTable) -> DataUse:
+    for name in (table.real, table.synthetic):
+        if not name.isidentifier():
+            raise fault(
+                f"[data]: '{name}' is not the name of a file in datasets/ without its '.py'. Change it."
+            )
+    if len(table.classes) == 1:
+        raise fault("[data]: 'classes' names one class. Name at least two.")
+    require_different(table.classes, "[data]: the class", "Remove one.")
+    return DataUse(
+        real=table.real,
+        synthetic=table.synthetic,
+        classes=tuple(table.classes),
+        student_seed=table.student_seed,
+        train_share=table.train_share,
+    )
+
+
+def _components(tables: Sequence[ComponentTable]) -> tuple[Component, ...]:
+    require_different((table.name for table in tables), "component", "Remove or rename one.")
+    return tuple(_component(table) for table in tables)
+
+
+def _component(table: ComponentTable) -> Component:
+    name = table.name
+    if not name.isidentifier():
+        raise fault(f"component '{name}' is not a Python name. Change it.")
+    if name == SUBMISSION:
+        raise fault(f"a component cannot be called '{name}', which means the files as a whole. Rename it.")
+    signature = " ".join(table.signature.split())
+    try:
+        ast.parse(f"def stub({signature}): ...")
+    except (SyntaxError, ValueError):
+        raise fault(
+            f"component '{name}': the signature '{signature}' is not valid Python. Mend it."
+        ) from None
+    return Component(name, table.kind, signature)

@@ -1,0 +1,109 @@
+"""The keys that `assignment.toml` may have, with their types."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grader.course.toml_file import Table
+from grader.domain.assignment import DataUse, Limits
+
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+Positive = Annotated[float, Field(gt=0)]
+PositiveInt = Annotated[int, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+
+
+class RequiredTable(Table):
+    """`[files.required]`: the suffixes of each file that must be handed in."""
+
+    code: Texts
+    checkpoint: Texts | None = None
+    report: Texts | None = None
+
+
+class FilesTable(Table):
+    """`[files]`: how the files are named and which are required."""
+
+    stem: Text
+    required: RequiredTable
+
+
+class DataTable(Table):
+    """`[data]`: the data sets."""
+
+    real: Text
+    synthetic: Text
+    classes: Annotated[list[Text], Field(min_length=1)]
+    student_seed: int = DataUse.student_seed
+    train_share: Annotated[float, Field(gt=0, lt=1)] = DataUse.train_share
+
+
+class LimitsTable(Table):
+    """`[limits]`: what one submission may use; what is left out is as in `Limits`."""
+
+    load_seconds: Positive = Limits.load_seconds
+    call_seconds: Positive = Limits.call_seconds
+    checks_seconds: Positive = Limits.checks_seconds
+    training_seconds: Positive = Limits.training_seconds
+    memory_mb: PositiveInt = Limits.memory_mb
+    file_mb: PositiveInt = Limits.file_mb
+    processes: PositiveInt = Limits.processes
+    output_kb: PositiveInt = Limits.output_kb
+    checkpoint_mb: PositiveInt = Limits.checkpoint_mb
+    source_kb: PositiveInt = Limits.source_kb
+    notebook_mb: PositiveInt = Limits.notebook_mb
+    archive_mb: PositiveInt = Limits.archive_mb
+
+
+class ComponentTable(Table):
+    """`[[component]]`: one stub."""
+
+    name: Text
+    kind: Literal["class", "function"]
+    signature: str
+
+
+class BreakpointTable(Table):
+    """`{ at = 0.60, points = 9 }`; `at` is a number or "chance"."""
+
+    at: object
+    points: NotNegative
+
+
+class RubricTable(Table):
+    """`[[rubric]]`: one line of the rubric, with exactly one source of points."""
+
+    id: Text
+    title: Text
+    points: Positive
+    components: Annotated[dict[str, NotNegative], Field(min_length=1)] | None = None
+    measured: Literal["test_accuracy"] | None = None
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None
+    by: Literal["person"] | None = None
+
+
+class ForbiddenTable(Table):
+    """`[[forbidden]]`: parts that must not be used, what a use costs, and the sentence that says so."""
+
+    parts: Texts
+    policy: Literal["forbid", "flag"] = "forbid"
+    costs: Text
+    reason: Text
+
+
+class AssignmentTable(Table):
+    """The whole file."""
+
+    id: Text
+    title: Text
+    deadline: datetime | None = None
+    files: FilesTable
+    data: DataTable
+    limits: LimitsTable = LimitsTable()
+    component: Annotated[list[ComponentTable], Field(min_length=1)]
+    rubric: Annotated[list[RubricTable], Field(min_length=1)]
+    policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)
+    forbidden: list[ForbiddenTable] = Field(default_factory=list)

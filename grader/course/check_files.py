@@ -1,0 +1,179 @@
+"""The checks that check files declare, found by parsing, so that a check that stays silent is missed."""
+
+import ast
+import warnings
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course.toml_file import listing, remedy
+from grader.domain.assignment import CheckSpec
+from grader.domain.errors import CourseError
+
+SUBMISSION = "submission"
+PUBLIC_FILE = "test_public.py"
+_PREFIX = "test_"
+
+
+def checks(folder: Path, components: Collection[str], *, public_only: bool = False) -> tuple[CheckSpec, ...]:
+    """The checks of an assignment, in the order of their files and lines.
+
+    Args:
+        folder: The assignment's folder: its checks are `checks/test_*.py`, or a student's `test_public.py`.
+        components: The names that a check may judge, besides `submission`.
+        public_only: The folder is a student's: only its `test_public.py` counts.
+
+    Returns:
+        One entry for each test function; one that pytest would run with several parameters is one check.
+
+    Raises:
+        CourseError: A file is not Python, or a check lacks something or is declared twice.
+    """
+    files = [] if public_only else sorted((folder / "checks").glob(f"{_PREFIX}*.py"))
+    if not files and (folder / PUBLIC_FILE).is_file():
+        files = [folder / PUBLIC_FILE]
+    found: dict[str, str] = {}
+    specs = []
+    for path in files:
+        for line, spec in _declared(path, (*components, SUBMISSION)):
+            place = f"{path.name}:{line}"
+            if spec.id in found:
+                raise CourseError(
+                    f"{place}: {_PREFIX}{spec.id} is also declared at {found[spec.id]}. Rename one of them."
+                )
+            found[spec.id] = place
+            specs.append(spec)
+    return tuple(specs)
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """What `pytest.mark.component` and `pytest.mark.weight` say; None: they say nothing."""
+
+    component: str | None = None
+    weight: float | None = None
+
+
+def _declared(path: Path, components: tuple[str, ...]) -> Iterator[tuple[int, CheckSpec]]:
+    tree = _parsed(path)
+    for line, name in _misplaced(tree):
+        raise CourseError(
+            f"{path.name}:{line}: {name} is inside another statement, where it is not counted. "
+            "Make it a function of the file itself."
+        )
+    everywhere = _marks(_module_marks(tree), path)
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(_PREFIX):
+            yield function.lineno, _spec(function, everywhere, path, components)
+
+
+def _parsed(path: Path) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an old escape such as "\d" is no reason to refuse a file
+            return ast.parse(path.read_bytes(), filename=path.name)
+    except SyntaxError as error:
+        place = f"{path.name}:{error.lineno}" if error.lineno else path.name
+        raise CourseError(f"{place}: this is not valid Python ({error.msg}). Mend it.") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise CourseError(
+            f"{path.name} is not a Python source file that can be read. Save it again."
+        ) from None
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
+
+
+def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Tests in classes or under an `if`: pytest would run them, and nobody would miss them."""
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(_PREFIX):
+                yield node.lineno, node.name
+
+
+def _spec(
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    everywhere: _Marks,
+    path: Path,
+    components: tuple[str, ...],
+) -> CheckSpec:
+    where = f"{path.name}:{function.lineno}: {function.name}"
+    title = (ast.get_docstring(function) or "").strip().partition("\n")[0].strip()
+    if not title:
+        raise CourseError(f"{where} has no docstring. Its first line is what the student reads.")
+    own = _marks(function.decorator_list, path)
+    component = own.component or everywhere.component
+    if component is None:
+        raise CourseError(
+            f"{where} does not say which component it judges. "
+            f'Write @pytest.mark.component("{components[0]}") above it.'
+        )
+    if component not in components:
+        advice = remedy(component, components, f"There are {listing(components)}.")
+        raise CourseError(f"{where} judges the component '{component}', which does not exist. {advice}")
+    return CheckSpec(
+        id=function.name.removeprefix(_PREFIX),
+        component=component,
+        title=title,
+        weight=next((weight for weight in (own.weight, everywhere.weight) if weight is not None), 1.0),
+        public=path.name == PUBLIC_FILE,
+        file=path.name,
+    )
+
+
+def _module_marks(tree: ast.Module) -> list[ast.expr]:
+    """The expressions in `pytestmark`."""
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="pytestmark")], value=value):
+                return value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+            case ast.AnnAssign(target=ast.Name(id="pytestmark"), value=ast.expr() as value):
+                return value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+    return []
+
+
+def _marks(expressions: Iterable[ast.expr], path: Path) -> _Marks:
+    component: str | None = None
+    weight: float | None = None
+    for expression in expressions:
+        match expression:
+            case ast.Call(func=ast.Attribute(attr="component", value=owner)) if _is_mark(owner):
+                place = f"{path.name}:{expression.lineno}"
+                if component is not None:
+                    raise CourseError(f"{place}: a check judges one component. Remove the second mark.")
+                component = _component(expression, place)
+            case ast.Call(func=ast.Attribute(attr="weight", value=owner)) if _is_mark(owner):
+                weight = _weight(expression, f"{path.name}:{expression.lineno}")
+            case ast.Attribute(attr="component" | "weight" as name, value=owner) if _is_mark(owner):
+                raise CourseError(
+                    f"{path.name}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
+                )
+    return _Marks(component, weight)
+
+
+def _is_mark(owner: ast.expr) -> bool:
+    """Whether it is `pytest.mark` or `mark`."""
+    match owner:
+        case ast.Attribute(attr="mark", value=ast.Name(id="pytest")) | ast.Name(id="mark"):
+            return True
+    return False
+
+
+def _component(call: ast.Call, place: str) -> str:
+    match call:
+        case ast.Call(args=[ast.Constant(value=str(name))], keywords=[]):
+            return name
+    raise CourseError(
+        f'{place}: pytest.mark.component needs one name in quotes, as in component("Attention").'
+    )
+
+
+def _weight(call: ast.Call, place: str) -> float:
+    match call:
+        case ast.Call(args=[ast.Constant(value=int() | float() as value)], keywords=[]) if not isinstance(
+            value, bool
+        ) and 0 < value < float("inf"):
+            return float(value)
+    raise CourseError(f"{place}: pytest.mark.weight needs one number above zero, as in weight(2).")

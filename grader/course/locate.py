@@ -1,0 +1,154 @@
+"""Where the course is, and what its `course.toml` says."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grader.course.assignment_file import read_assignment
+from grader.course.check_files import PUBLIC_FILE
+from grader.course.fault import FILE as ASSIGNMENT_FILE
+from grader.course.toml_file import Table, listing, remedy, toml_table
+from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
+
+FILE = "course.toml"
+COURSE_VARIABLE = "GRADER_COURSE"
+SECRET_VARIABLE = "GRADER_SECRET"
+PLACEHOLDER = "change-me"
+
+
+class _SandboxTable(Table):
+    minimum: Literal["strict", "standard"] = "standard"
+
+
+class _CourseTable(Table):
+    title: Annotated[str, Field(min_length=1)]
+    secret: Annotated[str, Field(min_length=1)]
+    sandbox: _SandboxTable = _SandboxTable()
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course folder.
+
+    Attributes:
+        root: The folder of `course.toml`.
+        secret: What the hidden split is made from.
+        minimum_level: The least isolation that a grade may come from, `strict` or `standard`.
+    """
+
+    root: Path
+    title: str
+    secret: str = field(repr=False)
+    minimum_level: str = "standard"
+
+    @property
+    def datasets(self) -> Path:
+        """The folder of the data set files."""
+        return self.root / "datasets"
+
+    @property
+    def split_seed(self) -> int:
+        """The seed of the hidden split: the first 8 bytes of the secret's SHA-256."""
+        return int.from_bytes(sha256(self.secret.encode()).digest()[:8], "big")
+
+    @property
+    def secret_is_public(self) -> bool:
+        """Whether the secret is still the one that the course was handed out with."""
+        return self.secret == PLACEHOLDER
+
+    def assignments(self) -> tuple[str, ...]:
+        """The ids of the assignments, sorted."""
+        return tuple(sorted(path.parent.name for path in self.root.glob(f"reference/*/{ASSIGNMENT_FILE}")))
+
+    def reference(self, assignment_id: str) -> Path:
+        """The assignment's folder, which only instructors see.
+
+        Raises:
+            UsageError: There is no such assignment.
+        """
+        known = self.assignments()
+        if assignment_id in known:
+            return self.root / "reference" / assignment_id
+        if not known:
+            raise UsageError(
+                f"The course in {self.root} has no assignments. "
+                f"Begin one with reference/{assignment_id}/{ASSIGNMENT_FILE}."
+            )
+        there = f"The course has {listing(known)}."
+        advice = remedy(assignment_id, known, "Choose one of them.")
+        raise UsageError(f"There is no assignment '{assignment_id}'. {there} {advice}")
+
+
+def located_course(
+    given: Path | None = None, *, environment: Mapping[str, str] | None = None, working: Path | None = None
+) -> Course:
+    """The course that a command works on.
+
+    Args:
+        given: The folder that the operator names (`--course`), if any.
+        environment: The environment variables; the process's own by default. `GRADER_COURSE` names the
+            folder when it is not given, `GRADER_SECRET` replaces the secret of `course.toml`.
+        working: Where the search upward for `course.toml` starts; the working directory by default.
+
+    Raises:
+        UsageError: There is no course.
+        CourseError: Its `course.toml` is malformed.
+    """
+    environment = os.environ if environment is None else environment
+    root = _root(given, environment.get(COURSE_VARIABLE, ""), working or Path.cwd())
+    table = toml_table(root / FILE, _CourseTable)
+    return Course(
+        root=root,
+        title=table.title,
+        secret=environment.get(SECRET_VARIABLE, "") or table.secret,
+        minimum_level=table.sandbox.minimum,
+    )
+
+
+def student_assignment(folder: Path) -> Assignment:
+    """The assignment as a student has it: the public file and the public checks beside the homework.
+
+    Args:
+        folder: The folder that the course handed out, with `assignment.toml` and `test_public.py`.
+
+    Raises:
+        UsageError: The folder is not such a folder.
+        CourseError: One of its files is malformed.
+    """
+    for name in (ASSIGNMENT_FILE, PUBLIC_FILE):
+        if not (folder / name).is_file():
+            raise UsageError(
+                f"{folder} has no {name}. "
+                "Run this in the folder that the course handed out, or copy the file back."
+            )
+    return read_assignment(folder, public_only=True)
+
+
+def _root(given: Path | None, variable: str, working: Path) -> Path:
+    if given is not None:
+        return _named(given, "--course")
+    if variable:
+        return _named(Path(variable), f"${COURSE_VARIABLE}")
+    start = working.resolve()
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise UsageError(
+        f"No course was found: there is no {FILE} in {start} or above it. "
+        f"Go to the course's folder, give it by --course, or set {COURSE_VARIABLE}."
+    )
+
+
+def _named(path: Path, source: str) -> Path:
+    folder = path.expanduser().resolve()
+    if folder.is_file() and folder.name == FILE:
+        return folder.parent
+    if not (folder / FILE).is_file():
+        raise UsageError(f"{source} names {path}, which holds no {FILE}. Give the folder that holds it.")
+    return folder

@@ -1,0 +1,156 @@
+"""The rubric and the forbidden parts of `assignment.toml`: every point has one source, every name exists."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from grader.course.assignment_tables import ForbiddenTable, RubricTable
+from grader.course.fault import fault, require_different, require_file_name
+from grader.course.toml_file import listing, remedy
+from grader.domain.assignment import ForbiddenRule, RubricItem
+
+CHANCE = "chance"
+
+
+def rubric_items(
+    tables: Sequence[RubricTable], components: Sequence[str], classes: int
+) -> tuple[RubricItem, ...]:
+    """The rubric.
+
+    Args:
+        tables: `[[rubric]]`.
+        components: The names of all components.
+        classes: How many classes the data have: guessing gets one in so many.
+
+    Raises:
+        CourseError: Points do not add up, or an item has no source of points or two, or a component has
+            no item or two.
+    """
+    require_different((table.id for table in tables), "rubric item", "Remove or rename one.")
+    _require_one_owner(tables, components)
+    return tuple(_item(table, classes) for table in tables)
+
+
+def forbidden_rules(
+    tables: Sequence[ForbiddenTable], items: Sequence[str], components: Sequence[str]
+) -> tuple[ForbiddenRule, ...]:
+    """The forbidden parts, one rule for each.
+
+    Args:
+        tables: `[[forbidden]]`.
+        items: The ids of all rubric items.
+        components: The names of all components.
+
+    Raises:
+        CourseError: A part is no dotted name or is there twice, or what it costs does not exist.
+    """
+    parts = [part for table in tables for part in table.parts]
+    require_different(parts, "the forbidden part", "Keep it in one [[forbidden]].")
+    for part in parts:
+        if not re.fullmatch(r"[A-Za-z_*?][\w*?]*(\.[\w*?]+)*", part):
+            raise fault(
+                f"the forbidden part '{part}' is not a dotted name such as 'torch.nn.Transformer*'. Mend it."
+            )
+    for table in tables:
+        if table.costs not in (*items, *components):
+            advice = remedy(
+                table.costs, (*items, *components), f"There are {listing((*items, *components))}."
+            )
+            raise fault(
+                f"the forbidden part '{table.parts[0]}' costs '{table.costs}', "
+                f"which is neither a rubric item nor a component. {advice}"
+            )
+    return tuple(
+        ForbiddenRule(part, table.policy, table.costs, table.reason)
+        for table in tables
+        for part in table.parts
+    )
+
+
+def _require_one_owner(tables: Sequence[RubricTable], components: Sequence[str]) -> None:
+    owner: dict[str, str] = {}
+    for table in tables:
+        for name in table.components or ():
+            if name not in components:
+                advice = remedy(name, components, f"There are {listing(components)}.")
+                raise fault(
+                    f"rubric item '{table.id}' has points for '{name}', which is no component. {advice}"
+                )
+            if name in owner:
+                raise fault(
+                    f"component '{name}' is in rubric items '{owner[name]}' and '{table.id}'. Remove one."
+                )
+            owner[name] = table.id
+    for name in components:
+        if name not in owner:
+            raise fault(f"component '{name}' is in no rubric item. Give it points in a [rubric.components].")
+
+
+def _item(table: RubricTable, classes: int) -> RubricItem:
+    require_file_name(table.id, "rubric item")
+    _require_one_source(table)
+    if table.components is not None:
+        together = sum(table.components.values())
+        if abs(together - table.points) > 1e-6:
+            raise fault(
+                f"rubric item '{table.id}' has {table.points:g} points "
+                f"but its components add up to {together:g}. Change one of them."
+            )
+    return RubricItem(
+        id=table.id,
+        title=table.title,
+        points=table.points,
+        components=dict(table.components) if table.components is not None else None,
+        measured=table.measured,
+        breakpoints=_breakpoints(table, classes) if table.measured is not None else (),
+        threshold=table.threshold,
+    )
+
+
+def _require_one_source(table: RubricTable) -> None:
+    item = f"rubric item '{table.id}'"
+    sources = sum(source is not None for source in (table.components, table.measured, table.by))
+    if sources != 1:
+        wrong = "two sources of points" if sources else "nothing that its points come from"
+        raise fault(
+            f'{item} has {wrong}. Give it exactly one of [rubric.components], measured = "test_accuracy" '
+            'and by = "person".'
+        )
+    for key, value in (("breakpoints", table.breakpoints), ("threshold", table.threshold)):
+        if value is not None and table.measured is None:
+            raise fault(f"{item} has '{key}' but is not measured. Remove it, or measure \"test_accuracy\".")
+
+
+def _breakpoints(table: RubricTable, classes: int) -> tuple[tuple[float, float], ...]:
+    item = f"rubric item '{table.id}'"
+    if not table.breakpoints:
+        example = f'[{{ at = "{CHANCE}", points = 0 }}, {{ at = 0.8, points = {table.points:g} }}]'
+        raise fault(f"{item} is measured but has no breakpoints. Add breakpoints = {example}.")
+    found = tuple((_value(entry.at, item, classes), entry.points) for entry in table.breakpoints)
+    for (lower, fewer), (higher, more) in pairwise(found):
+        if higher <= lower:
+            raise fault(
+                f"{item}: the breakpoint at {higher:g} comes after {lower:g}. Put them in ascending order."
+            )
+        if more < fewer:
+            raise fault(
+                f"{item}: the breakpoint at {higher:g} gives {more:g} points, "
+                f"fewer than the {fewer:g} before it. Change one of them."
+            )
+    if found[-1][1] != table.points:
+        raise fault(
+            f"{item} has {table.points:g} points but its last breakpoint gives {found[-1][1]:g}. "
+            "Change one of them."
+        )
+    return found
+
+
+def _value(at: object, item: str, classes: int) -> float:
+    if at == CHANCE:
+        return 1 / classes
+    if isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at <= 1:
+        return float(at)
+    raise fault(
+        f"{item} has a breakpoint at '{at}'. "
+        f'Write a number from 0 to 1, or "{CHANCE}" for what guessing gets.'
+    )

@@ -1,0 +1,178 @@
+"""A TOML file of the course, read strictly, with one sentence for whatever is wrong in it."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from grader.domain.errors import CourseError
+
+
+class Table(BaseModel):
+    """A TOML table whose keys are all known and whose values are taken as they stand."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+T = TypeVar("T", bound=Table)
+
+_EXPECTED = {
+    "string_type": "text in quotes",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list in square brackets",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "datetime_type": "a date and time with its zone, as in 2026-01-31T23:59:00+03:30",
+    "finite_number": "a finite number",
+    "string_too_short": "some text",
+    "too_short": "a list with at least one entry",
+}
+_KEY = "[key]"  # what pydantic adds to the place of a key that is wrong itself
+_BOUNDS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def toml_table(path: Path, shape: type[T]) -> T:
+    """What a TOML file says.
+
+    Args:
+        path: The file.
+        shape: The keys that it may have, with their types.
+
+    Returns:
+        The file's content.
+
+    Raises:
+        CourseError: The file cannot be read, is not TOML, or has a key or a value that it must not have.
+    """
+    raw = _parsed(path)
+    try:
+        return shape.model_validate(raw)
+    except ValidationError as error:
+        # A misspelled key is also a missing one: the first reading is the useful one.
+        errors = sorted(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+        raise CourseError(f"{path.name}: {_sentence(errors[0], raw, shape)}") from None
+
+
+def listing(names: Sequence[str]) -> str:
+    """The names as a person lists them: `'a', 'b' and 'c'`."""
+    quoted = [f"'{name}'" for name in names]
+    return " and ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+
+
+def remedy(name: str, known: Sequence[str], otherwise: str) -> str:
+    """`Did you mean 'x'?` where a known name is close to the given one, else another advice."""
+    close = get_close_matches(name, known, n=1)
+    if not close:
+        by_lower = {candidate.lower(): candidate for candidate in known}
+        close = [by_lower[match] for match in get_close_matches(name.lower(), by_lower, n=1)]
+    return f"Did you mean '{close[0]}'?" if close else otherwise
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    text = ""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text)
+    except FileNotFoundError:
+        raise CourseError(f"{path} does not exist. Create it, or give another folder.") from None
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
+    except UnicodeDecodeError:
+        raise CourseError(f"{path.name} is not UTF-8 text. Save it again in UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        what, line = found.groups() if found else (str(error), None)
+        raise CourseError(
+            f"{path.name}:{line or len(text.splitlines())}: this is not valid TOML ({what}). "
+            "Mend that line, or the end of the one before it."
+        ) from None
+
+
+def _sentence(error: ErrorDetails, raw: dict[str, Any], shape: type[Table]) -> str:
+    *outer, last = error["loc"] or ("",)
+    place, inner = _place(outer, raw)
+    name = f"'{last}'" if isinstance(last, str) else f"entry {last + 1} of '{outer[-1]}'"
+    if inner and isinstance(last, str):
+        name = f"'{last}' in '{inner}'"
+    given, kind = error["input"], error["type"]
+    if last == _KEY:
+        return f"{_place(outer[:-1], raw)[0] or outer[0]} has a key that is empty. Give it a name."
+    if kind == "missing":
+        return f"{place or 'the file'} lacks {name}. Add it."
+    if kind == "extra_forbidden":
+        known = _keys(shape, outer)
+        advice = remedy(str(last), known, f"It knows {listing(known)}.")
+        return f"{place or 'the file'} has {name}, which means nothing here. {advice}"
+    subject = f"{place}: {name}" if place else name
+    if kind == "literal_error":
+        allowed = re.findall(r"'([^']*)'", error.get("ctx", {}).get("expected", ""))
+        advice = remedy(str(given), allowed, f"Choose {listing(allowed).replace(' and ', ' or ')}.")
+        return f"{subject} is {_shown(given)}, which is not a choice. {advice}"
+    if kind in _BOUNDS:
+        words, key = _BOUNDS[kind]
+        bound = error.get("ctx", {}).get(key)
+        return f"{subject} is {_shown(given)} but must be {words} {bound:g}. Change it."
+    return f"{subject} is {_shown(given)} but must be {_EXPECTED.get(kind, 'something else')}. Change it."
+
+
+def _place(steps: Sequence[str | int], raw: Any) -> tuple[str, str]:
+    """(The table that a person looks for, the key within it that the value is inside of)."""
+    if not steps:
+        return "", ""
+    node, rest = raw[steps[0]], steps[1:]
+    if isinstance(node, list) and rest and isinstance(rest[0], int):
+        index, rest = rest[0], rest[1:]
+        node, header = node[index], f"[[{steps[0]}]] number {index + 1}"
+        if isinstance(node, Mapping):
+            named = node.get("id", node.get("name"))
+            header = f"[[{steps[0]}]] '{named}'" if isinstance(named, str) else header
+    elif isinstance(node, Mapping):
+        names = [steps[0]]
+        while rest and isinstance(node[rest[0]], Mapping):
+            node, rest = node[rest[0]], rest[1:]
+            names.append(steps[len(names)])
+        header = f"[{'.'.join(map(str, names))}]"
+    else:
+        return "", str(steps[0])
+    return header, " ".join(f"number {step + 1}" if isinstance(step, int) else step for step in rest)
+
+
+def _keys(shape: type[Table], steps: Sequence[str | int]) -> tuple[str, ...]:
+    """The keys that the table at this place may have."""
+    current = shape
+    for step in steps:
+        if isinstance(step, str):
+            current = _table_in(current.model_fields[step].annotation) or current
+    return tuple(current.model_fields)
+
+
+def _table_in(annotation: Any) -> type[Table] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return annotation
+    return next((found for argument in get_args(annotation) if (found := _table_in(argument))), None)
+
+
+def _shown(value: object) -> str:
+    if value in ("", []):
+        return "empty"
+    if isinstance(value, str):
+        return f"the text '{value}'"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a table"
+    return "a list" if isinstance(value, list) else str(value)

@@ -1,0 +1,213 @@
+"""What an assignment asks for: read from `assignment.toml` and its check files, then never changed."""
+
+import ast
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.submission import Role
+
+
+@dataclass(frozen=True)
+class Component:
+    """One stub that the student fills in.
+
+    Attributes:
+        name: `Attention`, `train_epoch`, ...
+        kind: `class` or `function`.
+        signature: The parameters as the template prints them, without `self`:
+            `dim, heads=4, dim_head=64, dropout=0.`
+    """
+
+    name: str
+    kind: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class CheckSpec:
+    """One check, as its file declares it (found by parsing, so that a silent check is known missing).
+
+    Attributes:
+        id: The function's name without `test_`.
+        component: The stub that it judges, or `submission`.
+        title: The first line of its docstring: what the student reads.
+        weight: Its share within the component's points.
+        public: It is in `test_public.py`, which students have.
+        file: The check file's name.
+    """
+
+    id: str
+    component: str
+    title: str
+    weight: float = 1.0
+    public: bool = False
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class RubricItem:
+    """One line of the rubric.
+
+    An item has exactly one source: `components` (checks), `measured` (a measurement with breakpoints), or
+    neither (a person gives the points).
+
+    Attributes:
+        components: Component name -> points; they add up to `points`.
+        measured: The name of a measurement, e.g. `test_accuracy`.
+        breakpoints: (value of the measurement, points), ascending, linear in between.
+        threshold: The value that the assignment asks for (0.60); drawn in the report.
+    """
+
+    id: str
+    title: str
+    points: float
+    components: dict[str, float] | None = None
+    measured: str | None = None
+    breakpoints: tuple[tuple[float, float], ...] = ()
+    threshold: float | None = None
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person gives the points."""
+        return self.components is None and self.measured is None
+
+
+@dataclass(frozen=True)
+class ForbiddenRule:
+    """A part that the assignment does not allow.
+
+    Attributes:
+        pattern: A dotted name with `*` as in file names: `torchvision.models.vit*`. It covers submodules.
+        policy: `forbid` or `flag` (no points lost, a person sees it).
+        costs: What a reachable use costs: a rubric item's id (`model`) or a component (`Attention`).
+        reason: The sentence that the student reads.
+    """
+
+    pattern: str
+    policy: str
+    costs: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RequiredFile:
+    """A file that must be handed in: its role and the suffixes that it may have (`.py`, `.ipynb`)."""
+
+    role: Role
+    suffixes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use. Seconds are wall-clock seconds, megabytes are 10**6 bytes."""
+
+    load_seconds: float = 20.0
+    call_seconds: float = 10.0
+    checks_seconds: float = 60.0
+    training_seconds: float = 1800.0
+    memory_mb: int = 3000
+    file_mb: int = 64
+    processes: int = 64
+    output_kb: int = 256
+    checkpoint_mb: int = 200
+    source_kb: int = 2000
+    notebook_mb: int = 50
+    archive_mb: int = 500
+
+
+@dataclass(frozen=True)
+class DataUse:
+    """Which data sets the assignment uses, by the file names under `datasets/`.
+
+    Attributes:
+        real: The data set of the course (`neu_cls`).
+        synthetic: The embedded default (`synthetic_steel`).
+        classes: The class names in the order of the labels.
+        student_seed: The seed of the split that students make.
+        train_share: The share of each class that is for training, 0 to 1.
+    """
+
+    real: str
+    synthetic: str
+    classes: tuple[str, ...]
+    student_seed: int = 42
+    train_share: float = 0.7
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An assignment as the engine uses it.
+
+    Attributes:
+        folder: Where its files are: `reference/<id>`, or the student's own folder (`public_only`).
+        file_stem: How files are named, e.g. `{student_id}_Lab8_Homework`.
+        policies: What the checks leave to the course: name -> `allow`, `flag` (costs nothing, a person has a
+            look) or `forbid`.
+        public_only: This is a student's copy: only public checks, no rubric secrets.
+        digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
+    """
+
+    id: str
+    title: str
+    folder: Path
+    file_stem: str
+    files: tuple[RequiredFile, ...]
+    components: tuple[Component, ...]
+    checks: tuple[CheckSpec, ...]
+    rubric: tuple[RubricItem, ...]
+    forbidden: tuple[ForbiddenRule, ...]
+    limits: Limits
+    data: DataUse
+    deadline: datetime | None = None
+    policies: dict[str, str] = field(default_factory=dict)
+    public_only: bool = False
+    digest: str = ""
+
+    @property
+    def maximum(self) -> float:
+        """The points of all rubric items."""
+        return sum(item.points for item in self.rubric)
+
+    @property
+    def forbidden_patterns(self) -> tuple[str, ...]:
+        """The dotted patterns of what is not allowed, or looked at by a person."""
+        return tuple(rule.pattern for rule in self.forbidden)
+
+    def parameters_of(self, component: str) -> tuple[str, ...]:
+        """The names of a stub's required parameters, in the template's order.
+
+        Raises:
+            KeyError: There is no such stub.
+        """
+        arguments = self._arguments_of(component)
+        by_place = (*arguments.posonlyargs, *arguments.args)
+        required = len(by_place) - len(arguments.defaults)
+        named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        return (
+            *(argument.arg for argument in by_place[:required]),
+            *(argument.arg for argument, default in named if default is None),
+        )
+
+    def all_parameters_of(self, component: str) -> tuple[str, ...]:
+        """The names of all of a stub's parameters, in the template's order.
+
+        Raises:
+            KeyError: There is no such stub.
+        """
+        arguments = self._arguments_of(component)
+        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        return tuple(argument.arg for argument in every)
+
+    def _arguments_of(self, component: str) -> ast.arguments:
+        signature = {part.name: part.signature for part in self.components}[component]
+        stub = ast.parse(f"def stub({signature}): ...").body[0]
+        assert isinstance(stub, ast.FunctionDef)
+        return stub.args
+
+    def item_of(self, component: str) -> RubricItem | None:
+        """The rubric item that the component's points belong to, if any."""
+        for item in self.rubric:
+            if item.components and component in item.components:
+                return item
+        return None

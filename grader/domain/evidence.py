@@ -1,0 +1,245 @@
+"""What grading a submission found out: enough to score it again without running anything."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from grader.domain.program import ForbiddenUse, NearName, Omission, TunedValue
+from grader.domain.submission import RefusedFile, Role
+
+
+class Status(StrEnum):
+    """What became of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # its precondition failed; the message says which
+    ERRORED = "errored"  # ours, or the instructor's: never costs a point
+
+
+class Blame(StrEnum):
+    """Whose task it is to mend a finding."""
+
+    STUDENT = "student"
+    INSTRUCTOR = "instructor"
+    ENGINE = "engine"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+        check: The check's id.
+        component: The stub's name, or `submission`.
+        title: What the check asks for, in a sentence: the first line of its docstring.
+        blame: Whose fault a finding that is not `passed` is; None when passed.
+        diagnosis: The id of the mistake that was recognized (`missing_scale`), if any; of one that passed,
+            the policy that flags the work (`fixed_positions`).
+        message: What is wrong, in words for the student. Of one that passed: what a person has a look at,
+            though it costs nothing; nearly always empty.
+        hint: One thing to try.
+        where: The place in the student's file, `homework.py:41` or `cell 4, line 3`.
+        seconds: How long the check took.
+    """
+
+    check: str
+    component: str
+    title: str
+    status: Status
+    blame: Blame | None = None
+    diagnosis: str | None = None
+    message: str = ""
+    hint: str = ""
+    where: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class LayerSummary:
+    """One module of the student's model.
+
+    Attributes:
+        path: `transformer.layers.0.0.norm`; empty for the model itself.
+        type: The class's name.
+        parameters: Trainable numbers that the module itself holds (not its children).
+        depth: Nesting depth, 0 for the model itself.
+    """
+
+    path: str
+    type: str
+    parameters: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch of training as the judge measured it (losses are means of cross-entropy per image, in nats).
+
+    Attributes:
+        number: 1-based.
+        train_loss: Mean of what the student's train_epoch reported, None when it reported nothing.
+        test_loss: On the hidden test images.
+        test_accuracy: On the hidden test images, 0 to 1.
+        learning_rate: Of the first parameter group, at the end of the epoch.
+        seconds: Wall time of training, and of the model's answers for the test images.
+    """
+
+    number: int
+    train_loss: float | None
+    test_loss: float
+    test_accuracy: float
+    learning_rate: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One hidden test image and what the model said.
+
+    Attributes:
+        image: The name of a file in the evidence folder (PNG).
+        true_class, predicted_class: Indices into the class names.
+        confidence: The softmax probability of the predicted class, 0 to 1.
+    """
+
+    image: str
+    true_class: int
+    predicted_class: int
+    confidence: float
+
+
+class TrainingOutcome(StrEnum):
+    """How training ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"  # the student's code raised, returned nonsense or died: `reason` says what
+    DIVERGED = "diverged"  # the outputs became not finite
+    BUDGET = "budget"  # our limit stopped it: unknown, never zero
+    NOT_RUN = "not_run"  # --no-train, or nothing to train
+    UNKNOWN = "unknown"  # a person must look: `reason` says why
+
+
+@dataclass(frozen=True)
+class Training:
+    """The measured training of the student's model.
+
+    Attributes:
+        outcome: How it ended.
+        reason: A sentence, when it did not complete.
+        where: The place in the student's file, when the student's code raised.
+        data: The data set's name, `neu_cls` or `synthetic_steel`.
+        device: `cpu`, or the GPU's name.
+        classes: Class names in the order of the confusion matrix.
+        epochs: One per finished epoch.
+        planned_epochs: What the student's code asks for.
+        accuracy: The accuracy that counts, 0 to 1.
+        interval: Its 95 % interval (Wilson), 0 to 1.
+        confusion: Rows are true classes, columns predicted: counts.
+        predictions: Four per class.
+        seconds: Of training in total.
+    """
+
+    outcome: TrainingOutcome
+    reason: str = ""
+    where: str = ""
+    data: str = ""
+    device: str = "cpu"
+    classes: tuple[str, ...] = ()
+    epochs: tuple[Epoch, ...] = ()
+    planned_epochs: int | None = None
+    accuracy: float | None = None
+    interval: tuple[float, float] | None = None
+    confusion: tuple[tuple[int, ...], ...] = ()
+    predictions: tuple[Prediction, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What became of the submitted weights.
+
+    Attributes:
+        status: `fits` (loaded into the submitted model), `mismatch`, `refused`, `missing`, `not_tried`.
+        reason: A sentence that names the file and the remedy, unless it fits.
+        accuracy: On the hidden test images, 0 to 1; the weights may have been trained on them.
+    """
+
+    status: str
+    reason: str = ""
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that the student's plotting function drew on rigged data.
+
+    Attributes:
+        check: The component that drew it (`plot_confusion_matrix`).
+        image: The name of a file in the evidence folder (PNG).
+    """
+
+    check: str
+    image: str
+
+
+@dataclass(frozen=True)
+class Attestation:
+    """What isolation was on, observed before the submission was loaded.
+
+    Attributes:
+        level: `strict`, `standard`, `local` (a student's own machine) or `unofficial`.
+        layers: Layer -> what was observed (`"seccomp": "2"`, `"uid": "65534"`, `"gpu": "true"`, ...).
+        missing: Sentences: which layers this machine does not give.
+    """
+
+    level: str
+    layers: dict[str, str] | None = None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was found out about one submission.
+
+    Attributes:
+        status: None while it can be graded; else why not: `refused` or `engine_error`.
+        reason: The sentence for it.
+        missing: Required files that were not handed in.
+        partial: A file was given by itself.
+        parameters: Trainable numbers of the student's model as the student configured it.
+        layers: That model's modules.
+        not_run: Stages that were not run on request: `training`.
+        engine: The engine's version.
+        assignment_digest: Of the assignment as it was then.
+        seconds: Stage -> wall seconds.
+    """
+
+    student_id: str
+    assignment_id: str
+    submission_digest: str
+    graded_at: datetime
+    status: str | None = None
+    reason: str = ""
+    received_at: datetime | None = None
+    partial: bool = False
+    code_file: str = ""
+    missing: tuple[Role, ...] = ()
+    refused_files: tuple[RefusedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    near_names: tuple[NearName, ...] = ()
+    omissions: tuple[Omission, ...] = ()
+    forbidden: tuple[ForbiddenUse, ...] = ()
+    tuned: tuple[TunedValue, ...] = ()
+    source: dict[str, str] | None = None
+    parameters: int | None = None
+    layers: tuple[LayerSummary, ...] = ()
+    training: Training = Training(TrainingOutcome.NOT_RUN)
+    checkpoint: Checkpoint = Checkpoint("not_tried")
+    figures: tuple[Figure, ...] = ()
+    not_run: tuple[str, ...] = ()
+    attestation: Attestation = Attestation("unofficial")
+    engine: str = ""
+    assignment_digest: str = ""
+    seconds: dict[str, float] | None = None

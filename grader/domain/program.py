@@ -1,0 +1,178 @@
+"""What the analysis of a submission's source yields: the statements to execute, each with its origin.
+
+Nothing here has been executed. The worker executes `Program.statements`; everything else is for the
+checks, for training and for the report.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line in what the student wrote.
+
+    Attributes:
+        file: `homework.py`, or `cell 4` (1-based, counting all cells) of a notebook.
+        line: 1-based, within the file or the cell.
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        if self.file.startswith("cell "):
+            return f"{self.file}, line {self.line}"
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One top-level statement that the worker executes, in the order of the source.
+
+    Attributes:
+        source: The statement's text, dedented, decorators included.
+        place: Where its first line stands.
+        binds: The names that it binds at top level.
+        kind: `import`, `definition` (class or function), `constant`, or `needed` (kept because a graded
+            name depends on it).
+    """
+
+    source: str
+    place: Place
+    binds: tuple[str, ...]
+    kind: str
+
+
+@dataclass(frozen=True)
+class Omission:
+    """A top-level statement that was left out on loading, and why."""
+
+    place: Place
+    first_line: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class NearName:
+    """A graded name that is missing, and a defined name that is nearly it (`VIT` for `ViT`).
+
+    The program binds `expected` to what `found` is, so that it is graded all the same.
+    """
+
+    expected: str
+    found: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class ForbiddenUse:
+    """A use of something that the assignment forbids, seen in the source.
+
+    Attributes:
+        rule: The pattern of `assignment.toml` that it matches, e.g. `torchvision.models.vit*`.
+        name: The dotted name after aliases are resolved.
+        reached_from: Graded names (`Attention`, ...) from which it can be reached; empty: imported or
+            used elsewhere only, which costs nothing.
+    """
+
+    rule: str
+    name: str
+    place: Place
+    reached_from: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TunedValue:
+    """A value that the student chose, read from the source.
+
+    Attributes:
+        name: The field's usual name: `dim`, `depth`, `learning_rate`, `batch_size`, `epochs`,
+            `optimizer`, `scheduler`, `transform`, ...
+        value: As it stands in the source, or the literal's `repr`: `64`, `AdamW`, `28 x 28`.
+    """
+
+    name: str
+    value: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the student builds and trains the model: what `training` has the worker execute.
+
+    Each expression is evaluated in the student's module after `statements`, which are the further
+    top-level statements that the expressions depend on (configuration, device, schedule functions), in
+    order. An expression that the source does not have is None.
+
+    Attributes:
+        after_data: Further statements that need the data's names (`train_loader`, `class_names`: see
+            `Program.roles`), such as `total_steps = len(train_loader) * N_EPOCHS`; executed before `model`.
+        after_model: Further statements that need the model (groups of parameters), before `optimizer`.
+        after_optimizer: Further statements that need the optimizer (a warm-up within a schedule), before
+            `scheduler`.
+        model: e.g. `ViT(image_size=28, ...)`, without `.to(device)`.
+        model_name: The variable that the student binds it to (`model`), which the others refer to.
+        optimizer: e.g. `optim.AdamW(model.parameters(), lr=1e-3)`.
+        optimizer_name: Its variable.
+        scheduler: e.g. `CosineAnnealingLR(optimizer, T_max=N_EPOCHS)`.
+        scheduler_name: Its variable.
+        scheduler_steps: `epoch`, `batch` (the student's own train_epoch steps it), or `none`.
+        train_transform: The transform of the training images.
+        test_transform: The transform of the test images (often the same expression).
+        batch_size: Of the training loader.
+        epochs: The number of epochs.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    model: str | None = None
+    model_name: str = "model"
+    optimizer: str | None = None
+    optimizer_name: str = "optimizer"
+    scheduler: str | None = None
+    scheduler_name: str = "scheduler"
+    scheduler_steps: str = "none"
+    train_transform: str | None = None
+    test_transform: str | None = None
+    batch_size: str | None = None
+    epochs: str | None = None
+    after_data: tuple[Statement, ...] = ()
+    after_model: tuple[Statement, ...] = ()
+    after_optimizer: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A submission's source, reduced to what may be executed.
+
+    Attributes:
+        file: The submitted file's name, for messages.
+        statements: What the worker executes on loading, in source order.
+        defined: Where each graded name (`Attention`, `train_epoch`, ...) is defined.
+        near_names: Graded names found under a slightly different name.
+        omissions: Top-level statements left out.
+        unresolved: Free names of graded functions that nothing in the source defines, as
+            (graded name, free name).
+        roles: Free names of graded functions that are bound by role when they are called:
+            name -> `model`, `optimizer`, `scheduler`, `train_loader`, `test_loader`,
+            `train_dataset`, `test_dataset`, `class_names`, `num_classes`, `loss_history`, `epoch`; with the
+            names of data that the recipe uses.
+        forbidden: Forbidden parts seen in the source.
+        tuned: The values that the student chose.
+        recipe: How the student trains.
+        notes: Sentences for the report (magics set aside, `Resize(28, 28)` read as `(28, 28)`, ...).
+        source: The whole readable source with line numbers kept, for the report's excerpts:
+            file (or cell) -> text.
+    """
+
+    file: str
+    statements: tuple[Statement, ...] = ()
+    defined: dict[str, Place] | None = None
+    near_names: tuple[NearName, ...] = ()
+    omissions: tuple[Omission, ...] = ()
+    unresolved: tuple[tuple[str, str], ...] = ()
+    roles: dict[str, str] | None = None
+    forbidden: tuple[ForbiddenUse, ...] = ()
+    tuned: tuple[TunedValue, ...] = ()
+    recipe: Recipe = Recipe()
+    notes: tuple[str, ...] = ()
+    source: dict[str, str] | None = None

@@ -1,0 +1,71 @@
+"""Files that are whole or absent, whatever interrupts their writing."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from grader.domain.errors import UsageError
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file so that it is on the disk, whole, under its name, or not there at all.
+
+    Args:
+        path: The file; its folder exists.
+        content: What it holds then.
+
+    Raises:
+        UsageError: The disk does not take it.
+    """
+    # not by tempfile, whose files only the owner may read
+    temporary = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise _refused(path, error) from None
+
+
+def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files into a folder that nobody reads yet, so that they are on the disk when it returns.
+
+    Args:
+        folder: It exists, and is made known by a later `write`.
+        contents: Name -> content.
+
+    Raises:
+        UsageError: The disk does not take them.
+    """
+    try:
+        for name, content in contents.items():
+            with (folder / name).open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        _sync_folder(folder)
+    except OSError as error:
+        raise _refused(folder, error) from None
+
+
+def _refused(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"{path} cannot be written ({error.strerror}). Make room, or give another folder by --out."
+    )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the folder's entries durable, where the system can (Windows cannot open folders)."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

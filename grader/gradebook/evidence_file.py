@@ -1,0 +1,46 @@
+"""Evidence as JSON text, and back, exactly."""
+
+import json
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError
+
+from grader.domain.errors import EngineError
+from grader.domain.evidence import Evidence
+
+FORMAT = 1
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """The evidence as JSON, with `NaN` and `Infinity` as Python writes them (a diverged loss is one).
+
+    Raises:
+        EngineError: A field holds something that is not of its type.
+    """
+    try:
+        content = _adapter().dump_python(evidence, mode="json", warnings=False)
+    except PydanticSerializationError:
+        raise EngineError(
+            f"{evidence.student_id}: the evidence holds a value that is not of its type. "
+            "Report this to the grader's authors."
+        ) from None
+    return json.dumps({"format": FORMAT, "evidence": content}, indent=1)
+
+
+def evidence_from(text: str) -> Evidence:
+    """What `evidence_text` was made from.
+
+    Raises:
+        ValueError: The text is something else.
+    """
+    content: Any = json.loads(text)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError("not a record of this version of the grader")
+    return _adapter().validate_python(content.get("evidence"))
+
+
+@cache
+def _adapter() -> TypeAdapter[Evidence]:
+    return TypeAdapter(Evidence)

@@ -1,0 +1,6 @@
+"""From what was uploaded to the files of each student that are accepted. Nothing is executed or unpickled."""
+
+from grader.intake.acceptance import intake
+from grader.intake.upload import Uploads, submissions
+
+__all__ = ["Uploads", "intake", "submissions"]

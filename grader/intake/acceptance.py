@@ -1,0 +1,181 @@
+"""Which of a submission's files are accepted as what, and why the others are not."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.domain.assignment import Assignment, Limits
+from grader.domain.submission import Intake, RefusedFile, Role, Submission
+from grader.intake.archive import MEGABYTE
+from grader.intake.naming import Closeness, handed_in, name_match, refused_name
+from grader.intake.unpacking import HERE, Opener
+
+MANY = 5
+PACKED = {".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz"}
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A file that is good for a role, and how well its name fits: smaller sorts first."""
+
+    path: Path
+    name: str
+    rank: tuple[int, int, int, str]
+
+
+def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE) -> Intake:
+    """The files of a submission by role, what was refused and why, and what is missing.
+
+    Args:
+        submission: As `submissions` found it.
+        assignment: Says which files are asked for and how large they may be.
+        opener: Who looks into the checkpoint.
+    """
+    candidates: dict[Role, list[_Candidate]] = {}
+    refused = list(submission.set_aside)
+    known = {file.name for file in submission.set_aside}
+    for path in submission.files:
+        name = handed_in(path.name)[1] or path.name
+        role, order = _role(name, assignment)
+        if role is None and name in known:
+            continue  # an archive that could not be opened: the reason is told
+        reason = _fault(path, name, role, assignment, opener)
+        if reason is None and role is not None:
+            rank = _rank(name, submission.student_id, assignment.file_stem, order)
+            candidates.setdefault(role, []).append(_Candidate(path, name, rank))
+        else:
+            refused.append(RefusedFile(name, reason or ""))
+    chosen: dict[Role, _Candidate] = {}
+    for role, found in candidates.items():
+        best, *others = sorted(found, key=lambda candidate: candidate.rank)
+        chosen[role] = best
+        refused += [RefusedFile(other.name, _second_choice(other.name, best.name)) for other in others]
+    missing = tuple(file.role for file in assignment.files if file.role not in chosen)
+    return Intake(
+        submission=submission,
+        code=chosen[Role.CODE].path if Role.CODE in chosen else None,
+        checkpoint=chosen[Role.CHECKPOINT].path if Role.CHECKPOINT in chosen else None,
+        report=chosen[Role.REPORT].path if Role.REPORT in chosen else None,
+        refused=_condensed(refused),
+        missing=() if submission.partial else missing,
+        notes=() if submission.partial else _name_notes(chosen.values(), submission, assignment),
+    )
+
+
+def _role(name: str, assignment: Assignment) -> tuple[Role | None, int]:
+    """The role that a name's suffix stands for, and the suffix's place among those of the role."""
+    suffix = Path(name).suffix.lower()
+    for file in assignment.files:
+        if suffix in file.suffixes:
+            return file.role, file.suffixes.index(suffix)
+    return None, 0
+
+
+def _fault(path: Path, name: str, role: Role | None, assignment: Assignment, opener: Opener) -> str | None:
+    """Why a file cannot have any role, as a sentence, or None."""
+    if path.is_symlink() or not path.is_file():
+        return f"{name}: is a link or not a file. Hand in the file itself."
+    if (reason := refused_name(name)) is not None:
+        return reason
+    size = path.stat().st_size
+    if role is None:
+        return _unasked(name, assignment)
+    if size == 0:
+        return f"{name}: is empty. Save it again and hand in the saved file."
+    most, unit = _largest(role, name, assignment.limits)
+    if size > most * unit:
+        shown = f"{most} MB" if unit == MEGABYTE else f"{most} kB"
+        return (
+            f"{name}: is {size / unit:,.1f} {shown[-2:]} large, and at most {shown} are accepted. "
+            f"{_SMALLER[role]}"
+        )
+    if role is Role.REPORT:
+        return _report_fault(path, name)
+    if role is Role.CHECKPOINT:
+        return opener.checkpoint_fault(path, name)
+    return None
+
+
+_SMALLER = {
+    Role.CODE: "Clear the outputs of the notebook, or take data out of the code.",
+    Role.CHECKPOINT: "Save model.state_dict() only, without the optimizer or the data.",
+    Role.REPORT: "Print it with smaller pictures.",
+}
+
+
+def _largest(role: Role, name: str, limits: Limits) -> tuple[int, int]:
+    """The largest size of a file, and the unit that it is given in (bytes)."""
+    if role is Role.CHECKPOINT:
+        return limits.checkpoint_mb, MEGABYTE
+    if role is Role.REPORT:
+        return limits.file_mb, MEGABYTE
+    if Path(name).suffix.lower() == ".ipynb":
+        return limits.notebook_mb, MEGABYTE
+    return limits.source_kb, 1000
+
+
+def _report_fault(path: Path, name: str) -> str | None:
+    with path.open("rb") as file:
+        head = file.read(1024)  # ISO 32000-1, annex H: readers look for the mark in the first 1024 bytes
+    if b"%PDF-" in head:
+        return None
+    seems = " (it is a Word document under another name)" if head.startswith(b"PK") else ""
+    return f"{name}: is not a PDF{seems}. Export the report as PDF and hand that in."
+
+
+def _unasked(name: str, assignment: Assignment) -> str:
+    """Why a file of a suffix that no role has is refused."""
+    asked = ", ".join(suffix for file in assignment.files for suffix in file.suffixes)
+    suffix = Path(name).suffix.lower()
+    if suffix == ".zip":
+        return f"{name}: is an archive that was not unpacked. Hand in the files themselves ({asked})."
+    if suffix in PACKED:
+        return f"{name}: is no archive that can be unpacked. Hand in the files themselves ({asked})."
+    return f"{name}: was not asked for. What counts is {asked}."
+
+
+def _rank(name: str, student_id: str, file_stem: str, order: int) -> tuple[int, int, int, str]:
+    match = name_match(name, file_stem)
+    foreign = 1 if match.student_id not in (None, student_id) else 0
+    homework = 0 if "homework" in name.lower() else 1
+    return (match.closeness + foreign, homework, order, name)
+
+
+def _second_choice(name: str, best: str) -> str:
+    same = "another file of the same name" if name == best else best
+    return f"{name}: was set aside because {same} fits the asked name better. Hand in one file of each kind."
+
+
+def _condensed(refused: list[RefusedFile]) -> tuple[RefusedFile, ...]:
+    """The refused files, where many of one kind (a data set's images) become one line."""
+    kinds = Counter(_kind(file) for file in refused)
+    lines: list[RefusedFile] = []
+    told: set[str] = set()
+    for file in refused:
+        kind = _kind(file)
+        if kinds[kind] <= MANY:
+            lines.append(file)
+        elif kind not in told:
+            told.add(kind)
+            count = f"{kinds[kind]} files"
+            lines.append(RefusedFile(f"{count} ({kind})", f"{count} like {file.reason}"))
+    return tuple(lines)
+
+
+def _kind(file: RefusedFile) -> str:
+    return f"*{Path(file.name).suffix.lower()}"
+
+
+def _name_notes(
+    chosen: Iterable[_Candidate], submission: Submission, assignment: Assignment
+) -> tuple[str, ...]:
+    """A sentence for every accepted file whose name is not quite the one that was asked for."""
+    stem = assignment.file_stem.replace("{student_id}", submission.student_id)
+    notes = []
+    for candidate in sorted(chosen, key=lambda candidate: candidate.name):
+        match = name_match(candidate.name, assignment.file_stem)
+        if match.closeness is not Closeness.EXACT:
+            asked = stem + Path(candidate.name).suffix.lower()
+            notes.append(f"{candidate.name} was taken as {asked}: name it so the next time.")
+    return tuple(notes)

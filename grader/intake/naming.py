@@ -1,0 +1,122 @@
+"""File names: what a learning management system puts before them, and whose file one is."""
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path, PurePath
+
+CLUTTER_FILES = {".ds_store", "thumbs.db", "desktop.ini", ".gitignore", ".gitkeep", ".localized"}
+CLUTTER_FOLDERS = {"__macosx", ".ipynb_checkpoints", "__pycache__", ".git", ".idea", ".vscode", ".venv"}
+
+# Names that tools read as their configuration, or that would stand before a library of the same name.
+CONFIGURATION = {
+    *("conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "setup.cfg", "tox.ini"),
+    *("pytest.ini", "pyproject.toml", "assignment.toml", "course.toml"),
+}
+LIBRARIES = {
+    *("torch", "torchvision", "numpy", "einops", "sklearn", "matplotlib", "seaborn", "pandas", "pil"),
+    *("tqdm", "pytest", "grader", "builtins", "typing", "random", "math", "os", "sys"),
+}
+
+# mod/assign names files "Full Name_12345_assignsubmission_file_NAME"; in folder mode NAME is empty.
+MOODLE = re.compile(r"^(?P<holder>.+?_\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<name>.*))?$")
+# lib/content_zipper.rb of Canvas: "name[_LATE]_user_attachment_NAME".
+CANVAS = re.compile(r"^(?P<holder>\w+?)(?:_LATE)?_(?P<user>\d{2,})_\d{2,}_(?P<name>.*\D.*)$")
+
+COPY = re.compile(r"(?:\s*\(\d{1,2}\)|-\d{1,2}|[\s_-]*copy)+$", re.IGNORECASE)
+LONG_NUMBER = re.compile(r"\d{5,}")
+
+
+class Closeness(IntEnum):
+    """How well a name fits the one that was asked for; smaller is better."""
+
+    EXACT = 0
+    NEARLY = 1
+    ID_ONLY = 2
+    NONE = 3
+
+
+@dataclass(frozen=True)
+class NameMatch:
+    """Whose file a name says it is, if it does, and how well it fits."""
+
+    student_id: str | None
+    closeness: Closeness
+
+
+def handed_in(name: str) -> tuple[str | None, str]:
+    """Who handed a file in, by the prefix of Moodle or Canvas, and the student's own name for the file.
+
+    Args:
+        name: A file's or a folder's name in a download.
+
+    Returns:
+        (holder, name): the holder is None without a prefix; the name is empty for Moodle's folders.
+    """
+    if found := MOODLE.match(name):
+        return found["holder"], found["name"] or ""
+    if found := CANVAS.match(name):
+        return f"{found['holder']}_{found['user']}", found["name"]
+    return None, name
+
+
+def name_match(name: str, file_stem: str) -> NameMatch:
+    """Whose file `name` says it is.
+
+    Args:
+        name: The student's name for the file, with its suffix.
+        file_stem: How files are to be named, e.g. `{student_id}_Lab8_Homework`.
+    """
+    before, _, after = file_stem.partition("{student_id}")
+    path = PurePath(name)
+    stem = path.stem if path.suffix else name
+    any_id = r"(?P<id>[A-Za-z0-9_-]+)"
+    exact = re.fullmatch(re.escape(before) + any_id + re.escape(after), stem)
+    if exact:
+        closeness = Closeness.EXACT if path.suffix == path.suffix.lower() else Closeness.NEARLY
+        return NameMatch(exact["id"], closeness)
+    stem = COPY.sub("", stem)
+    loose = _loose(before) + r"(?P<id>[A-Za-z0-9-]*[A-Za-z0-9])" + _loose(after)
+    nearly = re.fullmatch(loose, stem, re.IGNORECASE)
+    if nearly:
+        return NameMatch(nearly["id"], Closeness.NEARLY)
+    if number := LONG_NUMBER.search(stem):
+        return NameMatch(number[0], Closeness.ID_ONLY)
+    return NameMatch(None, Closeness.NONE)
+
+
+def _loose(text: str) -> str:
+    """A pattern for `text` with any separators between its words."""
+    words = [re.escape(word) for word in re.split(r"[\s_.-]+", text)]
+    return r"[\s_.-]*".join(words)
+
+
+def sanitized(label: str) -> str:
+    """`label` as an id: letters, digits, `-` and `_`, never empty, at most 64 of them."""
+    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()
+    kept = re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:64]
+    if kept:
+        return kept
+    return "student-" + hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def is_clutter(path: PurePath) -> bool:
+    """Whether a computer made this file for itself (`.DS_Store`, `__MACOSX`): it is ignored."""
+    name = path.name.lower()
+    if name in CLUTTER_FILES or name.startswith(("._", "~$")):
+        return True
+    return any(part.lower() in CLUTTER_FOLDERS for part in path.parts)
+
+
+def refused_name(name: str) -> str | None:
+    """Why a file of this name is never taken, or None."""
+    lower = name.lower()
+    if lower.startswith("."):
+        return f"{name}: is a hidden file. Give it a name without the dot."
+    if lower in CONFIGURATION:
+        return f"{name}: is a configuration file that tools would read. Give your own file another name."
+    if Path(lower).suffix == ".py" and Path(lower).stem in LIBRARIES:
+        return f"{name}: has the name of a library and would take its place. Give it another name."
+    return None

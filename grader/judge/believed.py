@@ -1,0 +1,185 @@
+"""What a worker's arrays must look like before a check computes with them.
+
+A reply has been validated as a message, but its arrays can still be missing or of any type and shape. A
+check that stumbled over them would look like the instructor's fault; it is the worker's.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grader.kit import Mismatch
+from grader.kit.rig import RiggedData
+from grader.protocol.link import WorkerFault
+from grader.protocol.messages import (
+    MAX_ARGUMENTS,
+    MAX_MADE,
+    MAX_NUMBER,
+    MAX_TEXT,
+    Built,
+    Called,
+    DrawnFigure,
+    Parameter,
+    Plain,
+    Ran,
+    StandInCall,
+    StandInMade,
+)
+
+MAX_MODULES = 2000
+MAX_STEPS = 1000  # whose gradients a worker sends
+# beyond what our own worker says of a run: a judge that reads more would be kept busy for minutes
+MAX_FIGURES, MAX_AXES, MAX_TEXTS = 100, 200, 1000
+MAX_EVENTS = 10_000
+MAX_WORDS = 2000  # characters of one text
+MAX_PRINTED = 100_000
+
+
+def nonsense() -> WorkerFault:
+    """What to raise about an answer that is none."""
+    return WorkerFault("nonsense", "it answered with something that is not an answer")
+
+
+def parameters(built: Built) -> None:
+    """Check that a component's parameters have sizes that there can be.
+
+    Raises:
+        WorkerFault: They have not.
+    """
+    for parameter in built.parameters:
+        if len(parameter.shape) > 8 or any(not 0 <= side < 2**31 for side in parameter.shape):
+            raise nonsense()
+    if len(built.modules) > MAX_MODULES or any(not 0 <= m.parameters < 2**40 for m in built.modules):
+        raise nonsense()
+    names = [text for m in built.modules for text in (m.path, m.type, m.origin)]
+    if any(len(text) > MAX_WORDS for text in (*names, *(p.name for p in built.parameters))):
+        raise nonsense()
+
+
+def constructions(built: Built) -> tuple[StandInMade, ...]:
+    """What the stand-ins of a component were constructed with: few, small and finite values.
+
+    A check computes with them; what a number of thousands of digits does to it must not look like its fault.
+
+    Raises:
+        WorkerFault: They are what our own worker would not say.
+    """
+    if len(built.made) > MAX_MADE:
+        raise nonsense()
+    for made in built.made:
+        texts = (made.component, *made.kwargs)
+        values = (*made.args, *made.kwargs.values())
+        if max(len(made.args), len(made.kwargs)) > MAX_ARGUMENTS or any(len(t) > MAX_TEXT for t in texts):
+            raise nonsense()
+        if not all(map(_is_small, values)):
+            raise nonsense()
+    return built.made
+
+
+def _is_small(value: Plain) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MAX_TEXT
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or abs(value) < MAX_NUMBER
+
+
+def array(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...] | None = None, kind: str = "f") -> Any:
+    """One of a reply's arrays.
+
+    Args:
+        shape: What it must be, if that is known.
+        kind: The kinds of numbers that it may hold, as numpy abbreviates them (`f`: floating point).
+
+    Raises:
+        WorkerFault: It is missing or something else.
+    """
+    value = arrays.get(name)
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kind:
+        raise nonsense()
+    if shape is not None and value.shape != shape:
+        raise nonsense()
+    return value
+
+
+def stand_in_calls(called: Called) -> tuple[tuple[StandInCall, Tensor], ...]:
+    """The stand-ins' calls, each with its input.
+
+    Raises:
+        Mismatch: What was handed to one is not floating point, or not finite.
+    """
+    found = tuple(
+        (call, torch.from_numpy(array(called.arrays, f"call{number}", call.shape, "fiub").copy()))
+        for number, call in enumerate(called.calls)
+    )
+    for call, x in found:
+        if not x.is_floating_point():
+            # compared in its type, every number between -1 and 1 would be zero
+            raise Mismatch(
+                f"What is handed to {call.component} is a tensor of {x.dtype}; it should be floating point."
+            )
+        if not bool(torch.isfinite(x).all()):
+            raise Mismatch(f"What is handed to {call.component} is not finite (NaN or infinity).")
+    return found
+
+
+def gradients(called: Called, parameters: Iterable[Parameter], inputs: tuple[int, ...]) -> dict[str, Tensor]:
+    """The gradients by parameter name, and by `input` that of the input."""
+    shapes = {f"gradient:{p.name}": p.shape for p in parameters} | {"gradient:input": inputs}
+    return {
+        name.removeprefix("gradient:"): torch.from_numpy(array(called.arrays, name, shape).copy())
+        for name, shape in shapes.items()
+        if name in called.arrays
+    }
+
+
+def weights(arrays: Mapping[str, Any], parameters: Iterable[Parameter]) -> dict[str, Tensor]:
+    """Parameters and buffers by name; every parameter is there, in its shape."""
+    for parameter in parameters:
+        array(arrays, parameter.name, parameter.shape, "fiub")
+    return {name: torch.from_numpy(array(arrays, name, kind="fiub").copy()) for name in arrays}
+
+
+def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
+    """The arrays of a run on rigged data.
+
+    Raises:
+        WorkerFault: They are not what they should be, or the worker says more than our own would.
+    """
+    if len(ran.printed) > MAX_PRINTED or max(len(ran.forwards), len(ran.events)) > MAX_EVENTS:
+        raise nonsense()
+    if len(ran.figures) > MAX_FIGURES or not all(map(_is_drawable, ran.figures)):
+        raise nonsense()
+    found = dict(ran.arrays)
+    for name in ("returned", "history"):
+        if array(found, name).ndim != 1:
+            raise nonsense()
+    if "features" in data.arrays:
+        images, classes = len(data.labels), data.arrays["weights"].shape[1]
+        array(found, "logit_gradients", (images, classes))
+        if ran.steps:
+            shape = (min(ran.steps, MAX_STEPS), *data.arrays["weights"].shape)
+            array(found, "step_gradients", shape)
+    for figure in ran.figures:
+        for axes in figure.axes:
+            for number in (*axes.images, *axes.heat_maps):
+                array(found, f"image{number}")
+    return found
+
+
+def _is_drawable(figure: DrawnFigure) -> bool:
+    """Whether a figure has as many axes and texts as one has that is looked at."""
+    if len(figure.axes) > MAX_AXES or len(figure.title) > MAX_WORDS:
+        return False
+    for axes in figure.axes:
+        lists = (axes.x_ticks, axes.y_ticks, axes.texts, axes.row_names, axes.column_names, axes.headings)
+        if max(map(len, (*lists, axes.images, axes.heat_maps))) > MAX_TEXTS:
+            return False
+        texts = (axes.title, axes.x_label, axes.y_label, *(text for texts in lists for text in texts))
+        if any(len(text) > MAX_WORDS for text in texts):
+            return False
+    return True

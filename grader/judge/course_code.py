@@ -1,0 +1,169 @@
+"""The reference solution and the executable mistakes, loaded where only the judge can see them."""
+
+import ast
+import contextlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from grader.domain.assignment import Assignment
+from grader.domain.errors import CourseError
+from grader.kit import Mismatch
+
+LOOK_FOR = "Look for:"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong version of one component.
+
+    Attributes:
+        id: The file's name: `missing_scale`.
+        component: Which part it is a version of.
+        message: What the code does and what it should do: the first paragraph of the file's docstring.
+        hint: One thing to try: the second paragraph.
+        look_for: Names in whose line the mistake is likely to stand: a last paragraph `Look for: softmax`.
+        namespace: The file's globals; the component's name gives the wrong class or function.
+    """
+
+    id: str
+    component: str
+    message: str
+    hint: str
+    look_for: tuple[str, ...]
+    namespace: dict[str, Any]
+
+
+class CourseCode:
+    """What the instructors wrote out: attribute access gives the solution's classes and functions.
+
+    Attributes:
+        mistakes: All of them, by id.
+        oracle: The assignment's `oracle.py`, or its folder `oracle`: how weights that were read from a
+            student's are put into the solution's and the mistakes' classes.
+    """
+
+    def __init__(
+        self, solution: dict[str, Any], mistakes: dict[str, Mistake], oracle: ModuleType | None
+    ) -> None:
+        self._solution = solution
+        self.mistakes = mistakes
+        self.oracle = oracle
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._solution[name]
+        except KeyError:
+            raise AttributeError(f"the solution defines no {name}") from None
+
+    def mistakes_of(self, component: str) -> list[Mistake]:
+        """The known mistakes of a component, by id."""
+        return [
+            self.mistakes[id_] for id_ in sorted(self.mistakes) if self.mistakes[id_].component == component
+        ]
+
+    def named(self, id_: str) -> Mismatch:
+        """What to raise when the known mistake of that id was recognized."""
+        if id_ not in self.mistakes:
+            raise CourseError(f"mistakes/{id_}.py: it does not exist, but a check recognizes it.")
+        mistake = self.mistakes[id_]
+        return Mismatch(mistake.message, hint=mistake.hint, diagnosis=id_)
+
+    def wrong(self, mistake: Mistake, *args: Any, **kwargs: Any) -> Any:
+        """The mistake's class, constructed."""
+        return mistake.namespace[mistake.component](*args, **kwargs)
+
+    @contextlib.contextmanager
+    def replaced(self, mistake: Mistake, values: dict[str, Any]) -> Iterator[None]:
+        """Other classes in the places of some of the solution's and the mistake's, for a while."""
+        namespaces = [self._solution, mistake.namespace]
+        before = [dict(namespace) for namespace in namespaces]
+        # the mistake's own class stays what it is
+        values = {name: value for name, value in values.items() if name != mistake.component}
+        try:
+            for namespace in namespaces:
+                namespace.update(values)
+            yield
+        finally:
+            for namespace, names in zip(namespaces, before, strict=True):
+                namespace.update(names)
+
+
+def course_code(assignment: Assignment) -> CourseCode:
+    """Load an assignment's solution (imports and definitions only), its mistakes and its oracle.
+
+    Raises:
+        CourseError: A file is missing or cannot be loaded.
+    """
+    path = assignment.folder / "solution.py"
+    if not path.exists():
+        raise CourseError(f"{path.name}: the assignment '{assignment.id}' has no reference solution.")
+    solution = _definitions(path)
+    mistakes = {}
+    for file in sorted((assignment.folder / "mistakes").glob("*.py")):
+        mistakes[file.stem] = _mistake(file, assignment, solution)
+    package = assignment.folder / "oracle" / "__init__.py"
+    oracle_path = package if package.exists() else assignment.folder / "oracle.py"
+    oracle = _executed(oracle_path, {}) if oracle_path.exists() else None
+    return CourseCode(solution, mistakes, oracle)
+
+
+def _definitions(path: Path) -> dict[str, Any]:
+    """The namespace of a script of which only imports, classes, functions and literals are executed."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), path.name)
+    kept: list[ast.stmt] = []
+    for node in tree.body:
+        wanted = ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef
+        literal = isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant)
+        if isinstance(node, wanted) or literal:
+            kept.append(node)
+    module = ModuleType(f"solution_of_{path.parent.name}")
+    sys.modules[module.__name__] = module
+    exec(compile(ast.Module(kept, []), str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
+    return module.__dict__
+
+
+def _executed(path: Path, names: dict[str, Any]) -> ModuleType:
+    """A file executed as a module in which some names are there already."""
+    name = f"{path.parent.name}_{path.stem}"
+    within = [str(path.parent)] if path.stem == "__init__" else None
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=within)
+    if spec is None or spec.loader is None:
+        raise CourseError(f"{path.name}: it cannot be loaded.")
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__.update(names)
+    if within is not None:
+        sys.modules[name] = module  # its own files import each other
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise CourseError(f"{path.parent.name}/{path.name}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _mistake(path: Path, assignment: Assignment, solution: dict[str, Any]) -> Mistake:
+    """Load one file of `mistakes/`; the solution's names are there for it to use and to derive from."""
+    names = {name: value for name, value in solution.items() if not name.startswith("__")}
+    module = _executed(path, names)
+    graded = [component.name for component in assignment.components]
+    own = [name for name in graded if module.__dict__.get(name) is not names.get(name)]
+    if len(own) != 1:
+        raise CourseError(
+            f"mistakes/{path.name}: it defines {len(own)} of the graded parts. Define exactly one of "
+            f"{', '.join(graded)}."
+        )
+    paragraphs = [" ".join(p.split()) for p in (module.__doc__ or "").strip().split("\n\n") if p.strip()]
+    look_for: tuple[str, ...] = ()
+    if paragraphs and paragraphs[-1].startswith(LOOK_FOR):
+        look_for = tuple(re.findall(r"\w+", paragraphs.pop().removeprefix(LOOK_FOR)))
+    if not paragraphs:
+        raise CourseError(
+            f"mistakes/{path.name}: it has no docstring. Its first paragraph is what the student reads."
+        )
+    hint = paragraphs[1] if len(paragraphs) > 1 else ""
+    return Mistake(path.stem, own[0], paragraphs[0], hint, look_for, module.__dict__)

@@ -1,0 +1,236 @@
+"""The checks of an assignment, collected once by pytest and run for one submission after another.
+
+The engine drives pytest through its public hooks: `pytest_runtestloop` hands control to whoever has
+submissions (a judge host that forks for each, or a single local run), and every check's outcome is turned
+into a finding from the exception itself, never from pytest's text.
+"""
+
+import contextlib
+import io
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.domain.assignment import Assignment, CheckSpec
+from grader.domain.errors import CourseError, EngineError
+from grader.domain.evidence import Finding, LayerSummary, Status
+from grader.judge.course_code import CourseCode
+from grader.judge.fault import explained
+from grader.judge.patience import OutOfPatienceError, patience
+from grader.judge.place import place_of
+from grader.judge.pytest_plugin import MARKERS
+from grader.judge.student import Student
+from grader.judge.verdict import finding, flagged, folded, skipped
+from grader.kit import Mismatch
+from grader.protocol.link import WorkerFault
+from grader.protocol.messages import Module
+
+MAX_STAND_INS, MAX_NAME = 50, 100  # that are told, and characters of each
+CHECK_CALLS = 2  # a check may take as long as this many calls that just did not hang
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What the checks found out.
+
+    Attributes:
+        findings: One per check of the assignment, in its order.
+        parameters, layers: Of the model as the student configured it; None and () when it cannot be built.
+        figures: (component, RGBA uint8 (height, width, 4)).
+        stand_ins: Modules that are not installed here and were replaced by inert ones.
+        forbidden: Patterns reached at run time.
+        output_cut: Whether more was printed than is kept.
+    """
+
+    findings: tuple[Finding, ...]
+    parameters: int | None = None
+    layers: tuple[LayerSummary, ...] = ()
+    figures: tuple[tuple[str, Any], ...] = ()
+    stand_ins: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    output_cut: bool = False
+
+
+class Checks:
+    """The pytest plugin that holds the collected checks; its fixtures are what a check may ask for."""
+
+    def __init__(
+        self, assignment: Assignment, use: Callable[["Checks"], None], code: CourseCode | None
+    ) -> None:
+        self.assignment = assignment
+        self._use = use
+        self._code = code
+        self._specs = {spec.id: spec for spec in assignment.checks}
+        self._items: list[pytest.Item] = []
+        self._student: Student | None = None
+        self._error: BaseException | None = None
+        self.collected = False
+
+    # --- fixtures ----------------------------------------------------------------------------------------
+
+    @pytest.fixture
+    def student(self) -> Student:
+        """The submission."""
+        assert self._student is not None
+        return self._student
+
+    @pytest.fixture
+    def reference(self) -> CourseCode:
+        """The reference solution's and the mistakes' classes and functions."""
+        if self._code is None:
+            raise CourseError("A public check asks for the reference, which students do not have.")
+        return self._code
+
+    @pytest.fixture
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the labels."""
+        return self.assignment.data.classes
+
+    # --- hooks -------------------------------------------------------------------------------------------
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Announce the markers."""
+        for marker in MARKERS:
+            config.addinivalue_line("markers", marker)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Hand over control once everything is collected."""
+        self._items = list(session.items)
+        self.collected = not session.testsfailed
+        if self.collected:
+            self._use(self)
+        return True
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+        """Keep the exception with which a check ended."""
+        if call.excinfo is not None and self._error is None:
+            self._error = call.excinfo.value
+        return (yield)
+
+    # --- running -----------------------------------------------------------------------------------------
+
+    def examined(
+        self,
+        student: Student,
+        *,
+        report: Callable[[Finding], None] = lambda found: None,
+        components: Collection[str] | None = None,
+    ) -> Examined:
+        """Run all checks for one submission.
+
+        Args:
+            report: Told each finding as it is made.
+            components: Run only the checks of these.
+        """
+        self._student = student
+        hung: dict[str, str] = {}
+        findings = []
+        for spec in self.assignment.checks:
+            if components is not None and spec.component not in components:
+                continue
+            found = self._found(spec, student, hung)
+            findings.append(found)
+            report(found)
+        parameters, layers = _summary(student)
+        stand_ins: tuple[str, ...] = ()
+        with contextlib.suppress(Mismatch, WorkerFault):
+            stand_ins = tuple(name[:MAX_NAME] for name in student.loaded.stand_ins[:MAX_STAND_INS])
+        seen = tuple(sorted(student.forbidden_seen))
+        student.close()
+        figures, cut = tuple(student.figures), student.output_cut
+        return Examined(tuple(findings), parameters, layers, figures, stand_ins, seen, cut)
+
+    def _found(self, spec: CheckSpec, student: Student, hung: dict[str, str]) -> Finding:
+        where = place_of(student.program, spec.component)
+        items = [item for item in self._items if _id(item) == spec.id]
+        if not items:
+            return finding(spec, CourseError("pytest did not collect it."), where=where)
+        if spec.component in hung:
+            return skipped(spec, f"It could not be tried: {hung[spec.component]}.", where=where)
+        if student.waited > self.assignment.limits.checks_seconds:
+            limit = f"{self.assignment.limits.checks_seconds:.0f} s"
+            reason = f"It could not be tried: the code took over {limit}, the limit for all checks together."
+            return skipped(spec, reason, where=where)
+        results = []
+        for item in items:
+            started = time.monotonic()
+            error = self._error_of(item, student)
+            where = place_of(student.program, spec.component, self._names_of(error))
+            found = finding(spec, error, where=where, seconds=time.monotonic() - started)
+            results.append(flagged(found, student.flagged, where))
+            if isinstance(error, WorkerFault) and error.kind == "time":
+                hung[spec.component] = explained(error)
+            if results[-1].status is not Status.PASSED:
+                break  # the other parameters of the check would say the same again
+        return folded(results)
+
+    def _names_of(self, error: BaseException | None) -> tuple[str, ...]:
+        """What to look for in the student's source when a known mistake was recognized."""
+        diagnosis = getattr(error, "diagnosis", None)
+        known = self._code.mistakes if self._code is not None else {}
+        return known[diagnosis].look_for if diagnosis in known else ()
+
+    def _error_of(self, item: pytest.Item, student: Student) -> BaseException | None:
+        """Run one test function; the exception with which it ended."""
+        self._error = None
+        student.flagged.clear()
+        seconds = CHECK_CALLS * self.assignment.limits.call_seconds
+        student.allow(seconds)
+        student.new_random(zlib.crc32(item.nodeid.rpartition("::")[2].encode()))
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), patience(seconds):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        except OutOfPatienceError as error:  # it struck between the check and what pytest does around it
+            return error
+        return self._error
+
+
+def run_pytest(
+    paths: Sequence[Path], assignment: Assignment, code: CourseCode | None, use: Callable[[Checks], None]
+) -> None:
+    """Collect the check files and call `use` with them.
+
+    Raises:
+        CourseError: They could not be collected.
+    """
+    checks = Checks(assignment, use, code)
+    arguments = [
+        *("-c", "/dev/null" if Path("/dev/null").exists() else "NUL"),
+        *("--rootdir", str(assignment.folder), "--import-mode=importlib", "-s", "-q"),
+        *("-p", "no:cacheprovider", "-p", "no:grader", "-p", "no:warnings", "-p", "no:faulthandler"),
+        *("-p", "no:xdist", "-p", "no:hypothesispytest"),
+        *map(str, paths),
+    ]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        pytest.main(arguments, plugins=[checks])
+    if not checks.collected:
+        raise CourseError(
+            f"{assignment.id}: its checks could not be collected by pytest. Run pytest on the check files to "
+            f"see all of it; the end of what it said:\n{said.getvalue()[-1500:]}"
+        )
+
+
+def _id(item: pytest.Item) -> str:
+    """The check's id: the function's name without `test_` and parameters."""
+    return item.name.partition("[")[0].removeprefix("test_")
+
+
+def _summary(student: Student) -> tuple[int | None, tuple[LayerSummary, ...]]:
+    """Parameters and layers of the model as the student configured it."""
+    try:
+        model = student.configured_model()
+    except (Mismatch, WorkerFault, EngineError):
+        return None, ()
+    return model.parameter_count, tuple(_layer(module) for module in model.modules)
+
+
+def _layer(module: Module) -> LayerSummary:
+    depth = 0 if not module.path else module.path.count(".") + 1
+    return LayerSummary(module.path, module.type, module.parameters, depth)

@@ -1,0 +1,110 @@
+"""The judge host: collects the checks once, then forks a trusted judge per submission.
+
+`python -m grader.judge COURSE ASSIGNMENT`. It never runs a student's code: it asks workers.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import TypeAdapter
+
+from grader.course.assignment_file import read_assignment
+from grader.domain.assignment import Assignment, Limits
+from grader.domain.errors import GraderError
+from grader.domain.evidence import Attestation, Finding
+from grader.domain.program import Program
+from grader.judge.course_code import course_code
+from grader.judge.examination import Checks, Examined, run_pytest
+from grader.judge.student import Student
+from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
+from grader.sandbox import forkserver
+from grader.sandbox.host import Host
+from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.lockdown import Lockdown
+
+FROM_PIPELINE = FrameLimit(document=64_000_000, arrays=0, values=2_000_000)
+
+
+def main() -> None:
+    """Run the host."""
+    try:
+        assignment = read_assignment(Path(sys.argv[1]))
+        code = course_code(assignment)
+        paths = sorted((assignment.folder / "checks").glob("test_*.py"))
+        run_pytest(paths, assignment, code, _serve)
+    except GraderError as error:
+        sys.exit(str(error))  # who started the host passes the sentence on
+
+
+def _serve(checks: Checks) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+    def judge(reader: BinaryIO, writer: BinaryIO) -> None:
+        Judge(checks, reader, writer).run()
+
+    forkserver.main(judge, lambda: None, Lockdown.NONE)
+
+
+class Judge:
+    """One submission's judge: reads a job, reports findings as they come, and then everything."""
+
+    def __init__(self, checks: Checks, reader: BinaryIO, writer: BinaryIO) -> None:
+        self._checks = checks
+        self._reader = reader
+        self._writer = writer
+
+    def run(self) -> None:
+        """Examine the submission that the job names."""
+        job = read_frame(self._reader, FROM_PIPELINE).document
+        # this process judges one submission: nobody else sees what is set here
+        assignment = replace(self._checks.assignment, limits=Limits(**job["limits"]))
+        self._checks.assignment = assignment
+        program = TypeAdapter(Program).validate_json(json.dumps(job["program"]))
+        workers = Host.connect(job["workers"])
+        limits = check_limits(assignment)
+        seed = int(job["seed"])
+        student = Student(
+            lambda: workers.spawn(limits),
+            program,
+            assignment,
+            seed=seed,
+            granted=limits,
+            pictures=job["pictures"],
+        )
+        try:
+            chosen = job.get("components")
+            examined = self._checks.examined(student, report=self._report, components=chosen)
+            self._finish(examined, student)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the pipeline must hear of it
+            said = str(error) if isinstance(error, GraderError) else f"{type(error).__name__}: {error}"
+            write_frame(self._writer, Frame({"error": said[:2000]}))
+        finally:
+            student.close()
+
+    def _report(self, found: Finding) -> None:
+        write_frame(self._writer, Frame({"finding": TypeAdapter(Finding).dump_python(found, mode="json")}))
+
+    def _finish(self, examined: Examined, student: Student) -> None:
+        pictures = {f"figure{number}": pixels for number, (_, pixels) in enumerate(examined.figures)}
+        document = {
+            "done": True,
+            "parameters": examined.parameters,
+            "layers": [[layer.path, layer.type, layer.parameters, layer.depth] for layer in examined.layers],
+            "figures": [component for component, _ in examined.figures],
+            "stand_ins": list(examined.stand_ins),
+            "forbidden": list(examined.forbidden),
+            "output_cut": examined.output_cut,
+            "attestation": TypeAdapter(Attestation).dump_python(student.attestation, mode="json"),
+        }
+        write_frame(self._writer, Frame(document, pictures))
+
+
+def check_limits(assignment: Assignment) -> ProcessLimits:
+    """What a worker may use while it is checked."""
+    limits = assignment.limits
+    return ProcessLimits.within(limits, cpu_seconds=max(int(2 * limits.checks_seconds), 1))

@@ -1,0 +1,139 @@
+"""A student's own file on the student's own machine: read here, run in plain processes.
+
+Nothing here needs torch, so that the first worker process is on its way before anything slow is imported.
+"""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from grader.domain.assignment import Assignment, Limits
+from grader.domain.errors import SubmissionError, UsageError
+from grader.domain.program import Program
+
+if TYPE_CHECKING:
+    from grader.judge.student import Student
+    from grader.sandbox.local import LocalChild
+
+HOMEWORK = ("homework.py", "homework.ipynb")
+
+
+def homework_file(folder: Path) -> Path:
+    """The homework in a folder: `homework.py`, else the notebook.
+
+    Raises:
+        UsageError: There is neither.
+    """
+    for name in HOMEWORK:
+        if (folder / name).is_file():
+            return folder / name
+    raise UsageError(f"There is no homework.py or homework.ipynb in {folder}. Name the file to be checked.")
+
+
+def file_content(path: Path) -> bytes:
+    """The bytes of a student's file.
+
+    Raises:
+        UsageError: It does not exist or cannot be read.
+    """
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise UsageError(f"{path} {what}. Give the homework's .py or .ipynb file.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from error
+
+
+def own_program(path: Path, assignment: Assignment) -> Program:
+    """The program in a student's file.
+
+    Raises:
+        UsageError: There is no such file.
+        SubmissionError: It cannot be read as a script or a notebook.
+    """
+    from grader.analysis import program
+
+    data = file_content(path)
+    code = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
+    if path.suffix.lower() not in code:
+        raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(code)} file.")
+    return program(path.name, data, components=assignment.components, forbidden=assignment.forbidden)
+
+
+def own_seed(path: Path) -> int:
+    """A seed from the file's content: other inputs after every change, the same for the same file."""
+    return int.from_bytes(hashlib.sha256(file_content(path)).digest()[:4], "big") & 0x7FFFFFFF
+
+
+def patient(assignment: Assignment) -> Assignment:
+    """The assignment with the limits of one's own machine: it starts cold, and nobody waits for the next."""
+    limits = assignment.limits
+    longer = replace(
+        limits,
+        load_seconds=6 * limits.load_seconds,  # torch is imported while this clock runs
+        call_seconds=2 * limits.call_seconds,
+        checks_seconds=5 * limits.checks_seconds,
+        training_seconds=7 * 24 * 3600.0,
+    )
+    return replace(assignment, limits=longer)
+
+
+class OwnWorkers:
+    """Worker processes on the student's own machine; the first one starts at once, to be warm when asked for.
+
+    Calling it gives a worker. It is a context: at its end every worker ends.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        """Start the first worker.
+
+        Args:
+            limits: Of the assignment; on one's own machine only the bound on output is enforced.
+        """
+        from grader.sandbox.limits import ProcessLimits
+        from grader.sandbox.local import LocalProcesses
+
+        self._processes = LocalProcesses("grader.worker")
+        self._limits = ProcessLimits(output_kb=limits.output_kb)
+        self._all: list[LocalChild] = []
+        self._warm: LocalChild | None = self._started()
+
+    def __call__(self) -> "LocalChild":
+        """A worker that nobody else uses."""
+        worker, self._warm = self._warm or self._started(), None
+        return worker
+
+    def _started(self) -> "LocalChild":
+        child = self._processes.spawn(self._limits)
+        self._all.append(child)
+        return child
+
+    def close(self) -> None:
+        """End all workers."""
+        while self._all:
+            self._all.pop().close()
+
+    def __enter__(self) -> "OwnWorkers":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def own_student(path: Path, program: Program, assignment: Assignment, workers: OwnWorkers) -> "Student":
+    """The student's file as the checks see it. Imports torch.
+
+    Args:
+        assignment: With the limits that hold here: see `patient`.
+    """
+    import torch
+
+    from grader.judge.student import Student
+
+    torch.set_num_threads(1)  # the checks are small, and the worker needs the other cores
+    return Student(workers, program, assignment, seed=own_seed(path))

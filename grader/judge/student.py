@@ -1,0 +1,393 @@
+"""The student's code as a check sees it: something that can be asked, at arm's length.
+
+A check builds components, calls them, and runs the student's functions on rigged data. All of it happens in
+a worker; what comes back are numbers. Whatever is wrong with them is raised as a `Mismatch`.
+"""
+
+import fnmatch
+import math
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grader.domain.assignment import Assignment
+from grader.domain.errors import CourseError
+from grader.domain.evidence import Attestation
+from grader.domain.program import Program
+from grader.domain.standin import StandIn
+from grader.judge import believed
+from grader.judge.component import Component
+from grader.judge.fault import cannot_be_had, explained, explained_mismatch
+from grader.kit import Mismatch
+from grader.kit.rig import RiggedData
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
+from grader.protocol.messages import (
+    Build,
+    Built,
+    DrawnFigure,
+    ForwardPass,
+    Load,
+    Loaded,
+    Ran,
+    RunFunction,
+)
+from grader.sandbox.limits import ProcessLimits
+
+REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
+MAX_PICTURES = 3  # of one function
+MAX_SIDE = 1500  # pixels
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a function of the student's did with rigged data.
+
+    Attributes:
+        numbers: Everything that it reported: the numbers that it returned and appended, in order.
+        printed: What it printed.
+        arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>` and `figure<k>`.
+    """
+
+    printed: str
+    returned: tuple[float, ...]
+    returned_kind: str
+    history: tuple[float, ...]
+    history_problem: str
+    forwards: tuple[ForwardPass, ...]
+    steps: int
+    events: tuple[str, ...]
+    training_after: bool
+    gradients_after: bool
+    figures: tuple[DrawnFigure, ...]
+    arrays: dict[str, Any] = field(default_factory=dict)
+
+
+class Student:
+    """A submission, loaded in a worker that is replaced when it dies.
+
+    Attributes:
+        program: What was analyzed of the source.
+        random: A generator seeded for this submission: fresh inputs, the same on every run.
+        figures: Pictures that checks keep for the report: (component, RGBA uint8 (height, width, 4)).
+        forbidden_seen: Patterns that were reached at run time.
+        flagged: What the check that is running leaves to a person, though it passes: (policy, sentence).
+        attestation: What isolates the worker.
+        waited: Seconds that the worker took to answer, all in all; those of calls that hung are not among
+            them.
+        output_cut: Whether a worker printed more than is kept.
+    """
+
+    def __init__(
+        self,
+        spawn: Callable[[], WorkerProcess],
+        program: Program,
+        assignment: Assignment,
+        *,
+        seed: int = 0,
+        pictures: bool = True,
+        granted: ProcessLimits | None = None,
+    ) -> None:
+        """What is judged.
+
+        Args:
+            spawn: A new worker.
+            granted: The limits that hold a worker, where there are any.
+        """
+        self.program = program
+        self.random = torch.Generator().manual_seed(seed)
+        self.figures: list[tuple[str, Any]] = []
+        self.forbidden_seen: set[str] = set()
+        self.flagged: list[tuple[str, str]] = []
+        self._spawn = spawn
+        self._assignment = assignment
+        self._limits = assignment.limits
+        self._seed = seed
+        self._pictures = pictures
+        self._shared: dict[str, Any] = {}
+        self._allowed = self._until = math.inf
+        self._link: Link | None = None
+        self._loaded: Loaded | None = None
+        self._load_fault: WorkerFault | None = None
+        self.attestation = Attestation("unofficial")
+        self.waited = 0.0
+        self.output_cut = False
+        self._granted = granted
+
+    @property
+    def link(self) -> Link:
+        """The link to a worker in which the submission is loaded."""
+        if self._load_fault is not None:
+            raise self._load_fault  # it will not load the next time either
+        if self._link is None or self._link.broken:
+            self.close()
+            self._link = Link(self._spawn())
+            self.attestation = self._link.process.attestation
+            request = Load(
+                self.program,
+                self._assignment.forbidden_patterns,
+                self._assignment.data.classes,
+                self._seed,
+            )
+            try:
+                self._loaded = self._asked(self._link, request, Loaded, self._limits.load_seconds)
+            except WorkerFault as fault:
+                self._load_fault = fault
+                raise
+            self._note_reached(self._loaded.forbidden)
+        return self._link
+
+    def _asked(self, link: Link, request: Any, reply: type[Any], seconds: float) -> Any:
+        """Ask the worker and note how long it took."""
+        started = time.monotonic()
+        try:
+            return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT)
+        except WorkerFault as fault:
+            if fault.kind == "time":  # a hang costs its component, not the time of the others
+                started = time.monotonic()
+            raise
+        finally:
+            self.waited += time.monotonic() - started
+
+    @property
+    def loaded(self) -> Loaded:
+        """What loading yielded.
+
+        Raises:
+            Mismatch: The file cannot be loaded.
+        """
+        try:
+            _ = self.link
+        except WorkerFault as fault:
+            raise Mismatch(
+                f"Loading the file ended badly: {explained(fault)}.",
+                hint="Something at the top level of the file hangs or ends the program.",
+            ) from fault
+        if self._loaded is None:
+            raise RuntimeError("a link without a loaded program")
+        return self._loaded
+
+    def allow(self, seconds: float) -> None:
+        """All that is asked from now on has this long together, within the limit of each single call."""
+        self._allowed = seconds
+        self._until = time.monotonic() + seconds
+
+    def new_random(self, seed: int) -> None:
+        """Seed the inputs of the next check, whatever checks came before."""
+        self.random = torch.Generator().manual_seed(self._seed ^ seed)
+
+    def policy(self, name: str, sentence: str, hint: str = "") -> None:
+        """Apply the course's policy on something that is unusual but no mistake in itself.
+
+        Args:
+            name: A key of `[policies]` in assignment.toml: allow, flag (a person has a look) or forbid.
+            sentence: What the student's code does and what the handout asks for.
+
+        Raises:
+            Mismatch: The course forbids it.
+            CourseError: assignment.toml does not say.
+        """
+        ruling = self._assignment.policies.get(name)
+        if ruling is None:
+            raise CourseError(
+                f"assignment.toml: [policies] has no '{name}', which a check asks for. "
+                f'Add {name} = "allow", "flag" or "forbid".'
+            )
+        if ruling == "forbid":
+            raise Mismatch(sentence, hint=hint, diagnosis=name)
+        if ruling == "flag":
+            self.flagged.append((name, sentence))
+
+    def parameter_names(self, component: str) -> tuple[str, ...]:
+        """The names of all parameters of a stub, in the template's order."""
+        return self._assignment.all_parameters_of(component)
+
+    def shared(self, key: str, make: Callable[[], Any]) -> Any:
+        """What several checks look at: made by the first that asks, with inputs that only the key decides."""
+        if key not in self._shared:
+            before = self.random
+            self.new_random(zlib.crc32(key.encode()))
+            try:
+                self._shared[key] = make()
+            finally:
+                self.random = before
+        return self._shared[key]
+
+    def next_seed(self) -> int:
+        """A seed for the worker."""
+        return int(torch.randint(2**31, (1,), generator=self.random))
+
+    def tensor(self, *shape: int, double: bool = False) -> Tensor:
+        """A fresh standard-normal tensor."""
+        return torch.randn(shape, generator=self.random, dtype=torch.float64 if double else torch.float32)
+
+    def build(
+        self,
+        component: str,
+        *args: Any,
+        replace: Mapping[str, StandIn] | None = None,
+        inner: StandIn | None = None,
+        substitute: Mapping[str, StandIn] | None = None,
+        double: bool = False,
+        **kwargs: Any,
+    ) -> Component:
+        """One of the student's components, constructed with the arguments.
+
+        Args:
+            replace: Components to stand in for while it is constructed and used.
+            inner: A stand-in to hand over as the last positional argument (PreNorm's fn).
+            substitute: Submodules to stand in for once it is constructed, by path.
+            double: In float64.
+
+        Raises:
+            Mismatch: It does not exist, or constructing it failed.
+        """
+        label = _label(component, args, kwargs, inner)
+        self._require(component, "class")
+        stand_ins = dict(replace or {}), inner, dict(substitute or {})
+        request = Build(component, args, kwargs, *stand_ins, double, self.next_seed())
+        built = self.ask(request, Built, self.link, component, label)
+        self._note_forbidden(built)
+        return Component(self, component, label, built)
+
+    def configured_model(self) -> Component:
+        """The model as the student's source configures it.
+
+        Raises:
+            Mismatch: The source does not say how, or constructing it failed.
+        """
+        if self.program.recipe.model is None:
+            raise Mismatch("No statement like `model = ViT(image_size=28, ...)` was found in the file.")
+        request = Build("$model", seed=self.next_seed())
+        _ = self.loaded
+        built = self.ask(request, Built, self.link, "ViT", self.program.recipe.model)
+        self._note_forbidden(built)
+        return Component(self, "ViT", self.program.recipe.model, built)
+
+    def run(
+        self,
+        function: str,
+        data: RiggedData,
+        *,
+        initial_mode: str = "eval",
+        keywords: dict[str, Any] | None = None,
+    ) -> Run:
+        """Run one of the student's functions on rigged data.
+
+        Raises:
+            Mismatch: It does not exist or raised.
+        """
+        self._require(function, "function")
+        request = RunFunction(
+            function,
+            self._assignment.parameters_of(function),
+            data.batch_sizes,
+            data.class_names,
+            "train" if initial_mode == "train" else "eval",
+            data.learning_rate,
+            keywords or {},
+            data.id_bits,
+            self.next_seed(),
+            pictures=self._pictures and not any(component == function for component, _ in self.figures),
+            arrays=data.arrays,
+        )
+        ran = self.ask(request, Ran, self.link, function, f"{function}(...)")
+        arrays = believed.run_arrays(ran, data)
+        self._keep(function, [arrays.get(f"figure{figure.pixels}") for figure in ran.figures])
+        return Run(
+            ran.printed,
+            tuple(arrays["returned"].tolist()),
+            ran.returned_kind,
+            tuple(arrays["history"].tolist()),
+            ran.history_problem,
+            ran.forwards,
+            ran.steps,
+            ran.events,
+            ran.training_after,
+            ran.gradients_after,
+            ran.figures,
+            arrays,
+        )
+
+    @staticmethod
+    def attempted(call: Callable[[], Any]) -> Any:
+        """What a call of the student's code gives, or None when it raises or returns no finite tensor."""
+        try:
+            return call()
+        except Mismatch:
+            return None
+
+    def ask(
+        self, request: Any, reply: type[Any], link: Link, component: str, label: str | None = None
+    ) -> Any:
+        """Ask the worker; what went wrong in the student's code becomes a Mismatch.
+
+        Raises:
+            Mismatch: The student's code raised.
+            WorkerFault: The worker hung, died or talked nonsense.
+        """
+        if link.broken:
+            raise WorkerFault("death", "the worker ended before the check was done")
+        try:
+            left = max(self._until - time.monotonic(), 0.1)
+            answer = self._asked(link, request, reply, min(self._limits.call_seconds, left))
+        except StudentRaised as raised:
+            raise explained_mismatch(raised, component, label or component, self._granted) from None
+        except WorkerFault as fault:
+            if fault.kind == "time" and left < self._limits.call_seconds:
+                raise WorkerFault("time", f"its calls took over {self._allowed:.0f} s together") from fault
+            raise
+        self._note_reached(getattr(answer, "forbidden", ()))
+        return answer
+
+    def _note_reached(self, patterns: Sequence[str]) -> None:
+        """Note what a worker says that was reached; it may name nothing but the assignment's patterns."""
+        self.forbidden_seen |= set(patterns) & set(self._assignment.forbidden_patterns)
+
+    def _note_forbidden(self, built: Built) -> None:
+        """Note the forbidden parts that a component consists of, whatever the worker says of them."""
+        believed.parameters(built)
+        for module in built.modules:
+            if module.origin.startswith("grader.worker."):
+                continue  # a stand-in of ours
+            name = f"{module.origin}.{module.type}"
+            for rule in self._assignment.forbidden:
+                if fnmatch.fnmatchcase(name, rule.pattern) or name.startswith(f"{rule.pattern}."):
+                    self.forbidden_seen.add(rule.pattern)
+
+    def missing(self, name: str) -> Mismatch:
+        """Why a graded name is not there."""
+        return cannot_be_had(name, "class or function", None, self.program, self.loaded, self._granted)
+
+    def _require(self, name: str, kind: str) -> None:
+        found = self.loaded.kinds.get(name)
+        if found == kind or (found is not None and kind == "function" and found == "class"):
+            return
+        raise cannot_be_had(name, kind, found, self.program, self.loaded, self._granted)
+
+    def _keep(self, component: str, pictures: Sequence[Any]) -> None:
+        """Keep the pictures of a function's first run for the report, once they look like pictures."""
+        if any(name == component for name, _ in self.figures):
+            return
+        for pixels in pictures[:MAX_PICTURES]:
+            if pixels is not None and pixels.dtype == np.uint8 and pixels.ndim == 3:
+                height, width, channels = pixels.shape
+                if channels == 4 and 0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE:
+                    self.figures.append((component, pixels))
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._link is not None:
+            self._link.close()
+            self.output_cut |= self._link.process.output_cut
+
+
+def _label(component: str, args: tuple[Any, ...], kwargs: dict[str, Any], inner: object) -> str:
+    values = [*map(repr, args), *(["fn"] if inner is not None else [])]
+    return f"{component}({', '.join([*values, *(f'{k}={v!r}' for k, v in kwargs.items())])})"

@@ -1,0 +1,107 @@
+"""From the way in which a check ended to a finding: what it means and whose fault it is."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.domain.assignment import CheckSpec
+from grader.domain.errors import CourseError, EngineError
+from grader.domain.evidence import Blame, Finding, Status
+from grader.judge.fault import explained
+from grader.kit import Mismatch, Undecided
+from grader.protocol.link import WorkerFault
+
+MAX_MESSAGE = 3000  # characters: a worker's words may be in it
+SEVERITY = [Status.ERRORED, Status.FAILED, Status.SKIPPED, Status.PASSED]
+
+
+def finding(
+    spec: CheckSpec, error: BaseException | None, *, where: str = "", seconds: float = 0.0
+) -> Finding:
+    """What a check found.
+
+    Args:
+        error: What it raised; None when it passed.
+        where: The component's place in the student's file, when the error does not know better.
+
+    Returns:
+        `AssertionError` and `Mismatch` are the student's, and so are a worker's death, time-out or
+        nonsense; an EngineError is ours; `Undecided` and anything else are the instructor's. Messages
+        never contain pytest's own representation of a failure.
+    """
+
+    def found(
+        status: Status, blame: Blame | None, message: str, hint: str = "", **more: str | None
+    ) -> Finding:
+        place = more.get("where") or where
+        diagnosis = more.get("diagnosis")
+        said = message[:MAX_MESSAGE]
+        return Finding(
+            spec.id, spec.component, spec.title, status, blame, diagnosis, said, hint, place, seconds
+        )
+
+    if error is None:
+        return Finding(spec.id, spec.component, spec.title, Status.PASSED, seconds=seconds)
+    if isinstance(error, Mismatch):
+        return found(
+            Status.FAILED,
+            Blame.STUDENT,
+            error.message,
+            error.hint,
+            diagnosis=error.diagnosis,
+            where=error.where,
+        )
+    if isinstance(error, WorkerFault):
+        message = f"The check could not be finished: {explained(error)}."
+        hints = {
+            "time": "Look for a loop that never ends, or for work that grows with the number of calls.",
+            "death": "The program ended in the middle: look for exit calls and for very large tensors.",
+        }
+        diagnosis = {"time": "hangs", "death": "dies"}.get(error.kind, "nonsense")
+        return found(Status.FAILED, Blame.STUDENT, message, hints.get(error.kind, ""), diagnosis=diagnosis)
+    if isinstance(error, AssertionError):
+        return found(Status.FAILED, Blame.STUDENT, _authored(error) or spec.title)
+    if isinstance(error, Undecided):
+        return found(Status.ERRORED, Blame.INSTRUCTOR, f"A person must look: {error}", diagnosis="undecided")
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        message = "The judge's own memory was not enough for what the submission's code answered."
+        return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
+    if isinstance(error, EngineError):
+        return found(Status.ERRORED, Blame.ENGINE, f"{error} It costs no points.")
+    if isinstance(error, CourseError):  # its words are ours; those of other exceptions may be the student's
+        message = f"The check itself failed ({spec.file}): {error} It costs no points."
+        return found(Status.ERRORED, Blame.INSTRUCTOR, message)
+    return found(
+        Status.ERRORED,
+        Blame.INSTRUCTOR,
+        f"The check itself failed ({type(error).__name__} in {spec.file}). It costs no points.",
+    )
+
+
+def skipped(spec: CheckSpec, reason: str, *, where: str = "", blame: Blame = Blame.STUDENT) -> Finding:
+    """A check that was not tried, with the reason."""
+    status = Status.SKIPPED if blame is Blame.STUDENT else Status.ERRORED
+    return Finding(spec.id, spec.component, spec.title, status, blame, None, reason, "", where)
+
+
+def flagged(found: Finding, flags: Sequence[tuple[str, str]], where: str) -> Finding:
+    """A finding that passed and yet has something for a person to look at.
+
+    Args:
+        flags: (policy, sentence); the first policy is the diagnosis, every sentence is told.
+        where: The component's place in the student's file.
+    """
+    if found.status is not Status.PASSED or not flags:
+        return found
+    sentences = " ".join(dict.fromkeys(sentence for _, sentence in flags))
+    return replace(found, diagnosis=flags[0][0], message=sentences, where=where)
+
+
+def folded(findings: Sequence[Finding]) -> Finding:
+    """The worst of a parametrized check's findings; of those that passed, one that a person looks at."""
+    return min(findings, key=lambda found: (SEVERITY.index(found.status), not found.message))
+
+
+def _authored(error: AssertionError) -> str:
+    """The message that the check's author wrote, without what pytest's rewriting adds."""
+    text = str(error).split("\nassert ")[0]
+    return "" if text.startswith("assert ") else text

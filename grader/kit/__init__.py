@@ -1,0 +1,57 @@
+"""All that a check or a data set may import. It holds no answers, and no torch at module level."""
+
+from grader.domain.standin import StandIn
+from grader.kit.behavior import oddities
+from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, plain, stated
+from grader.kit.closeness import difference, same
+from grader.kit.encoders import block_weights, inline_attentions, inline_feed_forwards, without_biases
+from grader.kit.fields import Fields, fields
+from grader.kit.layers import activations, feed_forwards, layer_norms, two_layers
+from grader.kit.mismatch import Mismatch, Undecided
+from grader.kit.plots import HeatMap, Picture, drawn, heat_maps, pictures
+from grader.kit.projections import Projections, UnreadableWeights, attention, readings
+from grader.kit.rig import RiggedData, classified_data, image_number, trainable_data
+from grader.kit.splits import Splits, stratified_split
+from grader.kit.standins import answer, stand_in_class
+
+__all__ = [
+    "PREDICTED",
+    "TRUE",
+    "Fields",
+    "HeatMap",
+    "Mismatch",
+    "Picture",
+    "Projections",
+    "RiggedData",
+    "Splits",
+    "StandIn",
+    "Undecided",
+    "UnreadableWeights",
+    "activations",
+    "answer",
+    "attention",
+    "block_weights",
+    "classes_named",
+    "classified_data",
+    "difference",
+    "drawn",
+    "feed_forwards",
+    "fields",
+    "heat_maps",
+    "image_number",
+    "inline_attentions",
+    "inline_feed_forwards",
+    "layer_norms",
+    "numbers_named",
+    "oddities",
+    "pictures",
+    "plain",
+    "readings",
+    "same",
+    "stand_in_class",
+    "stated",
+    "stratified_split",
+    "trainable_data",
+    "two_layers",
+    "without_biases",
+]

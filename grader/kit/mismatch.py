@@ -1,0 +1,25 @@
+"""How a check says that something is wrong, or that it cannot tell."""
+
+
+class Mismatch(AssertionError):
+    """The student's code does something else than it should.
+
+    Args:
+        message: What is wrong, in a sentence or two for the student, without hidden values.
+        hint: One thing to try.
+        diagnosis: The id of the mistake that was recognized, e.g. `missing_scale`.
+        where: The place in the student's file, when it is better known than the component's first line.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str = "", diagnosis: str | None = None, where: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.diagnosis = diagnosis
+        self.where = where
+
+
+class Undecided(Exception):
+    """The check cannot tell: a person must look. Never a pass and never a zero."""

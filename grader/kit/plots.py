@@ -1,0 +1,202 @@
+"""What a plotting function drew of rigged data, read as structure: heat maps, and pictures with captions."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grader.kit.captions import class_of, role, speaks_of_both
+from grader.kit.mismatch import Mismatch
+from grader.kit.rig import RiggedData, classified_data, image_number
+
+BATCHES = (16,) * 9 + (10,)
+ACCURACY = 0.6  # of 4 images each of 6 classes, some are wrong whichever are chosen
+MAX_MAPS = 4  # a hundred guesses are no confusion matrix
+ALIGNED = 0.02  # of the figure: axes whose middles differ by less stand in one row or column
+LIKENESS = 0.8  # of a shown image to ours; another image's is near 0
+
+Array = Any
+Channels = dict[str, str]
+
+
+def drawn(student: Any, function: str, class_names: tuple[str, ...]) -> tuple[RiggedData, Any]:
+    """The rigged data and the run of a plotting function: one for all checks, because drawing takes long.
+
+    The model is handed over in evaluation mode.
+
+    Raises:
+        Mismatch: The function raised, or does not exist.
+    """
+
+    def make() -> tuple[RiggedData, Any]:
+        data = classified_data(class_names, BATCHES, accuracy=ACCURACY, seed=student.next_seed())
+        try:
+            return data, student.run(function, data, initial_mode="eval")
+        except Mismatch as error:
+            return data, error
+
+    data, run = student.shared(function, make)
+    if isinstance(run, Mismatch):
+        raise Mismatch(run.message, hint=run.hint, diagnosis=run.diagnosis, where=run.where)
+    return data, run
+
+
+# --- heat maps ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """One square map of cells.
+
+    Attributes:
+        values: (k, k), in the order of the array that was drawn; what was masked is 0.
+        row_classes, column_classes: The class that the label beside each row and column names; None where
+            there is none.
+        row_role, column_role: `true`, `predicted`, or None when the axis does not say.
+        explained: Both axes bear labels, of whatever kind, or the texts around speak of both roles.
+        title: Of the axes and of the figure.
+        numbers: What is written in the cells: the first number of each text.
+    """
+
+    values: Array
+    row_classes: tuple[int | None, ...]
+    column_classes: tuple[int | None, ...]
+    row_role: str | None
+    column_role: str | None
+    explained: bool
+    title: str
+    numbers: tuple[float, ...]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether every row and every column bears a class name of its own."""
+        whole = set(range(len(self.values)))
+        return set(self.row_classes) == whole and set(self.column_classes) == whole
+
+
+def heat_maps(run: Any, class_names: Sequence[str]) -> list[HeatMap]:
+    """The first square maps, of up to as many cells per side as there are classes, of a run's figures."""
+    found = []
+    for figure in run.figures:
+        for axes in figure.axes:
+            for number in (*axes.images, *axes.heat_maps):
+                values = np.nan_to_num(run.arrays[f"image{number}"])
+                side = round(values.size**0.5)
+                if values.size == side**2 and 1 < side <= len(class_names) and values.ndim < 3:
+                    found.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
+    return found[:MAX_MAPS]
+
+
+def _heat_map(values: Array, figure: Any, axes: Any, class_names: Sequence[str]) -> HeatMap:
+    def classes(names: Sequence[str]) -> tuple[int | None, ...]:
+        return tuple(class_of(name, class_names) for name in names[: len(values)])
+
+    around = (figure.title, axes.title, *axes.headings)
+    return HeatMap(
+        values,
+        classes(axes.row_names),
+        classes(axes.column_names),
+        role(axes.y_label),
+        role(axes.x_label),
+        bool(axes.x_label.strip() and axes.y_label.strip()) or speaks_of_both(" ".join(around)),
+        " ".join(around[:2]),
+        tuple(number for number in map(_first_number, axes.texts) if number is not None),
+    )
+
+
+def _first_number(text: str) -> float | None:
+    digits = "".join(itertools.takewhile(lambda letter: letter in "0123456789.", text.strip()))
+    return float(digits) if digits.count(".") < 2 and digits.strip(".") else None
+
+
+# --- pictures -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One image of the loader, as it is shown.
+
+    Attributes:
+        number: Of the image.
+        captions: The texts that belong to it: its own, those of its row and column, the figure's.
+    """
+
+    number: int
+    captions: tuple[str, ...]
+
+
+def pictures(run: Any, data: RiggedData) -> tuple[int, list[Picture]]:
+    """How many images are shown, and those of them that are the loader's."""
+    shown, found = 0, []
+    for figure in run.figures:
+        channels = [_channels(axes) for axes in figure.axes]
+        inherited = _inherited(figure.axes, channels)
+        for axes, own, more in zip(figure.axes, channels, inherited, strict=True):
+            captions = [text for text in (*own.values(), *more, *axes.headings, figure.title) if text]
+            for number in (*axes.images, *axes.heat_maps):
+                shown += 1
+                image = _shown_image(run.arrays[f"image{number}"], data)
+                if image is not None:
+                    found.append(Picture(image, tuple(captions)))
+    return shown, found
+
+
+def _channels(axes: Any) -> Channels:
+    return {
+        "title": axes.title,
+        "x_label": axes.x_label,
+        "y_label": axes.y_label,
+        "texts": " ".join(axes.texts),
+    }
+
+
+def _inherited(all_axes: Sequence[Any], channels: Sequence[Channels]) -> list[list[str]]:
+    """For each axes the texts that the first axes of its row or column bears alone, for all of them."""
+    found: list[list[str]] = [[] for _ in all_axes]
+    for line in (*_lines(all_axes, 1), *_lines(all_axes, 0)):
+        for channel in ("title", "x_label", "y_label", "texts"):
+            bearers = [index for index in line if channels[index][channel].strip()]
+            if len(bearers) == 1 and bearers[0] in (line[0], line[-1]):
+                for index in line:
+                    if index != bearers[0]:
+                        found[index].append(channels[bearers[0]][channel])
+        plain = [index for index in line if not all_axes[index].images and not all_axes[index].heat_maps]
+        if len(plain) == 1:  # an axes for the row's name
+            for index in line:
+                found[index] += channels[plain[0]].values()
+    return found
+
+
+def _lines(all_axes: Sequence[Any], along: int) -> Iterator[list[int]]:
+    """The rows (1) or columns (0) of axes, each with more than one, from left to right or from top down."""
+    middles = [(axes.place[along] + axes.place[along + 2]) / 2 for axes in all_axes]
+    across = [axes.place[1 - along] * (1 if along else -1) for axes in all_axes]
+    order = sorted(range(len(all_axes)), key=lambda index: middles[index])
+    line: list[int] = []
+    for index in order:
+        if line and middles[index] - middles[line[0]] > ALIGNED:
+            if len(line) > 1:
+                yield sorted(line, key=across.__getitem__)
+            line = []
+        line.append(index)
+    if len(line) > 1:
+        yield sorted(line, key=across.__getitem__)
+
+
+def _shown_image(values: Array, data: RiggedData) -> int | None:
+    """Which of the loader's images is shown, perhaps enlarged, rescaled or as its negative."""
+    if values.ndim not in (2, 3) or not np.isfinite(values).all():
+        return None
+    for shown in (values, -values):
+        number = image_number(shown)
+        if number is None or number >= len(data.labels):
+            continue
+        ours = data.arrays["images"][number, 0]
+        row = shown if shown.ndim == 2 else shown[..., 0] if shown.shape[-1] in (1, 3, 4) else shown[0]
+        times = row.shape[0] // ours.shape[0]
+        small = row[times // 2 :: times, times // 2 :: times]
+        if np.corrcoef(small.ravel(), ours.ravel())[0, 1] > LIKENESS:
+            return number
+    return None

@@ -1,0 +1,229 @@
+"""Finding the query, key, value and output projections among a student's weights.
+
+Names and layout are the student's business. What the tensors are follows from their shapes; in which order
+the rows of the projections are to be read does not, so every legitimate reading is tried: fused, separate or
+per head; query, key and value in any order; role, head and feature in any nesting; with or without bias.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Tensor = Any
+MAX_TENSORS = 80  # more cannot be told apart in a sensible time
+
+
+@dataclass(frozen=True)
+class Projections:
+    """One reading of a student's attention weights.
+
+    Attributes:
+        q, k, v: (heads, dim_head, dim).
+        q_bias, k_bias, v_bias: (heads, dim_head); zeros where there is none.
+        out: (dim, heads, dim_head), or None when there is no output projection.
+        out_bias: (dim,); zeros where there is none.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    q_bias: Tensor
+    k_bias: Tensor
+    v_bias: Tensor
+    out: Tensor | None
+    out_bias: Tensor
+
+
+class UnreadableWeights(Exception):
+    """The weights cannot be read as projections; the message says what is there instead."""
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    dim: int
+    heads: int
+    dim_head: int
+
+    @property
+    def inner(self) -> int:
+        return self.heads * self.dim_head
+
+
+def readings(weights: Mapping[str, Tensor], *, dim: int, heads: int, dim_head: int) -> Iterator[Projections]:
+    """Every legitimate reading of the weights.
+
+    Args:
+        weights: Parameters by name, in order of registration. Sizes should be distinct, so that shapes tell
+            roles: dim, heads * dim_head, dim_head, 3 * dim_head all different.
+
+    Raises:
+        UnreadableWeights: Their sizes do not add up to three projections of heads * dim_head rows.
+    """
+    import torch
+
+    sizes = _Sizes(dim, heads, dim_head)
+    matrices = {name: value for name, value in weights.items() if value.ndim >= 2 and dim in value.shape}
+    if len(weights) > MAX_TENSORS:
+        raise UnreadableWeights(f"{len(weights)} tensors, far more than an attention needs")
+    found = False
+    for out_names in (*_out_candidates(matrices, sizes), ()):
+        ins = {name: value for name, value in matrices.items() if name not in out_names}
+        rows = {name: _rows(value, dim) for name, value in ins.items()}
+        if sum(len(value) for value in rows.values()) != 3 * sizes.inner:
+            continue
+        found = True
+        biases = _biases(weights, rows, out_names, sizes)
+        outs = [_columns(matrices[name], dim) for name in out_names]
+        out = torch.cat(outs, dim=1) if outs else None
+        out_bias = _out_bias(weights, out_names, sizes)
+        yield from _arranged(rows, biases, out, out_bias, sizes)
+    if not found:
+        shapes = ", ".join(str(tuple(value.shape)) for value in matrices.values()) or "none"
+        raise UnreadableWeights(shapes)
+
+
+def attention(x: Tensor, parts: Projections, *, scale: float | None = None) -> Tensor:
+    """Multi-head self-attention of x, (batch, tokens, dim), by PyTorch's own function.
+
+    Source: Vaswani et al. (2017), equation 1; scale defaults to dim_head ** -0.5.
+    """
+    import torch
+    from torch.nn import functional as F
+
+    q, k, v = (
+        torch.einsum("bnd,hfd->bhnf", x, weight) + bias[:, None]
+        for weight, bias in ((parts.q, parts.q_bias), (parts.k, parts.k_bias), (parts.v, parts.v_bias))
+    )
+    mixed = F.scaled_dot_product_attention(q, k, v, scale=scale)
+    if parts.out is None:
+        return mixed.transpose(1, 2).flatten(2)
+    return torch.einsum("bhnf,dhf->bnd", mixed, parts.out) + parts.out_bias
+
+
+def _out_candidates(matrices: Mapping[str, Tensor], sizes: _Sizes) -> list[tuple[str, ...]]:
+    """Tensors that can be the output projection, the likeliest (the last registered) first.
+
+    It is one tensor, or one for every head, called alike but for their numbers.
+    """
+    alike: dict[str, list[str]] = {}
+    for name in matrices:
+        alike.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    groups = [(name,) for name in matrices] + [tuple(names) for names in alike.values() if len(names) > 1]
+    fitting = [g for g in groups if sum(matrices[n].numel() for n in g) == sizes.dim * sizes.inner]
+    return fitting[::-1]
+
+
+def _rows(value: Tensor, dim: int) -> Tensor:
+    """A projection of the input as (rows, dim), whatever its axes."""
+    axis = _dim_axis(value, dim, last=True)
+    return value.movedim(axis, -1).reshape(-1, dim)
+
+
+def _columns(value: Tensor, dim: int) -> Tensor:
+    """The output projection as (dim, columns), whatever its axes."""
+    axis = _dim_axis(value, dim, last=False)
+    return value.movedim(axis, 0).reshape(dim, -1)
+
+
+def _dim_axis(value: Tensor, dim: int, *, last: bool) -> int:
+    axes = [axis for axis, size in enumerate(value.shape) if size == dim]
+    return axes[-1] if last else axes[0]
+
+
+def _biases(
+    weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: _Sizes
+) -> Tensor:
+    """The biases of the projections' rows, (3 * inner,): by name beside the weight, else by size."""
+    import torch
+
+    parts = []
+    named = 0
+    for name, value in rows.items():
+        bias = weights.get(_bias_name(name))
+        fits = bias is not None and bias is not value and bias.numel() == len(value)
+        named += fits
+        parts.append(bias.reshape(-1) if fits and bias is not None else torch.zeros(len(value)).to(value))
+    if named == 0:
+        loose = [
+            value.reshape(-1)
+            for name, value in weights.items()
+            if name not in rows and name not in out_names and value.numel() % sizes.dim_head == 0
+            if value.numel() != sizes.dim and value.numel() > 1
+        ]
+        if sum(map(len, loose)) == 3 * sizes.inner:
+            return torch.cat(loose)
+    return torch.cat(parts)
+
+
+def _out_bias(weights: Mapping[str, Tensor], out_names: tuple[str, ...], sizes: _Sizes) -> Tensor:
+    import torch
+
+    biases = [weights[_bias_name(name)] for name in out_names if _bias_name(name) in weights]
+    beside = [bias.reshape(-1) for bias in biases if bias.numel() == sizes.dim]
+    if beside:
+        return torch.stack(beside).sum(dim=0)
+    loose = [value for value in weights.values() if value.ndim == 1 and len(value) == sizes.dim]
+    example = next(iter(weights.values()))
+    return loose[-1] if loose else torch.zeros(sizes.dim).to(example)
+
+
+def _bias_name(name: str) -> str:
+    return name.removesuffix("weight") + "bias"
+
+
+def _arranged(
+    rows: Mapping[str, Tensor], biases: Tensor, out: Tensor | None, out_bias: Tensor, sizes: _Sizes
+) -> Iterator[Projections]:
+    """The readings of given rows: axes in any nesting, roles in any order."""
+    import torch
+
+    matrix = torch.cat(list(rows.values()))
+    table = torch.cat([matrix, biases[:, None]], dim=1)  # a row's bias travels with it
+    outs = [None] if out is None else _out_readings(out, sizes)
+    for stacked in _stackings(table, [len(value) for value in rows.values()], sizes):
+        for roles in itertools.permutations(range(3)):
+            q, k, v = (stacked[role] for role in roles)
+            for reading in outs:
+                yield Projections(
+                    q[..., :-1],
+                    k[..., :-1],
+                    v[..., :-1],
+                    q[..., -1],
+                    k[..., -1],
+                    v[..., -1],
+                    reading,
+                    out_bias,
+                )
+
+
+def _out_readings(out: Tensor, sizes: _Sizes) -> list[Tensor]:
+    by_head = out.reshape(sizes.dim, sizes.heads, sizes.dim_head)
+    by_feature = out.reshape(sizes.dim, sizes.dim_head, sizes.heads).transpose(1, 2)
+    return [by_head, by_feature]
+
+
+def _stackings(table: Tensor, counts: list[int], sizes: _Sizes) -> Iterator[Tensor]:
+    """The rows as (3, heads, dim_head, dim + 1) in every nesting."""
+    import torch
+
+    names = {"role": 3, "head": sizes.heads, "feature": sizes.dim_head}
+    separate = len(counts) == 3 and len(set(counts)) == 1
+    for order in itertools.permutations(names):
+        if separate and order[0] != "role":
+            continue  # the roles are tensors of their own
+        shaped = table.reshape(*(names[name] for name in order), -1)
+        yield shaped.permute(*(order.index(name) for name in names), 3)
+    if sorted(counts) == [sizes.inner, 2 * sizes.inner]:
+        single_first = counts[0] == sizes.inner
+        single = table[: sizes.inner] if single_first else table[2 * sizes.inner :]
+        double = table[sizes.inner :] if single_first else table[: 2 * sizes.inner]
+        pair = {"role": 2, "head": sizes.heads, "feature": sizes.dim_head}
+        for order in itertools.permutations(pair):
+            both = double.reshape(*(pair[name] for name in order), -1)
+            both = both.permute(*(order.index(name) for name in pair), 3)
+            for shape in ((sizes.heads, sizes.dim_head), (sizes.dim_head, sizes.heads)):
+                one = single.reshape(*shape, -1)
+                one = one if shape[0] == sizes.heads else one.transpose(0, 1)
+                yield torch.cat([one[None], both])

@@ -1,0 +1,131 @@
+"""Rigged data for train_epoch, evaluate and the plots: images whose right answers are known."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+ID_BITS = 10
+SIDE = 28
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class RiggedData:
+    """Images with numbers written into their first row, labels, and what the rigged model says of them.
+
+    Attributes:
+        batch_sizes: How the loader cuts them.
+        class_names: Of the data set.
+        arrays: `images` float32 (n, 1, 28, 28) in [-1, 1], `labels` int64 (n,), and either `table` float32
+            (n, classes), the logits, or `features` float32 (n, k) and `weights` float32 (k, classes).
+        learning_rate: Of the rigged SGD.
+    """
+
+    batch_sizes: tuple[int, ...]
+    class_names: tuple[str, ...]
+    arrays: dict[str, Array]
+    learning_rate: float = 0.1
+    id_bits: int = ID_BITS
+
+    @property
+    def labels(self) -> Array:
+        """int64 (n,)."""
+        return self.arrays["labels"]
+
+    @property
+    def table(self) -> Array:
+        """float32 (n, classes)."""
+        return self.arrays["table"]
+
+    @property
+    def predictions(self) -> Array:
+        """int64 (n,): the classes that the table says."""
+        return self.table.argmax(axis=1)
+
+
+def numbered_images(count: int, seed: int) -> Array:
+    """Images of coarse noise, float32 (count, 1, 28, 28) in [-1, 1], numbered in their first row.
+
+    The signs of the first 10 pixels are the number's bits, lowest first.
+    """
+    if count >= 2**ID_BITS:
+        raise ValueError(f"at most {2**ID_BITS - 1} images can be numbered")
+    coarse = np.random.default_rng(seed).uniform(-0.9, 0.9, (count, 1, SIDE // 4, SIDE // 4))
+    images = coarse.repeat(4, axis=2).repeat(4, axis=3).astype(np.float32)
+    for bit in range(ID_BITS):
+        images[:, 0, 0, bit] = np.where(np.arange(count) >> bit & 1, 0.95, -0.95)
+    return images
+
+
+def image_number(shown: Array) -> int | None:
+    """The number written in a shown image, (height, width[, channels]), whatever its scale; else None.
+
+    An image that was enlarged by a whole number is read at the middle of its pixels.
+    """
+    gray = np.asarray(shown, dtype=np.float64)
+    if gray.ndim == 3:
+        gray = gray[..., 0] if gray.shape[-1] in (1, 3, 4) else gray[0]
+    if gray.ndim != 2 or not gray.size:
+        return None
+    times = gray.shape[0] // SIDE
+    if times < 1 or gray.shape != (times * SIDE, times * SIDE):
+        return None
+    gray = gray[times // 2 :: times, times // 2 :: times]
+    row = gray[0, :ID_BITS]
+    low, high = gray.min(), gray.max()
+    if not np.isfinite(gray).all() or high <= low:
+        return None
+    bits = row > (low + high) / 2
+    return int((bits * 2 ** np.arange(ID_BITS)).sum())
+
+
+def classified_data(
+    class_names: tuple[str, ...], batch_sizes: tuple[int, ...], *, accuracy: float, seed: int
+) -> RiggedData:
+    """Labels and logits of which about `accuracy` are right, in every class; the classes differ in size.
+
+    The sizes are as 3 : 4 : 5 : ..., whatever the seed, so that a sum over the wrong axis shows and what is
+    wrong is told in the same numbers.
+    """
+    count, classes = sum(batch_sizes), len(class_names)
+    random = np.random.default_rng(seed)
+    labels = random.permutation(np.repeat(np.arange(classes), _uneven_sizes(count, classes)))
+    said = labels.copy()
+    for label in range(classes):
+        own = random.permutation(np.flatnonzero(labels == label))
+        wrong = own[: len(own) - math.ceil(accuracy * len(own))]
+        said[wrong] = (label + random.integers(1, max(classes, 2), len(wrong))) % classes
+    table = random.normal(0.0, 1.0, (count, classes)).astype(np.float32)
+    table[np.arange(count), said] = table.max(axis=1) + random.uniform(0.3, 2.5, count).astype(np.float32)
+    arrays = {"images": numbered_images(count, seed), "labels": labels.astype(np.int64), "table": table}
+    return RiggedData(batch_sizes, class_names, arrays)
+
+
+def _uneven_sizes(count: int, classes: int) -> Array:
+    """How many of each class, (classes,): they add up to `count`."""
+    parts = np.arange(classes) + 3
+    ends = np.round(count * parts.cumsum() / parts.sum()).astype(int)
+    return np.diff(ends, prepend=0)
+
+
+def trainable_data(
+    class_names: tuple[str, ...], batch_sizes: tuple[int, ...], *, features: int, seed: int
+) -> RiggedData:
+    """Labels and features of a linear model that train_epoch trains."""
+    count, classes = sum(batch_sizes), len(class_names)
+    random = np.random.default_rng(seed)
+    arrays = {
+        "images": numbered_images(count, seed) if count < 2**ID_BITS else _plain_images(count, seed),
+        "labels": random.integers(0, classes, count).astype(np.int64),
+        "features": random.normal(0.0, 1.0, (count, features)).astype(np.float32),
+        "weights": random.normal(0.0, 0.5, (features, classes)).astype(np.float32),
+    }
+    return RiggedData(batch_sizes, class_names, arrays)
+
+
+def _plain_images(count: int, seed: int) -> Array:
+    random = np.random.default_rng(seed)
+    return random.uniform(-1.0, 1.0, (count, 1, SIDE, SIDE)).astype(np.float32)

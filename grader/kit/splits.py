@@ -1,0 +1,126 @@
+"""Images and labels of a data set, split into training and test."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A data set, split.
+
+    Attributes:
+        name: The data set's name, e.g. `neu_cls`.
+        classes: Class names in the order of the labels.
+        train_images: uint8, (n, height, width) gray or (n, height, width, 3) RGB.
+        train_labels: int64, (n,).
+        train_names: The image's name within the data set, `crazing/crazing_1.jpg`, n of them.
+        test_images: Like `train_images`.
+        test_labels: Like `train_labels`.
+        test_names: Like `train_names`.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    train_images: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    train_names: tuple[str, ...]
+    test_images: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    test_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabeledImages:
+    """A data set before it is split.
+
+    Attributes:
+        names: The images' names within the data set, all different, n of them.
+        labels: int64, (n,): indices of the classes.
+        images: uint8, (n, height, width) gray or (n, height, width, 3) RGB.
+    """
+
+    names: tuple[str, ...]
+    labels: NDArray[np.int64]
+    images: NDArray[np.uint8]
+
+
+def stratified_split(
+    names: Mapping[str, Sequence[str]],
+    *,
+    seed: int,
+    train_share: float = 0.7,
+    same_as: Callable[[str], Any] | None = None,
+) -> tuple[list[str], list[str]]:
+    """The names of the training and of the test images.
+
+    Per class: the names are sorted, shuffled by `random.Random(seed)`, and the first `train_share` of them
+    train; a class with two or more images has at least one on each side. An image that is identical to an
+    earlier one (in that order, in any class) follows the first.
+
+    Args:
+        names: Class -> the names of its images.
+        seed: Of the shuffle.
+        train_share: More than 0, less than 1.
+        same_as: A key that identical images share (a digest of their pixels); None: all differ.
+
+    Returns:
+        (training names, test names), class by class in the order of `names`.
+
+    Raises:
+        ValueError: The share leaves nothing on one side.
+    """
+    if not 0.0 < train_share < 1.0:
+        raise ValueError(f"train_share is {train_share}; it must lie between 0 and 1, like 0.7.")
+    train: list[str] = []
+    test: list[str] = []
+    side: dict[Any, list[str]] = {}
+    for label in names:
+        shuffled = sorted(names[label])
+        random.Random(seed).shuffle(shuffled)
+        count = min(max(round(train_share * len(shuffled)), 1), max(len(shuffled) - 1, 1))
+        for index, name in enumerate(shuffled):
+            own = train if index < count else test
+            chosen = side.setdefault(same_as(name), own) if same_as is not None else own
+            chosen.append(name)
+    return train, test
+
+
+def split_images(
+    name: str, classes: tuple[str, ...], data: LabeledImages, *, seed: int, train_share: float = 0.7
+) -> Splits:
+    """The data set, split per class, with images of identical pixels on one side.
+
+    Args:
+        name: The data set's name.
+        classes: Class names in the order of the labels.
+        data: All images.
+        seed: Of the shuffle.
+        train_share: The share of each class that trains, more than 0, less than 1.
+    """
+    rows = {image_name: row for row, image_name in enumerate(data.names)}
+    members: dict[str, list[str]] = {label: [] for label in classes}
+    for image_name, label in zip(data.names, data.labels.tolist(), strict=True):
+        members[classes[label]].append(image_name)
+
+    def pixels(image_name: str) -> bytes:
+        return blake2b(data.images[rows[image_name]].tobytes(), digest_size=16).digest()
+
+    train, test = stratified_split(members, seed=seed, train_share=train_share, same_as=pixels)
+    training = np.array([rows[image_name] for image_name in train], dtype=np.intp)
+    testing = np.array([rows[image_name] for image_name in test], dtype=np.intp)
+    return Splits(
+        name=name,
+        classes=classes,
+        train_images=data.images[training],
+        train_labels=data.labels[training],
+        train_names=tuple(train),
+        test_images=data.images[testing],
+        test_labels=data.labels[testing],
+        test_names=tuple(test),
+    )

@@ -1,0 +1,1 @@
+"""The only composer: submission -> intake -> program -> evidence -> score -> report."""

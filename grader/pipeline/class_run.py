@@ -1,0 +1,154 @@
+"""A class: every submission examined, recorded, scored and reported."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.assignment import Assignment
+from grader.domain.errors import GraderError
+from grader.domain.evidence import Evidence
+from grader.domain.score import Score
+from grader.domain.submission import Submission
+from grader.gradebook import Gradebook, durable
+from grader.pipeline.progress import Watcher
+from grader.pipeline.submission_run import Run, examined
+from grader.reporting.class_page import class_page
+from grader.reporting.results_file import dump, results_document
+from grader.reporting.scores_table import scores_csv
+from grader.reporting.student_page import student_page
+from grader.scoring import score
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A submission's evidence and what it is worth."""
+
+    evidence: Evidence
+    score: Score
+
+
+def graded(
+    run: Run,
+    submissions: Sequence[Submission],
+    out: Path,
+    *,
+    jobs: int,
+    clock: Clock,
+    watch: Watcher,
+) -> list[Result]:
+    """Grade every submission and write its evidence and report as soon as it is done.
+
+    Args:
+        out: The folder of the results.
+        jobs: How many at once; each uses one thread for its computations.
+
+    Returns:
+        The results in the order of the submissions.
+    """
+    gradebook = Gradebook(out)
+    record = threading.Lock()
+    results: dict[str, Result] = {}
+
+    def grade(submission: Submission) -> Result:
+        found = examined(run, submission, graded_at=clock(), watch=watch)
+        with record:
+            try:
+                return _kept(run.assignment, found.evidence, found.images, gradebook, out, clock())
+            except (GraderError, OSError):
+                raise  # the results cannot be written: nothing that follows could be kept either
+            except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
+                reason = f"Its report could not be made: {type(error).__name__}: {error}"
+                broken = Evidence(
+                    submission.student_id,
+                    run.assignment.id,
+                    submission.digest,
+                    clock(),
+                    status="engine_error",
+                    reason=reason,
+                )
+                return _kept(run.assignment, broken, {}, gradebook, out, clock())
+
+    pool = ThreadPoolExecutor(max_workers=max(jobs, 1), thread_name_prefix="grade")
+    try:
+        futures = {pool.submit(grade, submission): submission for submission in submissions}
+        for future in as_completed(futures):
+            results[futures[future].student_id] = future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+    return [results[submission.student_id] for submission in submissions]
+
+
+def _kept(
+    assignment: Assignment,
+    evidence: Evidence,
+    images: Mapping[str, bytes],
+    gradebook: Gradebook,
+    out: Path,
+    now: datetime,
+) -> Result:
+    """Score, record and report one submission."""
+    result = Result(evidence, score(assignment, evidence))
+    gradebook.record(evidence, images)
+    write_student(assignment, result, images, out, now)
+    return result
+
+
+def regraded(assignment: Assignment, out: Path, *, clock: Clock) -> list[tuple[Result, float | None]]:
+    """Score the stored evidence again, without running anything, and write all reports.
+
+    Returns:
+        Each result with the total that `results.json` had before.
+    """
+    gradebook = Gradebook(out)
+    before = previous_totals(out)
+    results = []
+    for student_id in gradebook.students():
+        evidence = gradebook.evidence(student_id)
+        result = Result(evidence, score(assignment, evidence))
+        write_student(assignment, result, gradebook.images(student_id), out, clock())
+        results.append((result, before.get(student_id)))
+    write_class(assignment, [result for result, _ in results], out, clock())
+    return results
+
+
+def write_student(
+    assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
+) -> Path:
+    """Write one student's report; its path."""
+    folder = out / "students" / result.evidence.student_id
+    folder.mkdir(parents=True, exist_ok=True)
+    page = student_page(assignment, result.evidence, result.score, images=images, generated_at=now)
+    path = folder / "report.html"
+    durable.write(path, page.encode("utf-8"))
+    return path
+
+
+def write_class(assignment: Assignment, results: Sequence[Result], out: Path, now: datetime) -> None:
+    """Write the class page, scores.csv and, last, results.json, each whole or not at all."""
+    pairs = [(result.evidence, result.score) for result in results]
+    links = {
+        result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    page = class_page(assignment, pairs, links=links, generated_at=now)
+    durable.write(out / "index.html", page.encode("utf-8"))
+    durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
+    durable.write(out / "results.json", dump(results_document(assignment, pairs)).encode("utf-8"))
+
+
+def previous_totals(out: Path) -> dict[str, float | None]:
+    """The totals in an earlier results.json, by student id; empty when there is none."""
+    from grader.reporting.results_file import ResultsDocument
+
+    path = out / "results.json"
+    if not path.exists():
+        return {}
+    document = ResultsDocument.model_validate_json(path.read_text(encoding="utf-8"))
+    return {submission.student_id: submission.total for submission in document.submissions}

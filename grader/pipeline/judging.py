@@ -1,0 +1,172 @@
+"""Having a submission judged: the pipeline's side of the judge host."""
+
+import io
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from PIL import Image
+from pydantic import TypeAdapter
+
+from grader.domain.assignment import Assignment, CheckSpec, Limits
+from grader.domain.errors import EngineError
+from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
+from grader.domain.program import Program
+from grader.pipeline.conversation import Silence, conversation
+from grader.protocol.frames import Frame, FrameLimit
+from grader.sandbox.host import Host
+from grader.sandbox.limits import ProcessLimits
+
+# what a judge computes with comes from a worker: it must not take the machine along
+JUDGE_LIMITS = ProcessLimits(memory_mb=4000, cpu_seconds=300)
+FROM_JUDGE = FrameLimit(document=16_000_000, arrays=128_000_000)
+GRACE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the judge said of a submission.
+
+    Attributes:
+        images: PNG by the names in `figures`.
+        stand_ins: Modules that are not installed here.
+        forbidden: Patterns that were reached at run time.
+        notes: Sentences for the report.
+    """
+
+    findings: tuple[Finding, ...]
+    parameters: int | None
+    layers: tuple[LayerSummary, ...]
+    figures: tuple[Figure, ...]
+    images: dict[str, bytes]
+    stand_ins: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    attestation: Attestation
+    notes: tuple[str, ...] = ()
+
+
+def judged(
+    judges: Host,
+    workers: Host,
+    program: Program,
+    assignment: Assignment,
+    *,
+    seed: int,
+    report: Callable[[Finding], None],
+    components: Collection[str] | None = None,
+    pictures: bool = True,
+) -> Judged:
+    """Run the checks on a submission.
+
+    Args:
+        report: Told each finding as it is made.
+        components: Run only the checks of these.
+        pictures: Keep what the plotting functions draw as pictures.
+
+    Returns:
+        What the judge said, with exactly one finding for each check that was asked for.
+
+    Raises:
+        EngineError: The judge failed.
+    """
+    job = {
+        "program": TypeAdapter(Program).dump_python(program, mode="json"),
+        "workers": workers.address,
+        "seed": seed,
+        "limits": asdict(assignment.limits),
+        "components": None if components is None else list(components),
+        "pictures": pictures,
+    }
+    limits = assignment.limits
+    seconds = (
+        limits.checks_seconds + 2 * limits.load_seconds + len(assignment.components) * limits.call_seconds
+    )
+    asked = [s for s in assignment.checks if components is None or s.component in components]
+    findings: list[Finding] = []
+    try:
+        with conversation(
+            judges.spawn(JUDGE_LIMITS), Frame(job), seconds + GRACE_SECONDS, FROM_JUDGE
+        ) as frames:
+            for frame in frames:
+                document = frame.document
+                if "finding" in document:
+                    found = TypeAdapter(Finding).validate_json(json.dumps(document["finding"]))
+                    _require_new(found, findings, asked)
+                    findings.append(found)
+                    report(found)
+                elif "done" in document:
+                    known = _complete(findings, asked, "the judge left no finding about it")
+                    return _judged(known, document, dict(frame.arrays), limits)
+                else:
+                    raise EngineError(f"The judge failed: {document.get('error', 'it did not say why')}")
+    except Silence as silence:
+        if not findings:
+            raise EngineError(f"The judge failed: {silence}.") from silence
+        known = _complete(findings, asked, f"the judge did not come to its end: {silence}")
+        return Judged(known, None, (), (), {}, (), (), Attestation("unofficial"))
+    raise EngineError("The judge ended without a word.")
+
+
+def _require_new(found: Finding, findings: Sequence[Finding], asked: Sequence[CheckSpec]) -> None:
+    """Check that a finding is the only one about a check that was asked for.
+
+    Raises:
+        EngineError: It is not.
+    """
+    wanted = {(spec.id, spec.component) for spec in asked}
+    if (found.check, found.component) not in wanted or any(f.check == found.check for f in findings):
+        raise EngineError(f"The judge failed: its finding about `{found.check}` was not asked for, or twice.")
+
+
+def _complete(findings: Sequence[Finding], asked: Sequence[CheckSpec], why: str) -> tuple[Finding, ...]:
+    """One finding for each check: those without any are undecided, for a reason of ours."""
+    known = {finding.check for finding in findings}
+    message = f"It could not be tried ({why}). It costs no points."
+    rest = [
+        Finding(spec.id, spec.component, spec.title, Status.ERRORED, Blame.ENGINE, message=message)
+        for spec in asked
+        if spec.id not in known
+    ]
+    return (*findings, *rest)
+
+
+def _judged(
+    findings: tuple[Finding, ...], document: dict[str, Any], pixels: dict[str, Any], limits: Limits
+) -> Judged:
+    figures, images = [], {}
+    for number, component in enumerate(document["figures"]):
+        name = f"figure-{number}.png"
+        images[name] = png(pixels[f"figure{number}"])
+        figures.append(Figure(component, name))
+    return Judged(
+        findings,
+        document["parameters"],
+        tuple(LayerSummary(*layer) for layer in document["layers"]),
+        tuple(figures),
+        images,
+        tuple(document["stand_ins"]),
+        tuple(document["forbidden"]),
+        TypeAdapter(Attestation).validate_python(document["attestation"]),
+        _notes(document, limits),
+    )
+
+
+def _notes(document: dict[str, Any], limits: Limits) -> tuple[str, ...]:
+    if not document["output_cut"]:
+        return ()
+    return (
+        f"The code printed more than its limit of {limits.output_kb} kB while it was checked: "
+        "what came before the end was cut.",
+    )
+
+
+def png(pixels: Any) -> bytes:
+    """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide."""
+    image = Image.fromarray(pixels)
+    white = Image.new("RGBA", image.size, "white")
+    flat = Image.alpha_composite(white, image).convert("RGB")
+    flat.thumbnail((900, 1400))
+    file = io.BytesIO()
+    flat.quantize(128).save(file, format="PNG", optimize=True)
+    return file.getvalue()

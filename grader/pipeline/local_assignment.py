@@ -1,0 +1,106 @@
+"""Which assignment a command on a student's own file is about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course.fault import FILE as ASSIGNMENT_FILE
+from grader.course.locate import Course, located_course, student_assignment
+from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
+
+PUBLIC_CHECKS = "test_public.py"
+
+
+@dataclass(frozen=True)
+class LocalAssignment:
+    """An assignment as students have it.
+
+    Attributes:
+        datasets: The folder of its data set files.
+    """
+
+    assignment: Assignment
+    datasets: Path
+
+    @property
+    def public_checks(self) -> Path:
+        """The check file."""
+        return self.assignment.folder / PUBLIC_CHECKS
+
+
+def local_assignment(
+    near: Sequence[Path],
+    *,
+    folder: Path | None = None,
+    assignment_id: str | None = None,
+    course: Path | None = None,
+) -> LocalAssignment:
+    """The assignment in a folder that the course handed out, or the template of a course's assignment.
+
+    Args:
+        near: Where to look for the handed-out files, in this order: beside the homework, the working folder.
+        folder: The folder with them, when the person names it.
+        assignment_id: Of an assignment of a course: then its template is used. It need not be given where
+            the course has one assignment.
+        course: The course's folder; it is found like everywhere when it is not given.
+
+    Raises:
+        UsageError: There is no assignment.
+        CourseError: One of its files is malformed.
+    """
+    if folder is not None:
+        return _handed_out(folder)
+    if assignment_id is not None:
+        return _template(located_course(course), assignment_id)
+    for candidate in near:
+        if _present(candidate) == 2:
+            return _handed_out(candidate)
+    for candidate in near:
+        if _present(candidate) == 1 and not (candidate / "checks").is_dir():
+            return _handed_out(candidate)  # says which of the two is missing
+    found = _course_around(course)
+    if found is not None and len(found.assignments()) == 1:
+        return _template(found, found.assignments()[0])
+    if found is not None:
+        known = ", ".join(found.assignments())
+        raise UsageError(
+            f"Which assignment of the course is meant? Say so: --assignment ID ({known or 'none yet'})."
+        )
+    raise UsageError(
+        f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_CHECKS} are not in {_named(near)}. "
+        "Go to the folder that the course handed out, or name it: --assignment-folder FOLDER."
+    )
+
+
+def _course_around(given: Path | None) -> Course | None:
+    """The course that is named, or else the one around the working folder, if any."""
+    try:
+        return located_course(given)
+    except UsageError:
+        if given is not None:
+            raise
+        return None
+
+
+def _template(course: Course, assignment_id: str) -> LocalAssignment:
+    """What students receive of a course's assignment."""
+    course.reference(assignment_id)  # refuses an unknown id
+    template = course.root / "template" / assignment_id
+    if not template.is_dir():
+        raise UsageError(
+            f"The course has no template/{assignment_id} yet. Make it: grader template {assignment_id}"
+        )
+    return LocalAssignment(student_assignment(template), course.datasets)
+
+
+def _handed_out(folder: Path) -> LocalAssignment:
+    return LocalAssignment(student_assignment(folder), folder / "datasets")
+
+
+def _present(folder: Path) -> int:
+    return sum((folder / name).is_file() for name in (ASSIGNMENT_FILE, PUBLIC_CHECKS))
+
+
+def _named(folders: Sequence[Path]) -> str:
+    return " or in ".join(dict.fromkeys(str(folder.resolve()) for folder in folders))

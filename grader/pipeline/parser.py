@@ -1,0 +1,99 @@
+"""The parser: reads a hostile source, zip or checkpoint in a short-lived, locked-down process.
+
+`python -m grader.pipeline.parser` is a host that forks one for each of them. Parsing executes nothing, but a
+parser can be made to use up memory and time, or to crash.
+"""
+
+import json
+from typing import Any, BinaryIO
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from grader.analysis import program as analyzed
+from grader.domain.assignment import Assignment, Component, ForbiddenRule
+from grader.domain.errors import EngineError, SubmissionError
+from grader.domain.program import Program
+from grader.pipeline.conversation import Silence, conversation
+from grader.pipeline.opening import serve_opening
+from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
+from grader.sandbox import forkserver
+from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.processes import Processes
+
+LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
+SECONDS = 30.0
+FROM_PIPELINE = FrameLimit(document=4_000_000, arrays=100_000_000)
+FROM_PARSER = FrameLimit(document=64_000_000, arrays=0, values=1_000_000)
+
+
+def main() -> None:
+    """Run the host."""
+    forkserver.main(_serve, _prepare)
+
+
+def parsed(parsers: Processes, name: str, data: bytes, assignment: Assignment) -> Program:
+    """The program in a submitted file.
+
+    Raises:
+        SubmissionError: It cannot be read, with the sentence for the student.
+    """
+    job = {
+        "name": name,
+        "components": TypeAdapter(tuple[Component, ...]).dump_python(assignment.components, mode="json"),
+        "forbidden": TypeAdapter(tuple[ForbiddenRule, ...]).dump_python(assignment.forbidden, mode="json"),
+    }
+    request = Frame(job, {"data": np.frombuffer(data, dtype=np.uint8)})
+    try:
+        with conversation(parsers.spawn(LIMITS), request, SECONDS, FROM_PARSER) as frames:
+            answer = next(frames).document
+        if "exhausted" in answer:
+            raise Silence(LIMITS.exceeded("memory"))
+    except Silence as silence:
+        raise SubmissionError(
+            f"{name}: reading it ended badly ({silence}). Is it deeply nested, or not written by hand?"
+        ) from silence
+    if "refused" in answer:
+        raise SubmissionError(str(answer["refused"])[:2000])
+    if "program" not in answer:
+        raise EngineError(f"{name}: the parser failed ({str(answer.get('failed'))[:300]}).")
+    found: Program = TypeAdapter(Program).validate_json(json.dumps(answer["program"]))
+    return found
+
+
+def _prepare() -> None:
+    # the first use of each of these loads more modules than its import does
+    analyzed("warm.py", b"x = 1\n", components=(), forbidden=())
+    TypeAdapter(Program)
+
+
+def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
+    frame = read_frame(reader, FROM_PIPELINE)
+    try:
+        if "open" in frame.document:
+            serve_opening(frame.document, reader, writer)
+            return
+        answer = {"program": _program(frame)}
+    except SubmissionError as error:
+        answer = {"refused": str(error)}
+    except MemoryError:
+        answer = {"exhausted": True}
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is ours and not the student's
+        answer = {"failed": f"{type(error).__name__}: {error}"}
+    write_frame(writer, Frame(answer))
+
+
+def _program(frame: Frame) -> Any:
+    """The program in a submitted file, as JSON."""
+    job = frame.document
+    found = analyzed(
+        job["name"],
+        frame.arrays["data"].tobytes(),
+        components=TypeAdapter(tuple[Component, ...]).validate_python(job["components"]),
+        forbidden=TypeAdapter(tuple[ForbiddenRule, ...]).validate_python(job["forbidden"]),
+    )
+    return TypeAdapter(Program).dump_python(found, mode="json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""What a run tells those who watch it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """Where a submission is, in the order of the flow."""
+
+    WAITING = "waiting"
+    READING = "reading"
+    CHECKS = "checks"
+    TRAINING = "training"
+    CHECKPOINT = "checkpoint"
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A submission has come further.
+
+    Attributes:
+        share: How much of the stage is done, 0 to 1.
+        text: A few words: `23 of 44 checks`, `epoch 7 of 30, 71 %`.
+    """
+
+    student_id: str
+    stage: Stage
+    share: float = 0.0
+    text: str = ""
+
+
+Watcher = Callable[[Progress], None]

@@ -1,0 +1,71 @@
+"""Sending a request, receiving a reply: messages over frames.
+
+What a worker says is validated strictly: no coercion, no missing fields, and only the kinds of reply that
+the request allows.
+"""
+
+import json
+from dataclasses import fields, replace
+from typing import Any, BinaryIO, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from grader.protocol import messages
+from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame, write_frame
+
+KIND_KEY = "$kind"
+ARRAYS_FIELD = "arrays"
+
+Message = TypeVar("Message")
+
+
+_adapters: dict[str, TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """The kind's validator; made on first use, because making all of them takes a while."""
+    if kind.__name__ not in _adapters:
+        _adapters[kind.__name__] = TypeAdapter(kind)
+    return _adapters[kind.__name__]
+
+
+def send(stream: BinaryIO, message: Any) -> None:
+    """Write one message of `grader.protocol.messages`.
+
+    Raises:
+        ClosedError: The other side is gone.
+    """
+    kind = type(message)
+    document = _adapter(kind).dump_python(message, mode="json", exclude={ARRAYS_FIELD})
+    write_frame(stream, Frame({KIND_KEY: kind.__name__, **document}, getattr(message, ARRAYS_FIELD, {})))
+
+
+def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLimit) -> Message:
+    """The next message, which must be of an allowed kind.
+
+    Raises:
+        ClosedError: The other side is gone.
+        ProtocolError: It is malformed, too large, or of another kind.
+    """
+    frame = read_frame(stream, limit)
+    name = frame.document.pop(KIND_KEY, None)
+    for kind in allowed:
+        if kind.__name__ == name:
+            break
+    else:
+        raise ProtocolError(f"a message of the kind {str(name)[:40]!r} was not expected")
+    known = {part.name for part in fields(kind)} - {ARRAYS_FIELD}  # type: ignore[arg-type]
+    if set(frame.document) - known:  # a document's own `arrays` were never checked as such
+        raise ProtocolError(f"a {kind.__name__} message has fields that it should not have")
+    try:
+        message: Message = _adapter(kind).validate_json(json.dumps(frame.document), strict=True)
+    except (ValidationError, ValueError, RecursionError) as error:
+        raise ProtocolError(f"a {kind.__name__} message is malformed") from error
+    if frame.arrays:
+        if not hasattr(message, ARRAYS_FIELD):
+            raise ProtocolError(f"a {kind.__name__} message carries no arrays")
+        message = replace(message, arrays=dict(frame.arrays))  # type: ignore[type-var]
+    return message
+
+
+REQUESTS: tuple[type[Any], ...] = messages.Request.__args__

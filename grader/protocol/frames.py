@@ -1,0 +1,178 @@
+"""Frames: a JSON document and named arrays, with lengths known before anything is allocated.
+
+Layout: 4 bytes magic, u32 length of the document, u64 length of the arrays (little endian), the document in
+UTF-8, the arrays one after the other in C order. The document's key `$arrays` lists name, dtype and shape.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"GRF1"
+HEADER = struct.Struct("<4sIQ")
+DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
+ARRAYS_KEY = "$arrays"
+MAX_ARRAYS = 4096
+MAX_DIMENSIONS = 8
+
+Array = NDArray[Any]
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a frame, or more than was allowed."""
+
+
+class ClosedError(ProtocolError):
+    """The other side is gone."""
+
+
+@dataclass(frozen=True)
+class FrameLimit:
+    """How large a frame may be.
+
+    Attributes:
+        document: In bytes.
+        arrays: In bytes.
+        values: In the document, at any depth. A validator may say something about each that is wrong, which
+            takes hundreds of times the bytes of a wrong one.
+    """
+
+    document: int = 4_000_000
+    arrays: int = 256_000_000
+    values: int = 200_000
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One message: JSON values and arrays by name."""
+
+    document: dict[str, Any]
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+
+
+def write_frame(stream: BinaryIO, frame: Frame) -> None:
+    """Write one frame and flush it.
+
+    Raises:
+        ClosedError: Nobody reads any more.
+        ProtocolError: An array has a dtype that frames do not carry.
+    """
+    # a dtype's name does not tell its byte order: everything travels in this machine's own
+    contiguous = {
+        name: np.ascontiguousarray(value, dtype=np.asarray(value).dtype.newbyteorder("="))
+        for name, value in frame.arrays.items()
+    }
+    for name, value in contiguous.items():
+        if value.dtype.name not in DTYPES:
+            raise ProtocolError(f"array {name!r} has dtype {value.dtype}, which a frame cannot carry")
+    # ascontiguousarray turns a scalar into one dimension: the shape is taken from the original
+    described = [
+        {"name": name, "dtype": value.dtype.name, "shape": list(np.shape(frame.arrays[name]))}
+        for name, value in contiguous.items()
+    ]
+    document = json.dumps({**frame.document, ARRAYS_KEY: described}, allow_nan=False).encode()
+    size = sum(value.nbytes for value in contiguous.values())
+    try:
+        stream.write(HEADER.pack(MAGIC, len(document), size) + document)
+        for value in contiguous.values():
+            stream.write(value.reshape(-1).view(np.uint8).data)
+        stream.flush()
+    except (BrokenPipeError, ConnectionError, ValueError) as error:
+        raise ClosedError("the other side is gone") from error
+
+
+def read_frame(stream: BinaryIO, limit: FrameLimit) -> Frame:
+    """Read one frame from a hostile writer.
+
+    Raises:
+        ClosedError: The stream ended before a frame began or within it.
+        ProtocolError: It is not a frame, or larger than `limit`.
+    """
+    magic, document_size, arrays_size = HEADER.unpack(_exactly(stream, HEADER.size))
+    if magic != MAGIC:
+        raise ProtocolError("not a frame")
+    if document_size > limit.document or arrays_size > limit.arrays:
+        raise ProtocolError(f"a frame of {document_size + arrays_size} bytes is larger than allowed")
+    try:
+        text = _exactly(stream, document_size).decode()
+        document = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("a frame's document is not JSON") from error
+    if not isinstance(document, dict):
+        raise ProtocolError("a frame's document is not an object")
+    if _values_beyond(document, limit.values):
+        raise ProtocolError("a frame's document holds more values than allowed")
+    described = _described(document.pop(ARRAYS_KEY, []))
+    if sum(size for _, _, _, size in described) != arrays_size:
+        raise ProtocolError("a frame's arrays do not have the size that they say")
+    arrays = {}
+    for name, dtype, shape, size in described:
+        try:
+            arrays[name] = np.frombuffer(_exactly(stream, size), dtype=dtype).reshape(shape)
+        except ValueError as error:  # no bytes at all, but sides that numpy cannot multiply
+            raise ProtocolError("an array's shape is malformed") from error
+    return Frame(document, arrays)
+
+
+def _values_beyond(document: Any, most: int) -> bool:
+    """Whether a document holds more than `most` values."""
+    count, containers = 0, [document]
+    while containers:
+        container = containers.pop()
+        values = container.values() if isinstance(container, dict) else container
+        count += len(values)
+        if count > most:
+            return True
+        containers += [value for value in values if isinstance(value, dict | list)]
+    return False
+
+
+def _described(listed: object) -> list[tuple[str, "np.dtype[Any]", tuple[int, ...], int]]:
+    """(name, dtype, shape, bytes) of every array that a document announces."""
+    if not isinstance(listed, list) or len(listed) > MAX_ARRAYS:
+        raise ProtocolError("a frame's list of arrays is malformed")
+    found = []
+    for entry in listed:
+        match entry:
+            case {"name": str(name), "dtype": str(dtype), "shape": list(shape)} if dtype in DTYPES:
+                pass
+            case _:
+                raise ProtocolError("a frame's list of arrays is malformed")
+        if len(shape) > MAX_DIMENSIONS or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
+            raise ProtocolError("an array's shape is malformed")
+        found.append((name, np.dtype(dtype), tuple(shape), math.prod(shape) * np.dtype(dtype).itemsize))
+    if len({name for name, *_ in found}) != len(found):
+        raise ProtocolError("two arrays of a frame have the same name")
+    return found
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes:
+    """`count` bytes, read as they come: the stream may be unbuffered."""
+    parts = []
+    while count > 0:
+        try:
+            part = stream.read(min(count, 1 << 20))
+        except (ConnectionError, ValueError) as error:
+            raise ClosedError("the other side is gone") from error
+        if not part:
+            raise ClosedError("the stream ended")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):  # 1e999
+        raise ValueError(f"{text[:40]} is too large")
+    return number
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,146 @@
+"""One side of a conversation with a worker that may hang, die or talk nonsense."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Protocol, TypeVar
+
+from grader.domain.errors import EngineError
+from grader.domain.evidence import Attestation
+from grader.protocol.conversation import receive, send
+from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
+from grader.protocol.messages import Problem, Raised
+
+Reply = TypeVar("Reply")
+
+
+class WorkerProcess(Protocol):
+    """What a link needs of the process at the other end."""
+
+    @property
+    def reader(self) -> BinaryIO:
+        """Where its replies come from."""
+
+    @property
+    def writer(self) -> BinaryIO:
+        """Where requests go."""
+
+    @property
+    def attestation(self) -> Attestation:
+        """What isolates it."""
+
+    def kill(self) -> None:
+        """End it and everything that it started; may be called twice."""
+
+    def died_of(self) -> str:
+        """What ended it, in words (`it used more than its limit of 3000 MB of memory`); waits for the end."""
+
+    @property
+    def output_cut(self) -> bool:
+        """Whether it printed more than is kept."""
+
+    def close(self) -> None:
+        """Kill it, wait for it, and release its streams; may be called twice."""
+
+
+class WorkerFault(Exception):
+    """The worker did not answer as it should: it hung, died or talked nonsense. The student's fault.
+
+    Attributes:
+        kind: `time`, `death` or `nonsense`.
+        seconds: The limit, when it is `time`.
+    """
+
+    def __init__(self, kind: str, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.seconds = seconds
+
+
+class StudentRaised(Exception):
+    """The student's code raised.
+
+    Attributes:
+        problem: What, where and with which words.
+        in_recipe: The source does not say how to build or train the model; the message says what is missing.
+    """
+
+    def __init__(self, problem: Problem, *, in_recipe: bool = False) -> None:
+        super().__init__(f"{problem.type}: {problem.message}")
+        self.problem = problem
+        self.in_recipe = in_recipe
+
+
+def _raised(answer: Raised) -> Exception:
+    said = answer.problem
+    problem = Problem(said.type[:80], said.message[:500], said.where[:200], said.line[:200])
+    if answer.whose == "engine":  # what it says may be the student's words: only the type is told
+        return EngineError(f"The worker failed ({problem.type}).")
+    return StudentRaised(problem, in_recipe=answer.whose == "recipe")
+
+
+class Link:
+    """Asks a worker, within time and size.
+
+    A worker that trickles bytes is as slow as one that says nothing: the clock runs outside, and it kills.
+    """
+
+    def __init__(self, process: WorkerProcess) -> None:
+        self.process = process
+        self.broken = False
+
+    def ask(self, request: Any, reply: type[Reply], *, seconds: float, limit: FrameLimit) -> Reply:
+        """The reply to a request.
+
+        Raises:
+            StudentRaised: The student's code raised.
+            WorkerFault: The worker hung, died or talked nonsense; it is dead now.
+            EngineError: The worker's own code failed.
+        """
+        answer: Reply = next(self.conversation(request, (reply,), seconds=seconds, limit=limit))
+        return answer
+
+    def conversation(
+        self, request: Any, replies: tuple[type[Any], ...], *, seconds: float, limit: FrameLimit
+    ) -> Iterator[Any]:
+        """The replies to a request as they come, forever; the caller stops at the one that it knows as last.
+
+        Args:
+            seconds: For sending the request and all replies together.
+        """
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            self.process.kill()
+
+        clock = threading.Timer(max(seconds, 0.01), expire)
+        clock.daemon = True
+        clock.start()
+        started = time.monotonic()
+        try:
+            send(self.process.writer, request)
+            while True:
+                answer: Any = receive(self.process.reader, (*replies, Raised), limit)
+                if isinstance(answer, Raised):
+                    raise _raised(answer)
+                yield answer
+        except ClosedError as error:
+            self._give_up()
+            if expired.is_set() or time.monotonic() - started >= seconds:
+                raise WorkerFault("time", f"no answer within {seconds:.0f} s", seconds) from error
+            raise WorkerFault("death", self.process.died_of()) from error
+        except ProtocolError as error:
+            self._give_up()
+            raise WorkerFault("nonsense", "it answered with something that is not an answer") from error
+        finally:
+            clock.cancel()
+
+    def _give_up(self) -> None:
+        self.broken = True
+        self.process.kill()
+
+    def close(self) -> None:
+        """End the worker; may be called twice."""
+        self.broken = True
+        self.process.close()

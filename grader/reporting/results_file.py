@@ -1,0 +1,342 @@
+"""`results.json`: the contract with everything that reads grades by program. Its keys stay as they are."""
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.score import Score, ScoreLine
+from grader.reporting.typesetting import printable
+
+_Share = Field(default=None, ge=0, le=1)
+
+
+class _Record(BaseModel):
+    """A part of the document: no key that is not written down here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ComponentRecord(_Record):
+    """A component's share of an item's points."""
+
+    component: str
+    points: float | None = Field(description="null: nothing of it could be decided")
+    max: float
+    passed: int
+    total: int = Field(description="the number of checks")
+    reason: str
+
+
+class EditRecord(_Record):
+    """A person's change to an item's points."""
+
+    who: str
+    when: datetime
+    why: str
+    old: float | None
+    new: float | None
+
+
+class ItemRecord(_Record):
+    """One rubric item."""
+
+    id: str
+    points: float | None = Field(description="null: a person decides, or it was not run; never zero for that")
+    max: float
+    title: str
+    state: Literal["decided", "awaiting", "not_run"]
+    reason: str
+    floor: float | None = Field(description="points that are secured although the item is not decided")
+    components: list[ComponentRecord]
+    edits: list[EditRecord]
+
+
+class FindingRecord(_Record):
+    """What one check found."""
+
+    check: str
+    component: str = Field(
+        description="the stub's name, or `submission` for files, names and forbidden parts"
+    )
+    status: Literal["passed", "failed", "skipped", "errored"]
+    blame: Literal["student", "instructor", "engine"] | None
+    diagnosis: str | None = Field(
+        description="the id of the mistake that was recognized; when passed, the policy that flags the work"
+    )
+    message: str = Field(
+        description="what is wrong; when passed, what a person should look at, which costs nothing, or empty"
+    )
+    where: str = Field(description="`homework.py:41` or `cell 4, line 3`; empty when there is no place")
+    title: str
+    hint: str
+
+
+class Measurements(_Record):
+    """What was measured rather than checked; null where it is unknown."""
+
+    test_accuracy: float | None = _Share
+    parameters: int | None = Field(default=None, ge=0)
+    test_accuracy_interval: tuple[float, float] | None = Field(description="95 % interval (Wilson), 0 to 1")
+    test_loss: float | None = Field(description="mean cross-entropy per image after the last epoch, in nats")
+    test_images: int | None
+    epochs: int = Field(description="finished epochs")
+    planned_epochs: int | None
+
+
+class TrainingRecord(_Record):
+    """How the measured training ended."""
+
+    outcome: Literal["completed", "failed", "diverged", "budget", "not_run", "unknown"]
+    reason: str
+    where: str
+    data: str
+    device: str
+    seconds: float
+
+
+class CheckpointRecord(_Record):
+    """What became of the submitted weights."""
+
+    status: str = Field(description="`fits`, `mismatch`, `refused`, `missing` or `not_tried`")
+    reason: str
+    accuracy: float | None = _Share
+
+
+class ForbiddenRecord(_Record):
+    """A forbidden part seen in the source; it costs nothing unless a graded name reaches it."""
+
+    rule: str
+    name: str
+    where: str
+    reached_from: list[str]
+
+
+class TunedRecord(_Record):
+    """A value that the student chose, read from the source."""
+
+    name: str
+    value: str
+    where: str
+
+
+class RefusedFileRecord(_Record):
+    """A file that was set aside, and why."""
+
+    name: str
+    reason: str
+
+
+class SandboxRecord(_Record):
+    """What isolation was on."""
+
+    level: str = Field(description="`strict`, `standard`, `local` or `unofficial`")
+    layers: dict[str, str]
+    missing: list[str]
+
+
+class SubmissionRecord(_Record):
+    """One submission's result."""
+
+    student_id: str
+    status: Literal["graded", "incomplete", "refused", "engine_error"]
+    total: float | None = Field(
+        description="the sum of what is known; null when refused, withheld or an engine error"
+    )
+    decided: float = Field(description="the maximum of the decided items")
+    awaiting: list[str] = Field(description="ids of the items that a person still marks")
+    not_run: list[str] = Field(description="ids of the items that were not run on request")
+    reason: str
+    partial: bool = Field(description="a file was given by itself: the missing-file rule did not apply")
+    missing: list[str] = Field(description="roles of required files that were not handed in")
+    refused_files: list[RefusedFileRecord] = Field(description="files that were set aside, with reasons")
+    items: list[ItemRecord]
+    findings: list[FindingRecord]
+    measurements: Measurements
+    training: TrainingRecord
+    checkpoint: CheckpointRecord
+    forbidden: list[ForbiddenRecord]
+    tuned: list[TunedRecord]
+    notes: list[str]
+    sandbox: SandboxRecord
+    graded_at: datetime
+    received_at: datetime | None
+    engine: str = Field(description="the engine's version")
+    submission_digest: str
+    assignment_digest: str
+
+
+class ResultsDocument(_Record):
+    """The results of one assignment: what `results.json` holds."""
+
+    assignment: str
+    max: float
+    submissions: list[SubmissionRecord] = Field(description="ordered by student id")
+
+
+def results_document(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> ResultsDocument:
+    """The document for what was found and scored, ordered by student id."""
+    ordered = sorted(results, key=lambda result: result[1].student_id)
+    return ResultsDocument(
+        assignment=assignment.id,
+        max=assignment.maximum,
+        submissions=[_submission(evidence, score) for evidence, score in ordered],
+    )
+
+
+def dump(document: ResultsDocument) -> str:
+    """The document as JSON text, ending with a line end; whole points are written without a fraction."""
+    plain = _whole(document.model_dump(mode="json"))
+    return json.dumps(plain, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def results_schema() -> dict[str, Any]:
+    """The JSON schema of `results.json`."""
+    schema = ResultsDocument.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def results_schema_text() -> str:
+    """The schema as the text of `docs/results.schema.json`."""
+    return json.dumps(results_schema(), ensure_ascii=False, indent=2) + "\n"
+
+
+def _submission(evidence: Evidence, score: Score) -> SubmissionRecord:
+    training, checkpoint, attestation = evidence.training, evidence.checkpoint, evidence.attestation
+    return SubmissionRecord(
+        student_id=printable(score.student_id),
+        status=score.status.value,
+        total=score.total,
+        decided=score.decided,
+        awaiting=list(score.awaiting),
+        not_run=list(score.not_run),
+        reason=printable(score.reason or evidence.reason),
+        partial=evidence.partial,
+        missing=[role.value for role in evidence.missing],
+        refused_files=[
+            RefusedFileRecord(name=file.name, reason=file.reason) for file in evidence.refused_files
+        ],
+        items=[_item(line) for line in score.lines],
+        findings=_findings(evidence),
+        measurements=_measurements(evidence),
+        training=TrainingRecord(
+            outcome=training.outcome.value,
+            reason=printable(training.reason),
+            where=printable(training.where),
+            data=training.data,
+            device=training.device,
+            seconds=_finite(training.seconds) or 0.0,
+        ),
+        checkpoint=CheckpointRecord(
+            status=checkpoint.status,
+            reason=printable(checkpoint.reason),
+            accuracy=_finite(checkpoint.accuracy),
+        ),
+        forbidden=[
+            ForbiddenRecord(
+                rule=use.rule,
+                name=printable(use.name),
+                where=printable(str(use.place)),
+                reached_from=list(use.reached_from),
+            )
+            for use in evidence.forbidden
+        ],
+        tuned=[
+            TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
+            for one in evidence.tuned
+        ],
+        notes=[printable(note) for note in evidence.notes],
+        sandbox=SandboxRecord(
+            level=attestation.level,
+            layers=dict(attestation.layers or {}),
+            missing=list(attestation.missing),
+        ),
+        graded_at=evidence.graded_at,
+        received_at=evidence.received_at,
+        engine=evidence.engine,
+        submission_digest=evidence.submission_digest,
+        assignment_digest=evidence.assignment_digest,
+    )
+
+
+def _item(line: ScoreLine) -> ItemRecord:
+    return ItemRecord.model_validate(
+        {
+            "id": line.id,
+            "points": line.points,
+            "max": line.maximum,
+            "title": line.title,
+            "state": line.state,
+            "reason": printable(line.reason),
+            "floor": line.floor,
+            "components": [
+                {
+                    "component": share.component,
+                    "points": share.points,
+                    "max": share.maximum,
+                    "passed": share.passed,
+                    "total": share.total,
+                    "reason": printable(share.reason),
+                }
+                for share in line.components
+            ],
+            "edits": [
+                {"who": edit.who, "when": edit.when, "why": edit.why, "old": edit.old, "new": edit.new}
+                for edit in line.edits
+            ],
+        }
+    )
+
+
+def _findings(evidence: Evidence) -> list[FindingRecord]:
+    return [
+        FindingRecord(
+            check=finding.check,
+            component=finding.component,
+            status=finding.status.value,
+            blame=finding.blame.value if finding.blame else None,
+            diagnosis=finding.diagnosis,
+            message=printable(finding.message),
+            where=printable(finding.where),
+            title=printable(finding.title),
+            hint=printable(finding.hint),
+        )
+        for finding in evidence.findings
+    ]
+
+
+def _measurements(evidence: Evidence) -> Measurements:
+    training = evidence.training
+    return Measurements(
+        test_accuracy=_finite(training.accuracy),
+        parameters=evidence.parameters,
+        test_accuracy_interval=training.interval,
+        test_loss=_finite(training.epochs[-1].test_loss) if training.epochs else None,
+        test_images=sum(sum(row) for row in training.confusion) or None,
+        epochs=len(training.epochs),
+        planned_epochs=training.planned_epochs,
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    """The value, or None where JSON has no word for it."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _whole(value: Any) -> Any:
+    """The same plain data with 35.0 written as 35."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+if __name__ == "__main__":  # `python -m grader.reporting.results_file > docs/results.schema.json`
+    sys.stdout.write(results_schema_text())

@@ -1,0 +1,219 @@
+"""Where a submission stands: its points in a sentence, and what a reader must know before them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
+from grader.domain.score import GradeStatus, Score
+from grader.reporting.charts import Segment
+from grader.reporting.component_reports import SUBMISSION, noted
+from grader.reporting.fixes import unimplemented
+from grader.reporting.forbidden_parts import forbidden_rows
+from grader.reporting.typesetting import counted, duration, listed, points, stamp
+
+
+@dataclass(frozen=True)
+class Banner:
+    """Something that a reader must know before the points.
+
+    Attributes:
+        tone: `note` or `warning`.
+    """
+
+    tone: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The points of the first screen.
+
+    Attributes:
+        earned: What is known: the total, or what it would be if it were not withheld.
+        decided: The maximum of the decided lines.
+        awaiting: The maximum of the lines that a person still marks.
+        not_run: The maximum of the lines that were not run.
+        withheld: There is no total for now.
+        segments: The bar.
+    """
+
+    earned: float
+    decided: float
+    awaiting: float
+    not_run: float
+    maximum: float
+    withheld: bool
+    segments: tuple[Segment, ...]
+
+
+def standing(score: Score) -> Standing:
+    """The points of a score, by what is known about them."""
+    known = [line for line in score.lines if line.points is not None]
+    sum_known = sum(line.points or 0.0 for line in known)
+    earned = score.total if score.total is not None else sum_known
+    awaiting = sum(line.maximum for line in score.lines if line.state == "awaiting")
+    not_run = sum(line.maximum for line in score.lines if line.state == "not_run")
+    lost = max(0.0, score.decided - sum_known)
+    open_points = max(0.0, score.maximum - earned - lost - not_run)
+    return Standing(
+        earned=earned,
+        decided=score.decided,
+        awaiting=awaiting,
+        not_run=not_run,
+        maximum=score.maximum,
+        withheld=score.total is None,
+        segments=(
+            Segment("earned", earned, "earned"),
+            Segment("lost", lost, "not earned"),
+            Segment("awaiting", open_points, "awaiting a person"),
+            Segment("not-run", not_run, "not run"),
+        ),
+    )
+
+
+def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
+    """What the checks say as a whole, in a sentence or two: what is right first."""
+    if score.status in (GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR):
+        return ""
+    parts = _parts(assignment, evidence)
+    if not parts:
+        return ""
+    if nothing_implemented(evidence):
+        order = [name for name in parts if any(map(unimplemented, parts[name]))]
+        return (
+            f"Nothing is implemented yet: start with {order[0]}. "
+            "Every part is tested by itself, so points come in part by part, in any order you like."
+        )
+    right = [name for name, own in parts.items() if all(one.status is Status.PASSED for one in own)]
+    missing = [name for name, own in parts.items() if all(map(unimplemented, own))]
+    wrong = [
+        name
+        for name, own in parts.items()
+        if name not in missing and any(one.status is Status.FAILED for one in own)
+    ]
+    if len(right) == len(parts):
+        if any(row.costs for row in forbidden_rows(assignment, evidence)):
+            return (
+                "Every automatic check passed, but a part that this assignment does not allow costs points."
+            )
+        passed = f"Every automatic check passed: all {counted(len(parts), 'part')} do what they should."
+        return " ".join([passed, *_looked_at(parts)])
+    sentences = [f"{listed(right, 9)} {'is' if len(right) == 1 else 'are'} entirely right."] if right else []
+    if wrong:
+        sentences.append(f"{listed(wrong, 9)} {'needs' if len(wrong) == 1 else 'need'} another look.")
+    if missing:
+        sentences.append(f"Not implemented yet: {listed(missing, 9)}.")
+    return " ".join([*sentences, *_looked_at(parts)])
+
+
+def _looked_at(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
+    """Where a person has a look although the check passed; at most one sentence."""
+    names = [name for name, own in parts.items() if any(map(noted, own))]
+    return [f"A person has a look at {listed(names, 9)}, which costs no points."] if names else []
+
+
+def nothing_implemented(evidence: Evidence) -> bool:
+    """Whether no check of any part passed and every failed one says that its stub is not written yet."""
+    own = [finding for finding in evidence.findings if finding.component != SUBMISSION]
+    failed = [finding for finding in own if finding.status is Status.FAILED]
+    return (
+        bool(failed)
+        and all(map(unimplemented, failed))
+        and not any(finding.status is Status.PASSED for finding in own)
+    )
+
+
+def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Banner, ...]:
+    """What changes how the points are to be read, the gravest first."""
+    found: list[Banner] = []
+    reason = score.reason or evidence.reason
+    if score.status is GradeStatus.REFUSED:
+        text = reason or "No file in it can be read as this assignment's code."
+        found.append(Banner("warning", "Nothing in this submission could be graded", text))
+    if score.status is GradeStatus.ENGINE_ERROR:
+        told = f"It costs you nothing, and you need not do anything: it will be graded again. {reason}"
+        found.append(Banner("warning", "The grader failed, not you", told.strip()))
+    if score.status is GradeStatus.INCOMPLETE:
+        roles = listed([str(role) for role in evidence.missing])
+        told = reason or f"Not handed in: {roles}."
+        if evidence.findings:
+            told += " Everything else was graded and is shown below."
+        found.append(Banner("warning", "A required file is missing, so the total is withheld", told))
+    found += _circumstances(assignment, evidence)
+    return tuple(found)
+
+
+def lateness(assignment: Assignment, evidence: Evidence) -> str:
+    """How long after the deadline the submission came, empty when in time or unknown."""
+    due, received = assignment.deadline, evidence.received_at
+    if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):
+        return ""
+    late = (received - due).total_seconds()
+    if late <= 0:
+        return ""
+    return duration(late) if late < 172_800 else counted(int(late // 86_400), "day")
+
+
+def _circumstances(assignment: Assignment, evidence: Evidence) -> list[Banner]:
+    found: list[Banner] = []
+    if evidence.training.outcome is TrainingOutcome.BUDGET:
+        found.append(
+            Banner(
+                "note",
+                "The grader's time limit stopped the training",
+                "Your accuracy is unknown, which is not zero: a person decides these points.",
+            )
+        )
+    if evidence.findings and evidence.attestation.level == "unofficial":
+        found.append(
+            Banner(
+                "note",
+                "This grade is unofficial",
+                "It was made without the isolation that official grades require. "
+                + " ".join(evidence.attestation.missing),
+            )
+        )
+    if evidence.attestation.level == "local":
+        found.append(
+            Banner("note", "A run on your own machine", "It tells you where you stand; it is no grade.")
+        )
+    if evidence.partial:
+        found.append(
+            Banner(
+                "note",
+                "A single file was graded",
+                "The other files of the assignment were not looked for, so this result is partial.",
+            )
+        )
+    late = lateness(assignment, evidence)
+    if late:
+        found.append(
+            Banner(
+                "note",
+                f"Handed in {late} after the deadline",
+                f"Deadline {stamp(assignment.deadline)}, received {stamp(evidence.received_at)}. "
+                "A person decides what follows from it; the points here do not.",
+            )
+        )
+    return found
+
+
+def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding]]:
+    """Component -> its findings, in the assignment's order, without the submission itself."""
+    parts: dict[str, list[Finding]] = {component.name: [] for component in assignment.components}
+    for finding in evidence.findings:
+        if finding.component != SUBMISSION:
+            parts.setdefault(finding.component, []).append(finding)
+    return {name: own for name, own in parts.items() if own}
+
+
+def points_sentence(stands: Standing) -> str:
+    """The points in a sentence: `41.5 of 65 decided points, 35 awaiting a person`."""
+    told = f"{points(stands.earned)} of {points(stands.decided)} decided points"
+    if stands.awaiting:
+        told += f", {points(stands.awaiting)} awaiting a person"
+    if stands.not_run:
+        told += f", {points(stands.not_run)} not run"
+    return told

@@ -1,0 +1,157 @@
+"""The report that a student receives: one HTML file that needs nothing else."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Prediction, Training
+from grader.domain.score import GradeStatus, Score
+from grader.reporting import charts
+from grader.reporting.component_reports import component_reports
+from grader.reporting.excerpt import CodeLine, excerpt
+from grader.reporting.fixes import Fix, fixes
+from grader.reporting.forbidden_parts import forbidden_rows
+from grader.reporting.model_tree import layer_rows
+from grader.reporting.standing import banners, headline, nothing_implemented, points_sentence, standing
+from grader.reporting.training_advice import images_measured, measured_item, outcome_sentence
+from grader.reporting.typesetting import environment
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_FIXES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class ShownFix:
+    """A fix with the lines of the student's file that it concerns."""
+
+    fix: Fix
+    lines: tuple[CodeLine, ...]
+
+
+@dataclass(frozen=True)
+class PredictionGroup:
+    """The predictions for images of one class.
+
+    Attributes:
+        name: The true class.
+        shown: (prediction, predicted class's name, data URI or empty).
+    """
+
+    name: str
+    shown: tuple[tuple[Prediction, str, str], ...]
+
+
+@dataclass(frozen=True)
+class ConfusionRow:
+    """One true class of the confusion matrix.
+
+    Attributes:
+        cells: (count, share of the row 0 to 1), one per predicted class.
+    """
+
+    name: str
+    cells: tuple[tuple[int, float], ...]
+    recall: float
+
+
+def student_page(
+    assignment: Assignment,
+    evidence: Evidence,
+    score: Score,
+    *,
+    images: Mapping[str, bytes],
+    generated_at: datetime,
+) -> str:
+    """One student's report as a self-contained HTML page.
+
+    Args:
+        assignment: What was asked for.
+        evidence: What was found out.
+        score: The points.
+        images: PNG bytes by the names that the evidence's figures and predictions use; what is missing, or
+            is no PNG, is said to be missing.
+        generated_at: When the page is made.
+
+    Returns:
+        HTML text. The same arguments give the same text.
+    """
+    training, item, stands = evidence.training, measured_item(assignment), standing(score)
+    threshold = item.threshold if item else None
+    return (
+        environment()
+        .get_template("student.html.j2")
+        .render(
+            assignment=assignment,
+            evidence=evidence,
+            score=score,
+            stands=stands,
+            graded=score.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE),
+            headline=headline(assignment, evidence, score),
+            points_sentence=points_sentence(stands),
+            points_bar=charts.points_bar(stands.segments),
+            banners=banners(assignment, evidence, score),
+            starting=nothing_implemented(evidence),
+            fixes=_shown_fixes(assignment, evidence, score),
+            threshold=threshold,
+            accuracy_band=charts.accuracy_band(
+                training.accuracy, training.interval, item.breakpoints if item else ()
+            ),
+            components=component_reports(assignment, evidence, score),
+            forbidden=forbidden_rows(assignment, evidence),
+            outcome=outcome_sentence(training),
+            training_lines=excerpt(evidence.source, training.where),
+            images_measured=images_measured(training),
+            accuracy_curve=charts.accuracy_curve(training.epochs, threshold),
+            loss_curve=charts.loss_curve(training.epochs),
+            confusion=confusion_rows(training),
+            predictions=_prediction_groups(training, images),
+            figures=[(figure.check, _data_uri(images, figure.image)) for figure in evidence.figures],
+            layers=layer_rows(evidence.layers),
+            generated_at=generated_at,
+        )
+    )
+
+
+def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
+    """The confusion matrix by rows, each count with its share of the row."""
+    rows = []
+    for index, counts in enumerate(training.confusion):
+        whole = sum(counts)
+        shares = tuple((count, count / whole if whole else 0.0) for count in counts)
+        recall = shares[index][1] if index < len(shares) else 0.0
+        rows.append(ConfusionRow(_class_name(training, index), shares, recall))
+    return tuple(rows)
+
+
+def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ShownFix, ...]:
+    """The fixes of the first screen: most points first; for a bare template the parts in their order."""
+    found: Sequence[Fix] = fixes(assignment, evidence, score)
+    if nothing_implemented(evidence):
+        order = [component.name for component in assignment.components]
+        found = sorted(
+            (fix for fix in found if fix.component in order), key=lambda fix: order.index(fix.component)
+        )
+    worth = [fix for fix in found if fix.points >= 0.005] or found
+    return tuple(ShownFix(fix, excerpt(evidence.source, fix.where)) for fix in worth[:_FIXES_SHOWN])
+
+
+def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
+    groups: dict[int, list[tuple[Prediction, str, str]]] = {}
+    for one in training.predictions:
+        shown = (one, _class_name(training, one.predicted_class), _data_uri(images, one.image))
+        groups.setdefault(one.true_class, []).append(shown)
+    return tuple(
+        PredictionGroup(_class_name(training, index), tuple(groups[index])) for index in sorted(groups)
+    )
+
+
+def _class_name(training: Training, index: int) -> str:
+    return training.classes[index] if 0 <= index < len(training.classes) else f"class {index}"
+
+
+def _data_uri(images: Mapping[str, bytes], name: str) -> str:
+    """A PNG as a data URI, empty when it is missing or is something else."""
+    data = images.get(name, b"")
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}" if data.startswith(_PNG) else ""

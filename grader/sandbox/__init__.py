@@ -1,0 +1,23 @@
+"""Processes that are locked down before they run a student's code, and the proof that they are.
+
+`Host` and `LocalProcesses` are what callers use; `forkserver.main` is what a host's module calls.
+"""
+
+from grader.sandbox.host import Host
+from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.local import LocalProcesses
+from grader.sandbox.lockdown import Lockdown
+from grader.sandbox.processes import Child, Exit, Processes
+from grader.sandbox.survey import Survey, survey
+
+__all__ = [
+    "Child",
+    "Exit",
+    "Host",
+    "LocalProcesses",
+    "Lockdown",
+    "ProcessLimits",
+    "Processes",
+    "Survey",
+    "survey",
+]

@@ -1,0 +1,151 @@
+"""A memory cgroup per process, with version 1 or 2 of the controller, where the host may make one."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.sandbox.identity import pid_in_host_proc
+from grader.sandbox.limits import MEGABYTE
+
+PREFIX = "grader-"
+
+
+@dataclass(frozen=True)
+class MemoryController:
+    """Where memory cgroups can be made.
+
+    Attributes:
+        version: 1 or 2.
+        parent: The folder that new cgroups go into.
+    """
+
+    version: int
+    parent: Path
+
+    def cgroup(self, name: str, memory_mb: int) -> "Cgroup":
+        """A new cgroup that holds at most `memory_mb` megabytes of memory and no swap."""
+        path = self.parent / f"{PREFIX}{name}"
+        path.mkdir()
+        made = Cgroup(self.version, path)
+        try:
+            made._set_limit(memory_mb * MEGABYTE)
+        except OSError:
+            made.remove()
+            raise
+        return made
+
+    def sweep(self) -> None:
+        """Remove cgroups that a host left behind which was killed."""
+        for path in self.parent.glob(f"{PREFIX}*-*"):
+            owner = path.name.removeprefix(PREFIX).partition("-")[0]
+            if owner.isdigit() and not Path("/proc", owner).exists():
+                self.remove_of(int(owner))
+
+    def remove_of(self, host_pid: int) -> None:
+        """Remove what a host that has ended left behind."""
+        for path in self.parent.glob(f"{PREFIX}{host_pid}-*"):
+            Cgroup(self.version, path).remove()
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """One memory cgroup."""
+
+    version: int
+    path: Path
+
+    def _set_limit(self, limit: int) -> None:
+        if self.version == 1:
+            (self.path / "memory.limit_in_bytes").write_text(str(limit))
+            swap = self.path / "memory.memsw.limit_in_bytes"
+            if swap.exists():
+                swap.write_text(str(limit))
+            return
+        (self.path / "memory.max").write_text(str(limit))
+        for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+            if (self.path / name).exists():
+                (self.path / name).write_text(value)
+
+    def admit(self, pid: int) -> None:
+        """Move a process in, by its pid as the caller numbers processes.
+
+        The kernel takes about 10 ms for it, so the host does it while the child builds its root.
+        """
+        (self.path / "cgroup.procs").write_text(str(pid))
+
+    def ran_out(self) -> bool:
+        """Whether a process in it was killed for memory."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        rows = (row.split() for row in (self.path / name).read_text().splitlines())
+        return any(key == "oom_kill" and int(value) > 0 for key, value in rows)
+
+    def remove(self) -> None:
+        """Remove it. Its processes must have been reaped; the kernel may take a moment to notice."""
+        for _ in range(200):
+            try:
+                self.path.rmdir()
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.005)
+            else:
+                return
+
+
+def memory_controller() -> MemoryController | None:
+    """Where the calling process can make memory cgroups, found by making one."""
+    for version, parent in _candidates():
+        controller = MemoryController(version, parent)
+        try:
+            controller.cgroup(f"{pid_in_host_proc()}-trial", 100).remove()
+        except OSError:
+            continue
+        return controller
+    return None
+
+
+def _candidates() -> list[tuple[int, Path]]:
+    """(version, folder) in which a memory cgroup might be made, nearest to the calling process first."""
+    mounts = _mounts()
+    found: list[tuple[int, Path]] = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        version = 1 if "memory" in controllers.split(",") else 2 if not controllers else 0
+        if version not in mounts:
+            continue
+        root, mount = mounts[version]
+        try:
+            own = mount / Path(path).relative_to(root)
+        except ValueError:
+            own = mount
+        if version == 1:
+            found.append((1, own))
+            continue
+        # version 2 holds processes in leaves only: the child goes beside the host, not below it
+        for folder in (own, *own.parents):
+            control = folder / "cgroup.subtree_control"
+            if control.exists() and "memory" in control.read_text().split():
+                found.append((2, folder))
+            if folder == mount:
+                break
+    return sorted(found, key=lambda entry: entry[0])
+
+
+def _mounts() -> dict[int, tuple[Path, Path]]:
+    """Version -> (root within the hierarchy, mount point) of the hierarchies that may bound memory."""
+    found: dict[int, tuple[Path, Path]] = {}
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        root, mount = before.split()[3:5]
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup" and "memory" in options.split(","):
+            found.setdefault(1, (Path(root), Path(mount)))
+        elif kind == "cgroup2":
+            found.setdefault(2, (Path(root), Path(mount)))
+    return found
+
+
+def observed_cgroups(pid: int) -> set[str]:
+    """The last parts of the cgroup paths that a process is in, as seen from outside."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    return {Path(line.split(":", 2)[2]).name for line in lines}

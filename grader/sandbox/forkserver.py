@@ -1,0 +1,158 @@
+"""A host process: loads what is heavy once, then forks a locked-down child per request.
+
+A host has one thread, holds no secret, listens on one local socket and ends with the process that started
+it. One connection is one child: the child lives no longer than its connection.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from grader.domain.errors import GraderError, SandboxError
+from grader.sandbox import libc
+from grader.sandbox.identity import Identity, identity, pid_in_host_proc
+from grader.sandbox.lockdown import Layer, Lockdown
+from grader.sandbox.namespaces import enter_host_namespaces, own_pid_namespace
+
+if TYPE_CHECKING:
+    from grader.sandbox.host_loop import HostLoop
+
+ChildFunction = Callable[[BinaryIO, BinaryIO], None]
+LOCAL_FLAG = "--local"
+
+
+def main(child: ChildFunction, prepare: Callable[[], None], lockdown: Lockdown | None = None) -> None:
+    """The body of a host module's `main`: what `Host.start` and `LocalProcesses` run with `python -m`.
+
+    Args:
+        child: What a child does with its requests and replies; it leaves when it returns.
+        prepare: Loads what is heavy, once. Modules that start threads must be imported here, not before.
+        lockdown: `Lockdown.FULL` (the default) or `Lockdown.NONE` for children that are trusted.
+    """
+    if LOCAL_FLAG in sys.argv:
+        sys.argv.remove(LOCAL_FLAG)
+        _run_locally(child, prepare)
+        return
+    settings = json.loads(sys.stdin.buffer.readline())
+    ready = settings["ready"]
+    try:
+        host = _prepared_host(child, prepare, lockdown or Lockdown.FULL, settings)
+    except GraderError as error:
+        os.write(ready, json.dumps({"error": str(error)}).encode())
+        os._exit(1)
+    os.write(ready, json.dumps({"ready": pid_in_host_proc()}).encode())
+    os.close(ready)
+    host.serve_until_closed()
+    os._exit(0)
+
+
+def serve(child: ChildFunction, *, listener: socket.socket, lockdown: Lockdown) -> None:
+    """Fork a child per connection until standard input ends; for a process that has loaded everything.
+
+    Args:
+        child: What a child does with its requests and replies.
+        listener: A listening local socket (`wire.listening_socket`) in a folder of the host's own, which is
+            removed at the end.
+        lockdown: What the children put on themselves; every layer must be available. The calling process
+            goes on in namespaces of its own if the layers ask for it.
+
+    Raises:
+        SandboxError: The namespaces are refused.
+    """
+    from grader.sandbox.host_loop import HostLoop
+
+    who, own_namespace = _entered_namespaces(lockdown)
+    HostLoop(child, listener, lockdown, who=who, own_namespace=own_namespace).serve_until_closed()
+
+
+def _prepared_host(
+    child: ChildFunction, prepare: Callable[[], None], lockdown: Lockdown, settings: dict[str, Any]
+) -> "HostLoop":
+    # the loop needs Linux; this module is also what `--local` runs on other systems
+    from grader.sandbox.host_loop import HostLoop
+
+    missing: tuple[str, ...] = ()
+    if lockdown.layers:
+        hidden = tuple(Path(folder) for folder in settings["hidden"])
+        lockdown, missing = _planned(replace(lockdown, unofficial=settings["unofficial"], hidden=hidden))
+    who, own_namespace = _entered_namespaces(lockdown)
+    unguarded = own_namespace < 0 and settings["die_with_starter"]
+    if unguarded:
+        libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+    prepare()
+    if unguarded:
+        # from here on the loop sees the lifeline end, and cleans up before it leaves
+        libc.prctl(libc.PR_SET_PDEATHSIG, 0)
+    # what is loaded now is shared with every child: the collector must not touch (and so copy) it
+    gc.collect()
+    gc.freeze()
+    listener = socket.socket(fileno=settings["listener"])
+    return HostLoop(child, listener, lockdown, who=who, own_namespace=own_namespace, missing=missing)
+
+
+def _entered_namespaces(lockdown: Lockdown) -> tuple[Identity, int]:
+    """How children change their user, and the host's PID namespace; -1 when they get none of their own."""
+    who = identity() if lockdown.layers else Identity(own_uids=False)
+    own_namespace = -1
+    if Layer.NAMESPACES in lockdown.layers:
+        try:
+            enter_host_namespaces(who)
+        except OSError as error:
+            raise SandboxError(
+                f"The host process could not enter its namespaces ({error}). A module that starts threads "
+                "may be imported too early: import it in `prepare`."
+            ) from error
+        own_namespace = own_pid_namespace()
+    libc.prctl(libc.PR_SET_DUMPABLE, 0)
+    return who, own_namespace
+
+
+def _planned(lockdown: Lockdown) -> tuple[Lockdown, tuple[str, ...]]:
+    """The lockdown with the layers that this machine gives, and sentences on those that it does not.
+
+    Raises:
+        SandboxError: They are too few, and the operator does not accept that.
+    """
+    from grader.sandbox.survey import survey_by_forks
+
+    found = survey_by_forks()
+    missing = [state.detail for state in found.states if not state.available]
+    missing += [f"{layer}: switched off by the operator." for layer in Layer if layer not in lockdown.layers]
+    kept = lockdown.layers & found.layers
+    if not lockdown.unofficial and not kept >= {Layer.NAMESPACES, Layer.LANDLOCK, Layer.SECCOMP}:
+        raise SandboxError(
+            "This machine gives too little isolation to run other people's code, so nothing was executed. "
+            + " ".join(missing)
+        )
+    return replace(lockdown, layers=kept), tuple(missing)
+
+
+def _run_locally(child: ChildFunction, prepare: Callable[[], None]) -> None:
+    """Serve one conversation over standard input and output, without any layer."""
+    reader = os.fdopen(os.dup(0), "rb")
+    writer = os.fdopen(os.dup(1), "wb")
+    # what the code prints must not end up among the replies
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    prepare()
+    status = 0
+    try:
+        child(reader, writer)
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:  # noqa: BLE001 - the last frame of this process
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    for stream in (writer, sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status & 255)

@@ -1,0 +1,329 @@
+"""The client's side of a host process: start one, ask it for children."""
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import site
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from grader.domain.errors import EngineError, SandboxError, UsageError
+from grader.domain.evidence import Attestation
+from grader.sandbox import wire
+from grader.sandbox.cgroups import memory_controller
+from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.processes import Exit, OutputTail, died_of
+
+# what the dynamic linker and the GPU's driver need from the surroundings
+_KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TZ")
+_LOCKDOWN_SECONDS = 30.0
+_CLOSE_SECONDS = 5.0
+_TAIL_CHARACTERS = 2000
+
+
+class HostChild:
+    """A child that a host forked: see `processes.Child`."""
+
+    def __init__(
+        self, connection: socket.socket, pid: int, descriptors: Sequence[int], limits: ProcessLimits
+    ) -> None:
+        """Take over a connection whose host has sent a pid and three descriptors."""
+        requests, replies, output = descriptors
+        self.pid = pid
+        self.attestation = Attestation("unofficial")
+        self.writer: BinaryIO = os.fdopen(requests, "wb")
+        self.reader: BinaryIO = os.fdopen(replies, "rb", buffering=0)
+        self._output = OutputTail(os.fdopen(output, "rb", buffering=0), limits.output_kb * 1000)
+        self._connection = connection
+        self._exit: Exit | None = None
+        self._lock = threading.Lock()
+
+    def kill(self) -> None:
+        """End it now; the host kills a child whose connection closes."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
+
+    def wait(self, timeout: float | None = None) -> Exit | None:
+        """How it ended; None if it still runs after `timeout` seconds.
+
+        Raises:
+            EngineError: Its host is gone.
+        """
+        with self._lock:
+            if self._exit is None:
+                self._exit = self._awaited_exit(timeout)
+        return self._exit
+
+    def _awaited_exit(self, timeout: float | None) -> Exit | None:
+        self._connection.settimeout(timeout)
+        try:
+            message, _ = wire.received(self._connection)
+        except TimeoutError:
+            return None
+        except OSError:
+            message = None
+        if message is None or "exit" not in message:
+            raise EngineError("A host process ended while one of its children was at work. Try again.")
+        # what was printed last is still in the pipe
+        self._output.join(1.0)
+        return Exit(**message["exit"])
+
+    def died_of(self) -> str:
+        """What ended it, as a clause; waits for the end."""
+        return died_of(self)
+
+    def stderr_tail(self) -> str:
+        """The end of what it printed."""
+        return self._output.text()
+
+    @property
+    def output_cut(self) -> bool:
+        """Whether it printed more than its limits keep."""
+        return self._output.cut
+
+    def close(self) -> None:
+        """Kill it, wait for it, and release what the client holds of it."""
+        self.kill()
+        with contextlib.suppress(EngineError):
+            self.wait(_CLOSE_SECONDS)
+        # a writer with unsent bytes fails to flush into a closed pipe
+        with contextlib.suppress(OSError):
+            self.writer.close()
+        self.reader.close()
+        self._connection.close()
+        self._output.join(_CLOSE_SECONDS)
+
+    def __enter__(self) -> "HostChild":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Host:
+    """A host process, as its starter or another client sees it."""
+
+    def __init__(
+        self, address: str, process: subprocess.Popen[bytes] | None = None, folder: Path | None = None
+    ) -> None:
+        """Use `start` or `connect`."""
+        self.address = address
+        self._process = process
+        self._folder = folder
+        self._pid = 0
+
+    @classmethod
+    def connect(cls, address: str) -> "Host":
+        """The host that listens at the address; somebody else started it and will close it."""
+        return cls(address)
+
+    @classmethod
+    def start(
+        cls,
+        module: str,
+        arguments: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        hidden: Sequence[Path] = (),
+        unofficial: bool = False,
+        timeout: float = 120.0,
+    ) -> "Host":
+        """Start a host process and wait until it is ready.
+
+        Args:
+            module: Its `main` calls `forkserver.main`; run with `python -m`.
+            arguments: For the module, in `sys.argv`. Its children can read them.
+            env: Added to an otherwise scrubbed environment. Its children can read it.
+            hidden: Folders that its children must not see wherever they lie: the course, the submissions.
+            unofficial: The operator accepts less isolation than an official grade needs.
+            timeout: Seconds until it must be ready.
+
+        Raises:
+            SandboxError: The machine gives too little isolation.
+            EngineError: It did not become ready.
+        """
+        if sys.platform != "linux":
+            raise UsageError("Grading others' work needs Linux. `grader check` runs your own here.")
+        folder = Path(tempfile.mkdtemp(prefix="grader-host-"))
+        address = str(folder / "socket")
+        ready, ready_of_host = os.pipe()
+        try:
+            with wire.listening_socket(address) as listener, (folder / "log").open("wb") as log:
+                process = subprocess.Popen(
+                    _python_command(module, arguments),
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    env=_environment(folder, env or {}),
+                    cwd=folder,
+                    pass_fds=(listener.fileno(), ready_of_host),
+                    start_new_session=True,
+                )
+                settings = {
+                    "listener": listener.fileno(),
+                    "ready": ready_of_host,
+                    "hidden": [str(path.absolute()) for path in hidden],
+                    "unofficial": unofficial,
+                    # the signal follows the starting thread, so only the main thread may ask for it
+                    "die_with_starter": threading.current_thread() is threading.main_thread(),
+                }
+                os.close(ready_of_host)
+                ready_of_host = -1
+                host = cls(address, process, folder)
+                host._await_ready(settings, ready, timeout)
+        except BaseException:
+            with contextlib.suppress(UnboundLocalError):
+                host.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            for descriptor in (ready, ready_of_host):
+                if descriptor >= 0:
+                    os.close(descriptor)
+        return host
+
+    def _await_ready(self, settings: dict[str, object], ready: int, timeout: float) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(settings).encode() + b"\n")
+            self._process.stdin.flush()
+        said = _read_until_end(ready, time.monotonic() + timeout)
+        if said is None:
+            raise EngineError(
+                f"The host process was not ready within {timeout:g} s. It said: {self._log_tail()}"
+            )
+        answer = json.loads(said or b"{}")
+        if "error" in answer:
+            raise SandboxError(answer["error"])
+        if not answer:
+            raise EngineError(f"The host process ended before it was ready. It said: {self._log_tail()}")
+        self._pid = answer["ready"]
+
+    def _log_tail(self) -> str:
+        if self._folder is None:
+            return ""
+        log = (self._folder / "log").read_text(errors="replace")
+        return log[-_TAIL_CHARACTERS:].strip() or "(nothing)"
+
+    def spawn(self, limits: ProcessLimits, gpu: bool = False) -> HostChild:
+        """A new child, locked down and attested; it begins its function now.
+
+        Raises:
+            SandboxError: It could not be isolated as intended; nothing was executed.
+        """
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(_LOCKDOWN_SECONDS)
+        child = None
+        try:
+            connection.connect(self.address)
+            wire.send(connection, {"limits": asdict(limits), "gpu": gpu})
+            message, descriptors = wire.received(connection, 3)
+            if message is not None and len(descriptors) == 3:
+                child = HostChild(connection, message["pid"], descriptors, limits)
+                message, _ = wire.received(connection)
+            if child is None or message is None or "attestation" not in message:
+                raise SandboxError((message or {}).get("error") or self._died())
+            proof = message["attestation"]
+            child.attestation = Attestation(proof["level"], proof["layers"], tuple(proof["missing"]))
+        except OSError as error:
+            self._discard(connection, child)
+            raise SandboxError(f"{self._died()} ({error})") from error
+        except BaseException:
+            self._discard(connection, child)
+            raise
+        return child
+
+    def _died(self) -> str:
+        return f"A host process does not answer, so nothing was executed. Its log ends: {self._log_tail()}"
+
+    @staticmethod
+    def _discard(connection: socket.socket, child: HostChild | None) -> None:
+        if child is None:
+            connection.close()
+        else:
+            child.close()
+
+    def close(self) -> None:
+        """End the host and all its children. Does nothing to a host that somebody else started."""
+        if self._process is None or self._folder is None:
+            return
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(_CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.returncode != 0:
+            _remove_cgroups(self._pid)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> "Host":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _remove_cgroups(host_pid: int) -> None:
+    """Remove the cgroups of a host that could not do it itself."""
+    controller = memory_controller()
+    if controller is not None:
+        controller.remove_of(host_pid)
+
+
+def _python_command(module: str, arguments: Sequence[str]) -> list[str]:
+    """Python with this environment's packages and nothing of the working directory."""
+    flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
+    return [sys.executable, *flags, "-m", module, *arguments]
+
+
+def _environment(folder: Path, added: Mapping[str, str]) -> dict[str, str]:
+    """A scrubbed environment: one thread per library, nothing secret."""
+    kept = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+    if site.ENABLE_USER_SITE:
+        kept["PYTHONUSERBASE"] = site.getuserbase()
+    threads = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM")
+    return {
+        **kept,
+        **{f"{name}_NUM_THREADS": "1" for name in threads},
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LANG": "C.UTF-8",
+        "PATH": "/usr/bin:/bin",
+        "MPLBACKEND": "Agg",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # each arena reserves 64 MB of the address space that may be what bounds memory
+        "MALLOC_ARENA_MAX": "2",
+        **added,
+    }
+
+
+def _read_until_end(descriptor: int, deadline: float) -> bytes | None:
+    """What is written before the other end closes; None after the deadline (seconds, monotonic)."""
+    said = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
+            if selector.select(left):
+                part = os.read(descriptor, 65_536)
+                if not part:
+                    return said
+                said += part
+    return None

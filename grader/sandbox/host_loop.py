@@ -1,0 +1,320 @@
+"""The loop of a host process: connections come, children are forked, watched, reaped and cleaned up after."""
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader.domain.errors import GraderError, SandboxError
+from grader.sandbox import syscall_filter, wire
+from grader.sandbox.attestation import REMEDY, Expectation, attestation
+from grader.sandbox.canaries import Outside
+from grader.sandbox.cgroups import Cgroup, MemoryController, memory_controller
+from grader.sandbox.identity import Identity, pid_in_host_proc
+from grader.sandbox.job import (
+    DESCRIPTORS,
+    MOST_REPORT_BYTES,
+    ChildFunction,
+    Pipes,
+    child_report,
+    forked_child,
+    pid_in_proc,
+)
+from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.lockdown import Confinement, Layer, Lockdown
+from grader.sandbox.namespaces import namespace_links
+from grader.sandbox.visible import visible
+
+
+@dataclass
+class _Job:
+    """A child, as its host keeps it."""
+
+    connection: socket.socket
+    limits: ProcessLimits
+    gpu: bool
+    pid: int = -1
+    pidfd: int = -1
+    report: int = -1
+    go: int = -1
+    cgroup: Cgroup | None = None
+    scratch: Path | None = None
+    reported: bytearray = field(default_factory=bytearray)
+    killed: bool = False
+    started: float = field(default_factory=time.monotonic)
+
+
+class HostLoop:
+    """The loop of a host process."""
+
+    def __init__(
+        self,
+        child: ChildFunction,
+        listener: socket.socket,
+        lockdown: Lockdown,
+        *,
+        who: Identity | None = None,
+        own_namespace: int = -1,
+        missing: tuple[str, ...] = (),
+    ) -> None:
+        self._child = child
+        self._listener = listener
+        self._lockdown = lockdown
+        self._who = who or Identity(own_uids=False)
+        self._own_namespace = own_namespace
+        self._missing = missing
+        self._selector = selectors.DefaultSelector()
+        self._jobs: list[_Job] = []
+        self._made = 0
+        self._controller: MemoryController | None = None
+        # as /proc numbers it: in its own namespace the host is 1
+        self._pid = pid_in_host_proc()
+        self._folder = Path(listener.getsockname()).parent
+        if lockdown.layers:
+            self._prepare_lockdown()
+
+    def _prepare_lockdown(self) -> None:
+        """What all children share: a mount point, a planted secret, what they see, the cgroup's parent."""
+        self._mount_point = self._folder / "root"
+        self._mount_point.mkdir()
+        self._secret = self._folder / "canary"
+        self._secret.write_text("a file of the host\n")
+        self._sees = {gpu: visible((*self._lockdown.hidden, self._folder), gpu=gpu) for gpu in (False, True)}
+        if Layer.SECCOMP in self._lockdown.layers and self._own_namespace >= 0:
+            # its children inherit what is made here
+            for gpu in (False, True):
+                syscall_filter.prepared_filter(pid=1, gpu=gpu)
+        self._links = namespace_links("self") if self._own_namespace >= 0 else {}
+        if Layer.CGROUP in self._lockdown.layers:
+            self._controller = memory_controller()
+            if self._controller is None:
+                raise SandboxError(f"No memory cgroup can be made any more. {REMEDY}")
+            self._controller.sweep()
+
+    def serve_until_closed(self) -> None:
+        """Serve until standard input ends, which it does with the process that holds its other end."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(0, selectors.EVENT_READ, None)
+        while True:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    self._close()
+                    return
+                # an earlier event of this round may have ended the job, and the number may be in use again
+                if self._selector.get_map().get(key.fd) is key:
+                    key.data()
+
+    def _close(self) -> None:
+        for job in list(self._jobs):
+            self._kill(job)
+            os.waitpid(job.pid, 0)
+            self._clean(job)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        self._selector.register(connection, selectors.EVENT_READ, lambda: self._request(connection))
+
+    def _request(self, connection: socket.socket) -> None:
+        """Start the child that a client asks for."""
+        self._selector.unregister(connection)
+        try:
+            message, _ = wire.received(connection)
+            if message is None:
+                connection.close()
+                return
+            job = _Job(connection, ProcessLimits.from_json(message["limits"]), bool(message["gpu"]))
+            self._start(job)
+        except (GraderError, OSError, KeyError) as error:
+            sentence = str(error) if isinstance(error, GraderError) else f"The host could not fork: {error}."
+            _tell(connection, {"error": sentence})
+            connection.close()
+
+    def _start(self, job: _Job) -> None:
+        self._made += 1
+        name = f"{self._pid}-{self._made}"
+        if self._controller is not None:
+            job.cgroup = self._controller.cgroup(name, job.limits.memory_mb)
+        pipes = Pipes.made()
+        try:
+            job.pid = forked_child(
+                self._child,
+                pipes,
+                limits=job.limits,
+                confinement=self._confinement(job, name),
+                outside=self._outside(),
+                own_ns=self._own_namespace,
+            )
+            job.pidfd = os.pidfd_open(job.pid)
+            if job.cgroup is not None:
+                job.cgroup.admit(job.pid)
+        except OSError:
+            pipes.close_all()
+            if job.pid > 0:
+                os.kill(job.pid, signal.SIGKILL)
+                os.waitpid(job.pid, 0)
+            if job.cgroup is not None:
+                job.cgroup.remove()
+            raise
+        job.report, job.go = pipes.report[0], pipes.go[1]
+        self._jobs.append(job)
+        job.connection.setblocking(False)
+        self._selector.register(job.pidfd, selectors.EVENT_READ, lambda: self._ended(job))
+        self._selector.register(job.report, selectors.EVENT_READ, lambda: self._reported(job))
+        self._selector.register(job.connection, selectors.EVENT_READ, lambda: self._dropped(job))
+        told = _tell(job.connection, {"pid": job.pid}, pipes.of_client)
+        pipes.close_all(but=(job.report, job.go))
+        if not told:
+            self._kill(job)
+
+    def _confinement(self, job: _Job, name: str) -> Confinement | None:
+        if not self._lockdown.layers:
+            return None
+        scratch = self._mount_point
+        if Layer.NAMESPACES not in self._lockdown.layers:
+            scratch = job.scratch = self._folder.with_name(f"grader-scratch-{name}")
+            scratch.mkdir(mode=0o700)
+        return Confinement(
+            layers=self._lockdown.layers,
+            limits=job.limits,
+            gpu=job.gpu,
+            who=self._who,
+            sees=self._sees[job.gpu],
+            mount_point=self._mount_point,
+            scratch=scratch,
+            cgroup=job.cgroup,
+        )
+
+    def _outside(self) -> Outside | None:
+        if not self._lockdown.layers:
+            return None
+        return Outside(self._secret, self._listener.getsockname(), self._pid, DESCRIPTORS)
+
+    def _reported(self, job: _Job) -> None:
+        """Read a child's report; when it is complete, look from outside, and let the child go on."""
+        part = os.read(job.report, MOST_REPORT_BYTES)
+        job.reported += part
+        if part and not job.reported.endswith(b"\n"):
+            return
+        self._selector.unregister(job.report)
+        os.close(job.report)
+        job.report = -1
+        try:
+            attested = self._attestation(job)
+        except (GraderError, OSError) as error:
+            sentence = (
+                str(error) if isinstance(error, GraderError) else f"The lock-down was not seen: {error}."
+            )
+            _tell(job.connection, {"error": sentence})
+            self._kill(job)
+            return
+        if _tell(job.connection, {"attestation": attested}):
+            with contextlib.suppress(BrokenPipeError):
+                os.write(job.go, b"g")
+        else:
+            self._kill(job)
+
+    def _attestation(self, job: _Job) -> dict[str, Any]:
+        report = child_report(bytes(job.reported))
+        if not self._lockdown.layers:
+            return {"level": "unofficial", "layers": {}, "missing": ["This process is trusted."]}
+        pid = pid_in_proc(job.pidfd)
+        expected = Expectation(
+            layers=self._lockdown.layers,
+            gpu=job.gpu,
+            cgroup=job.cgroup,
+            host_links=self._links,
+            uid=self._who.uid_of(pid),
+            own_uids=self._who.own_uids,
+        )
+        proof = attestation(
+            pid, report, expected, unofficial=self._lockdown.unofficial, missing=self._missing
+        )
+        return {"level": proof.level, "layers": proof.layers, "missing": list(proof.missing)}
+
+    def _dropped(self, job: _Job) -> None:
+        """The client closed its side, or spoke out of turn: both end the child."""
+        self._selector.unregister(job.connection)
+        self._kill(job)
+
+    def _kill(self, job: _Job) -> None:
+        """End the child; as the first process of its PID namespace it takes everything in it along."""
+        if not job.killed:
+            job.killed = True
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(job.pidfd, signal.SIGKILL)
+            if not self._lockdown.layers:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(job.pid, signal.SIGKILL)
+
+    def _ended(self, job: _Job) -> None:
+        """Reap a child, say how it ended, and remove what it leaves."""
+        _, status, usage = os.wait4(job.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if job.report >= 0 and not job.killed:
+            self._reported_by_dying(job)
+        limit = None
+        if job.cgroup is not None and job.cgroup.ran_out():
+            limit = "memory"
+        elif not job.killed and _ran_out_of_cpu(-code, usage.ru_utime + usage.ru_stime, job):
+            limit = "cpu"
+        elif code == -signal.SIGXFSZ:
+            limit = "file_size"
+        self._clean(job)
+        ended = {
+            "code": code if code >= 0 else None,
+            "signal": -code if code < 0 else None,
+            "limit": limit,
+            "exceeded": job.limits.exceeded(limit) if limit else "",
+        }
+        _tell(job.connection, {"exit": ended})
+        job.connection.close()
+
+    def _reported_by_dying(self, job: _Job) -> None:
+        """A child that died before its report: its last words, if any, are in the pipe."""
+        while job.report >= 0:
+            self._reported(job)
+
+    def _clean(self, job: _Job) -> None:
+        self._jobs.remove(job)
+        for watched in (job.connection, job.pidfd, job.report):
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(watched)
+        for descriptor in (job.pidfd, job.report, job.go):
+            if descriptor >= 0:
+                os.close(descriptor)
+        if job.cgroup is not None:
+            job.cgroup.remove()
+        if job.scratch is not None:
+            shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def _ran_out_of_cpu(signal_number: int, seconds: float, job: _Job) -> bool:
+    """Whether the kernel ended a child, which its host did not kill, for its processor time.
+
+    The limit counts clock ticks, `seconds` is the time that the child really ran: where the machine's own
+    processors are shared, a child that was killed at its limit has run for a good part of it only.
+    """
+    lived = time.monotonic() - job.started
+    near = seconds >= 0.5 * job.limits.cpu_seconds or lived >= 0.9 * job.limits.cpu_seconds
+    return signal_number in (signal.SIGKILL, signal.SIGXCPU) and near
+
+
+def _tell(connection: socket.socket, message: dict[str, Any], descriptors: list[int] | None = None) -> bool:
+    """Send a message; whether the client was there to take it."""
+    try:
+        wire.send(connection, message, descriptors)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""The system calls that Python's standard library does not offer, with errno turned into OSError."""
+
+import ctypes
+import functools
+import os
+import platform
+from typing import Any
+
+# Names as in the kernel's headers, so that a reader can look them up.
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_CAPBSET_DROP = 24
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_NOSUID = 2
+MS_NODEV = 4
+MS_NOEXEC = 8
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+MNT_DETACH = 2
+
+SYS_MOUNT_SETATTR = 442
+SYS_LANDLOCK_CREATE_RULESET = 444
+SYS_LANDLOCK_ADD_RULE = 445
+SYS_LANDLOCK_RESTRICT_SELF = 446
+_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """The C library; loaded on first use, because Windows has none to load."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _argument(value: int | bytes | None) -> Any:
+    return ctypes.c_long(value) if isinstance(value, int) else value
+
+
+def checked(name: str, *arguments: int | bytes | None) -> int:
+    """What the C function returns.
+
+    Raises:
+        OSError: It returned a negative number; the message begins with its name.
+    """
+    result: int = getattr(_library(), name)(*map(_argument, arguments))
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
+
+
+def system_call(number: int, *arguments: int | bytes | None) -> int:
+    """What the numbered system call returns, for those without a C function.
+
+    Raises:
+        OSError: It failed.
+    """
+    return checked("syscall", number, *arguments)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """`prctl(2)`; arguments that are left out are 0.
+
+    Raises:
+        OSError: It failed.
+    """
+    return checked("prctl", option, *arguments, *(0,) * (4 - len(arguments)))
+
+
+def pivot_root() -> None:
+    """Make the working directory the root and detach the old root.
+
+    Raises:
+        OSError: It failed, or this processor's number for the call is not known.
+    """
+    number = _SYS_PIVOT_ROOT.get(platform.machine())
+    if number is None:
+        raise OSError(38, f"pivot_root: its number on {platform.machine()} is not known")
+    system_call(number, b".", b".")
+    checked("umount2", b".", MNT_DETACH)

@@ -1,0 +1,194 @@
+"""The layers around an untrusted process, and the order in which it puts them on itself."""
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import ClassVar
+
+from grader.domain.errors import SandboxError
+from grader.sandbox import capabilities, landlock, libc, rootfs, syscall_filter
+from grader.sandbox.cgroups import Cgroup
+from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
+from grader.sandbox.limits import MEGABYTE, ProcessLimits, address_space, apply_limits
+from grader.sandbox.namespaces import leave_shared_namespaces
+from grader.sandbox.visible import Visible
+
+
+class Layer(StrEnum):
+    """A layer that a machine may or may not give. Giving up capabilities and rlimits are always on."""
+
+    NAMESPACES = "namespaces"
+    LANDLOCK = "landlock"
+    SECCOMP = "seccomp"
+    CGROUP = "cgroup"
+
+
+@dataclass(frozen=True)
+class Lockdown:
+    """Which layers the children of a host get.
+
+    Attributes:
+        layers: All of them are put on; one that fails means that nothing is executed.
+        unofficial: The operator accepts fewer layers than an official grade needs.
+        hidden: Folders that must not be visible: the course, the submissions, the results.
+    """
+
+    layers: frozenset[Layer]
+    unofficial: bool = False
+    hidden: tuple[Path, ...] = ()
+
+    FULL: ClassVar["Lockdown"]
+    NONE: ClassVar["Lockdown"]
+
+
+Lockdown.FULL = Lockdown(frozenset(Layer))
+Lockdown.NONE = Lockdown(frozenset())
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """What one child puts on itself.
+
+    Attributes:
+        layers: The layers of its host.
+        limits: What it may use.
+        gpu: It may use the GPU: no bound on address space, and the device nodes are visible.
+        who: How it changes its user.
+        sees: What of the machine's files it sees.
+        mount_point: An empty folder where it builds its root.
+        scratch: Its working folder when it has no root of its own.
+        cgroup: Its memory cgroup, if it has one.
+    """
+
+    layers: frozenset[Layer]
+    limits: ProcessLimits
+    gpu: bool
+    who: Identity
+    sees: Visible
+    mount_point: Path
+    scratch: Path
+    cgroup: Cgroup | None
+
+
+@contextmanager
+def _step(what: str) -> Iterator[None]:
+    """Turn a failure of one step into a sentence."""
+    try:
+        yield
+    except (OSError, ImportError, RuntimeError, ValueError) as error:
+        raise SandboxError(
+            f"The sandbox could not set up {what} ({error}), so nothing was executed. "
+            "Run `grader doctor` to see what this machine gives."
+        ) from error
+
+
+def confine(child: Confinement) -> dict[str, str]:
+    """Put every layer on the calling process, which must be a fresh fork with one thread.
+
+    The order is forced: mounts need capabilities, the user namespace comes after them so that the process
+    owns none of the mounts, Landlock and the filter come last because they forbid all of that.
+
+    Returns:
+        What only the process itself can tell: `landlock` -> the interface's version.
+
+    Raises:
+        SandboxError: A layer could not be put on. The process must leave.
+    """
+    if Layer.SECCOMP in child.layers:
+        with _step("the system-call filter"):
+            # loading libseccomp needs files that are about to be out of reach
+            syscall_filter.prepared_filter(pid=os.getpid(), gpu=child.gpu)
+    own_root = Layer.NAMESPACES in child.layers
+    memory = address_space() + child.limits.memory_mb * MEGABYTE
+    uid = child.who.uid_of(pid_in_host_proc())
+    with _step("its session"):
+        os.setsid()
+        # the host reads /proc/<pid>/ns of a dumpable child only; it inherited the host's 0
+        libc.prctl(libc.PR_SET_DUMPABLE, 1)
+        if child.cgroup is not None:
+            # when memory runs out, it is the one to be killed
+            Path("/proc/self/oom_score_adj").write_text("1000")
+    if own_root:
+        with _step("namespaces"):
+            leave_shared_namespaces()
+        with _step("a root file system of its own"):
+            rootfs.enter_new_root(
+                child.sees,
+                mount_point=child.mount_point,
+                scratch_mb=child.limits.scratch_mb,
+                owner=uid,
+                account=uid if child.who.own_uids else NOBODY,
+            )
+    elif child.who.own_uids:
+        os.chown(child.scratch, uid, -1)
+    _set_environment(rootfs.SCRATCH if own_root else child.scratch)
+    # the rules name files that the user who follows may be unable to reach
+    ruleset = _file_rules(child)
+    with _step("an unprivileged user"):
+        _give_up_user(child, uid)
+    with _step("resource limits"):
+        bounded = child.cgroup is None and not child.gpu
+        apply_limits(child.limits, address_space_bytes=memory if bounded else None)
+    told = {}
+    if ruleset is not None:
+        with _step("Landlock"):
+            landlock.enter(ruleset)
+        told["landlock"] = str(landlock.interface_version())
+    if Layer.SECCOMP in child.layers:
+        with _step("the system-call filter"):
+            syscall_filter.load_filter(gpu=child.gpu)
+    return told
+
+
+def _give_up_user(child: Confinement, uid: int) -> None:
+    """Become another user without any capability, and die with the host."""
+    if child.who.own_uids:
+        capabilities.drop_bounding_set()
+        become_user(uid)
+    elif Layer.NAMESPACES in child.layers:
+        enter_user_namespace(inside=(NOBODY, NOBODY))
+        capabilities.drop_bounding_set()
+    capabilities.drop_all()
+    # changing the user resets both
+    libc.prctl(libc.PR_SET_DUMPABLE, 1)
+    libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _file_rules(child: Confinement) -> int | None:
+    """Landlock's rules: what is visible, plus what only the new root has."""
+    if Layer.LANDLOCK not in child.layers:
+        return None
+    if Layer.NAMESPACES in child.layers:
+        readable = [*child.sees.readable, *child.sees.hidden, Path("/etc"), Path("/proc")]
+        writable = list(rootfs.WRITABLE)
+    else:
+        readable = [*child.sees.readable, Path("/proc")]
+        writable = [child.scratch]
+    with _step("Landlock"):
+        return landlock.file_rules(readable=readable, writable=writable, devices=child.sees.devices)
+
+
+def _set_environment(scratch: Path) -> None:
+    """A working folder and an environment that say nothing of the host."""
+    threads = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
+    os.environ.clear()
+    os.environ.update(
+        threads,
+        HOME=str(scratch),
+        TMPDIR=str(scratch),
+        MPLCONFIGDIR=str(scratch),
+        MPLBACKEND="Agg",
+        USER="student",
+        LOGNAME="student",
+        LANG="C.UTF-8",
+        PATH="/usr/bin",
+    )
+    tempfile.tempdir = None
+    os.chdir(scratch)
+    sys.dont_write_bytecode = True

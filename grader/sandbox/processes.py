@@ -1,0 +1,138 @@
+"""What a client sees of a child process, whatever isolates it."""
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from grader.domain.evidence import Attestation
+from grader.sandbox.limits import ProcessLimits
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a process ended.
+
+    Attributes:
+        code: Its exit code; None when a signal ended it. Never believed: it says nothing of a grade.
+        signal: The signal's number, if one ended it.
+        limit: `memory`, `cpu` or `file_size`, when it ended by a limit and that can be told.
+        exceeded: That limit as a clause: `it used more than its limit of 3000 MB of memory`.
+    """
+
+    code: int | None
+    signal: int | None = None
+    limit: str | None = None
+    exceeded: str = ""
+
+    @property
+    def words(self) -> str:
+        """It as a clause: `it was ended by signal 11`."""
+        if self.exceeded:
+            return self.exceeded
+        if self.signal is not None:
+            return f"it was ended by signal {self.signal}"
+        return f"it ended by itself with exit code {self.code}"
+
+
+DIED_SECONDS = 5.0
+
+
+def died_of(child: "Child") -> str:
+    """What ended a child whose replies have ended, as a clause."""
+    end = child.wait(DIED_SECONDS)
+    return "it closed its replies and went on" if end is None else end.words
+
+
+class Child(Protocol):
+    """A process that runs code for a client.
+
+    Attributes:
+        reader: Its replies, unbuffered: `read(n)` returns what is there, at most n bytes.
+        writer: Its requests, buffered: flush after each.
+        pid: As its host numbers processes: for messages only.
+        attestation: What isolates it; it was observed before the child's function began.
+    """
+
+    reader: BinaryIO
+    writer: BinaryIO
+    pid: int
+    attestation: Attestation
+
+    def kill(self) -> None:
+        """End it, and everything that it started, now. Harmless when it has ended."""
+
+    def wait(self, timeout: float | None = None) -> Exit | None:
+        """How it ended; None if it still runs after `timeout` seconds."""
+
+    def died_of(self) -> str:
+        """What ended it, as a clause: `it was ended by signal 11`; waits for the end."""
+
+    def stderr_tail(self) -> str:
+        """The end of what it printed, as much as its limits keep."""
+
+    @property
+    def output_cut(self) -> bool:
+        """Whether it printed more than its limits keep."""
+
+    def close(self) -> None:
+        """Kill it, wait for it, and release what the client holds of it."""
+
+
+class Processes(Protocol):
+    """Where children come from: a `Host`, or plain processes on a student's own machine."""
+
+    def spawn(self, limits: ProcessLimits, gpu: bool = False) -> Child:
+        """A new child.
+
+        Raises:
+            SandboxError: It could not be isolated as intended; nothing was executed.
+        """
+
+
+class OutputTail:
+    """The end of a stream, read as it comes so that a flood neither blocks the writer nor fills memory."""
+
+    def __init__(self, stream: BinaryIO, limit: int) -> None:
+        """Begin to read.
+
+        Args:
+            stream: Unbuffered; closed at its end.
+            limit: How many bytes to keep.
+        """
+        self._stream = stream
+        self._limit = limit
+        self._parts: deque[bytes] = deque()
+        self._kept = 0
+        self._lock = threading.Lock()
+        self.cut = False
+        self._thread = threading.Thread(target=self._drain, name="output", daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        with self._stream:
+            while part := self._read():
+                with self._lock:
+                    self._parts.append(part)
+                    self._kept += len(part)
+                    while self._kept - len(self._parts[0]) >= self._limit:
+                        self._kept -= len(self._parts.popleft())
+                        self.cut = True
+
+    def _read(self) -> bytes:
+        try:
+            return self._stream.read(65_536) or b""
+        except (OSError, ValueError):
+            return b""
+
+    def text(self) -> str:
+        """What was kept; undecodable bytes are replaced."""
+        with self._lock:
+            kept = b"".join(self._parts)
+        if len(kept) > self._limit:
+            self.cut = True
+        return kept[-self._limit :].decode("utf-8", errors="replace")
+
+    def join(self, timeout: float) -> None:
+        """Wait until the stream has ended, at most `timeout` seconds."""
+        self._thread.join(timeout)

@@ -1,0 +1,135 @@
+"""A new root for one process: an empty file system in memory with read-only views of what it needs."""
+
+import os
+import struct
+from pathlib import Path
+
+from grader.sandbox import libc
+from grader.sandbox.limits import MEGABYTE
+from grader.sandbox.visible import Visible
+
+# clusters keep environments in /scratch, so the names are ones that no machine has
+SCRATCH = Path("/sandbox")
+_DISK = Path("/sandbox-disk")
+_SHARED_MEMORY = _DISK / "shm"
+_TEMPORARY = Path("/tmp")
+# readable to everybody in the new root, so that only Landlock can be what refuses it
+LANDLOCK_CANARY = Path("/landlock-canary")
+WRITABLE = (SCRATCH, _TEMPORARY, _SHARED_MEMORY)
+MOST_FILES = 4096
+
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+
+
+def enter_new_root(plan: Visible, *, mount_point: Path, scratch_mb: int, owner: int, account: int) -> None:
+    """Build the new root in the calling process's own mount namespace and make it the root.
+
+    Args:
+        mount_point: An existing empty folder; nothing of it changes for others.
+        scratch_mb: What the working folder, /tmp and /dev/shm hold together.
+        owner: The uid that these belong to, as the caller numbers uids.
+        account: The same uid as the process will number it.
+
+    Raises:
+        OSError: The machine does not allow it.
+    """
+    _mount(None, Path("/"), None, libc.MS_REC | libc.MS_PRIVATE)
+    _mount("tmpfs", mount_point, "tmpfs", libc.MS_NOSUID, "mode=755,size=4m,nr_inodes=20000")
+    # first, because an environment may lie in /tmp
+    _add_scratch(mount_point, scratch_mb, owner)
+    _add_readable(plan, mount_point)
+    _add_devices(plan, mount_point)
+    _add_accounts(mount_point, account)
+    _below(mount_point, Path("/proc")).mkdir()
+    flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
+    _mount("proc", _below(mount_point, Path("/proc")), "proc", flags)
+    os.chdir(mount_point)
+    libc.pivot_root()
+    _set_attributes(Path("/"), _READ_ONLY | _NO_SUID | _NO_DEVICES, recursive=False)
+    os.chdir(SCRATCH)
+
+
+def _below(root: Path, path: Path) -> Path:
+    return root / path.relative_to("/")
+
+
+def _mount(source: str | Path | None, target: Path, kind: str | None, flags: int, data: str = "") -> None:
+    libc.checked(
+        "mount",
+        None if source is None else os.fsencode(source),
+        os.fsencode(target),
+        None if kind is None else kind.encode(),
+        flags,
+        data.encode() or None,
+    )
+
+
+def _set_attributes(target: Path, attributes: int, *, recursive: bool) -> None:
+    """Add mount attributes (read-only, ...) to a mount, and to those below it."""
+    flags = _AT_RECURSIVE if recursive else 0
+    packed = struct.pack("QQQQ", attributes, 0, 0, 0)
+    libc.system_call(libc.SYS_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(target), flags, packed, len(packed))
+
+
+def _bind(source: Path, root: Path) -> Path:
+    """Show the machine's file or folder at its own path in the new root."""
+    target = _below(root, source)
+    if source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    _mount(source, target, None, libc.MS_BIND | libc.MS_REC)
+    return target
+
+
+def _add_readable(plan: Visible, root: Path) -> None:
+    """The read-only views, and empty folders over what is hidden; outer ones first."""
+    masks = set(plan.hidden)
+    for path in sorted((*plan.readable, *plan.hidden)):
+        if path in masks:
+            _mount("tmpfs", _below(root, path), "tmpfs", libc.MS_NOSUID, "mode=755,size=1m,nr_inodes=100")
+        else:
+            target = _bind(path, root)
+            _set_attributes(target, _READ_ONLY | _NO_SUID | _NO_DEVICES, recursive=path.is_dir())
+    for path in plan.hidden:
+        _set_attributes(_below(root, path), _READ_ONLY | _NO_SUID | _NO_DEVICES, recursive=False)
+
+
+def _add_devices(plan: Visible, root: Path) -> None:
+    for node in plan.devices:
+        _bind(node, root)
+    for name, goal in (("fd", "/proc/self/fd"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")):
+        (root / "dev" / name).symlink_to(goal)
+
+
+def _add_scratch(root: Path, scratch_mb: int, owner: int) -> None:
+    """The working folder, /tmp and /dev/shm, all within one file system, so that one size bounds them."""
+    disk = _below(root, _DISK)
+    disk.mkdir()
+    options = f"mode=755,size={scratch_mb * MEGABYTE},nr_inodes={MOST_FILES}"
+    _mount("tmpfs", disk, "tmpfs", libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC, options)
+    for path in (SCRATCH, _TEMPORARY, _SHARED_MEMORY):
+        folder = disk / path.name
+        folder.mkdir(mode=0o700)
+        os.chown(folder, owner, -1)
+    for path in (SCRATCH, _TEMPORARY):
+        target = _below(root, path)
+        target.mkdir()
+        _mount(disk / path.name, target, None, libc.MS_BIND)
+    (root / "dev").mkdir()
+    (root / "dev" / "shm").symlink_to(_SHARED_MEMORY)
+
+
+def _add_accounts(root: Path, uid: int) -> None:
+    """The few files that libraries look for: an account for the uid, a host name, and a canary."""
+    etc = root / "etc"
+    etc.mkdir(exist_ok=True)
+    (etc / "passwd").write_text(f"student:x:{uid}:{uid}::{SCRATCH}:/bin/false\n")
+    (etc / "group").write_text(f"student:x:{uid}:\n")
+    (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+    (etc / "hosts").write_text("127.0.0.1 localhost grader\n")
+    canary = _below(root, LANDLOCK_CANARY)
+    canary.write_text("visible\n")
+    canary.chmod(0o644)

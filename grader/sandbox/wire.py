@@ -1,0 +1,51 @@
+"""What a host and its client say to each other: one JSON object per packet of a local socket."""
+
+import json
+import socket
+from typing import Any
+
+from grader.domain.errors import EngineError
+
+MOST_BYTES = 65_536
+
+
+def listening_socket(path: str) -> socket.socket:
+    """A socket that clients connect to by its path."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(128)
+    return listener
+
+
+def send(connection: socket.socket, message: dict[str, Any], descriptors: list[int] | None = None) -> None:
+    """Send one message, with file descriptors if any.
+
+    Raises:
+        OSError: The other side is gone.
+    """
+    packed = json.dumps(message).encode()
+    if len(packed) > MOST_BYTES:
+        raise EngineError(f"A message of {len(packed)} bytes to a host is too long.")
+    if descriptors:
+        socket.send_fds(connection, [packed], descriptors)
+    else:
+        connection.send(packed)
+
+
+def received(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any] | None, list[int]]:
+    """The next message and its file descriptors; None when the other side has closed.
+
+    Raises:
+        OSError: The other side is gone, or did not answer within the socket's time-out.
+        EngineError: What arrived is not a message.
+    """
+    packed, received_fds, _, _ = socket.recv_fds(connection, MOST_BYTES, descriptors, socket.MSG_CMSG_CLOEXEC)
+    if not packed:
+        return None, received_fds
+    try:
+        message = json.loads(packed)
+    except ValueError as error:
+        raise EngineError("A host and its client do not understand each other.") from error
+    if not isinstance(message, dict):
+        raise EngineError("A host and its client do not understand each other.")
+    return message, received_fds

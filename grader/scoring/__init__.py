@@ -1,0 +1,9 @@
+"""Points from evidence: a pure function, so that grading again with another rubric runs no student's code.
+
+What is unknown is never a pass and never a zero: its points are None, and a person is asked.
+"""
+
+from grader.scoring.points import interpolated
+from grader.scoring.score import score
+
+__all__ = ["interpolated", "score"]

@@ -1,0 +1,99 @@
+"""One line of the rubric, by the source of its points."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from grader.domain.assignment import Assignment, RubricItem
+from grader.domain.evidence import Evidence
+from grader.domain.score import ComponentScore, ScoreLine
+from grader.scoring.components import share, without_points
+from grader.scoring.forbidden import Forbidden
+from grader.scoring.measured import measured_line
+from grader.scoring.points import plain, rounded
+from grader.scoring.states import AWAITING, DECIDED
+
+
+def scored_line(
+    item: RubricItem,
+    assignment: Assignment,
+    evidence: Evidence,
+    found: Forbidden,
+    marks: Mapping[str, float],
+) -> ScoreLine:
+    """The item's points as the evidence and the marks have them.
+
+    Args:
+        item: One of the assignment's rubric items.
+        found: What forbidden parts cost.
+        marks: The points that a person gave, by the item's id.
+    """
+    if item.components is not None:
+        line = _components_line(item, item.components, assignment, evidence, found)
+    elif item.measured is not None:
+        line = measured_line(item, evidence)
+    else:
+        line = person_line(item, marks)
+    if item.id in found.costs:
+        return replace(line, points=0.0, state=DECIDED, floor=None, reason=found.costs[item.id])
+    if item.id in found.flags:
+        return replace(line, reason=f"{line.reason} A person has a look: {found.flags[item.id]}")
+    return line
+
+
+def person_line(item: RubricItem, marks: Mapping[str, float]) -> ScoreLine:
+    """The line of an item that a person marks."""
+    if item.id not in marks:
+        return ScoreLine(item.id, item.title, None, item.points, "A person marks this.", AWAITING)
+    points = rounded(marks[item.id])
+    return ScoreLine(item.id, item.title, points, item.points, "Marked by a person.", DECIDED)
+
+
+def undecided_line(item: RubricItem, reason: str) -> ScoreLine:
+    """The line of an item about which nothing was found out."""
+    return ScoreLine(item.id, item.title, None, item.points, reason, AWAITING)
+
+
+def _components_line(
+    item: RubricItem,
+    components: Mapping[str, float],
+    assignment: Assignment,
+    evidence: Evidence,
+    found: Forbidden,
+) -> ScoreLine:
+    shares = []
+    for name, maximum in components.items():
+        own = share(name, maximum, assignment.checks, evidence.findings)
+        if item.id in found.costs:
+            own = without_points(own, found.costs[item.id])
+        elif name in found.costs:
+            own = without_points(own, found.costs[name])
+        elif name in found.flags:
+            noted = f"{own.score.reason} A person has a look: {found.flags[name]}"
+            own = replace(own, score=replace(own.score, reason=noted))
+        shares.append(own)
+    secured = rounded(sum(own.secured for own in shares))
+    undecided = any(own.score.points is None for own in shares)
+    scores = tuple(own.score for own in shares)
+    return ScoreLine(
+        id=item.id,
+        title=item.title,
+        points=None if undecided else secured,
+        maximum=item.points,
+        reason=_told(scores, found),
+        state=AWAITING if undecided else DECIDED,
+        floor=secured if undecided else None,
+        components=scores,
+    )
+
+
+def _told(scores: Sequence[ComponentScore], found: Forbidden) -> str:
+    """The components that a reader should know about, each with its reason."""
+    told = []
+    for score in scores:
+        if score.points is None:
+            told.append(f"{score.component} is undecided: {score.reason}")
+        elif score.points < score.maximum or score.component in found.flags:
+            told.append(
+                f"{score.component} has {plain(score.points)} of {plain(score.maximum)}: {score.reason}"
+            )
+    return " ".join(told) or "All checks passed."

@@ -1,0 +1,78 @@
+"""The line of an item whose points come from a measurement."""
+
+import math
+
+from grader.domain.assignment import RubricItem
+from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.score import ScoreLine
+from grader.scoring.points import interpolated, percent
+from grader.scoring.states import AWAITING, DECIDED, NOT_RUN
+
+TRAINING = "training"
+
+
+def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
+    """The points for the measured accuracy of the student's model.
+
+    What the student's code does wrong costs the points; what our limits or our faults prevented is left to
+    a person, with the points that the accuracy measured so far is worth as the floor.
+    """
+    training = evidence.training
+    if item.measured != "test_accuracy":
+        return _undecided(item, f"The grader does not measure '{item.measured}': a person decides.")
+    match training.outcome:
+        case TrainingOutcome.COMPLETED:
+            if not _is_share(training.accuracy):
+                return _undecided(item, "Training completed, but no accuracy was measured: a person decides.")
+            return _by_accuracy(item, training, "")
+        case TrainingOutcome.DIVERGED:
+            if _is_share(training.accuracy):
+                return _by_accuracy(item, training, _sentence("Training diverged", training.reason) + " ")
+            return _line(item, 0.0, _sentence("Training diverged", training.reason))
+        case TrainingOutcome.FAILED:
+            return _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
+        case TrainingOutcome.NOT_RUN if not training.reason or TRAINING in evidence.not_run:
+            return ScoreLine(item.id, item.title, None, item.points, "Training was not run.", NOT_RUN)
+        case TrainingOutcome.BUDGET:
+            told = _sentence("The grader's own limit stopped the training", training.reason)
+            return _undecided(item, f"{told} A person decides.", training)
+        case _:
+            told = _sentence("The accuracy is unknown", training.reason)
+            return _undecided(item, f"{told} A person decides.", training)
+
+
+def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLine:
+    accuracy = training.accuracy or 0.0
+    told = f"{preface}{percent(accuracy)} of the hidden test images are classified right"
+    if training.interval is not None:
+        low, high = training.interval
+        told += f" (95 % interval: {percent(low)} to {percent(high)})"
+    if item.threshold is not None:
+        told += f"; {percent(item.threshold)} is asked for"
+    return _line(item, interpolated(item.breakpoints, accuracy), f"{told}.")
+
+
+def _line(item: RubricItem, points: float, reason: str) -> ScoreLine:
+    return ScoreLine(item.id, item.title, points, item.points, reason, DECIDED)
+
+
+def _undecided(item: RubricItem, reason: str, training: Training | None = None) -> ScoreLine:
+    floor = None
+    if training is not None:
+        last = training.epochs[-1].test_accuracy if training.epochs else None
+        accuracy = training.accuracy if training.accuracy is not None else last
+        floor = (
+            interpolated(item.breakpoints, accuracy) if accuracy is not None and _is_share(accuracy) else None
+        )
+    return ScoreLine(item.id, item.title, None, item.points, reason, AWAITING, floor)
+
+
+def _is_share(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and 0 <= value <= 1
+
+
+def _sentence(start: str, reason: str, where: str = "") -> str:
+    """`Training failed (homework.py:41): ViT is not implemented.`"""
+    told = f"{start} ({where})" if where and where not in reason else start
+    told = f"{told}: {reason.strip()}" if reason.strip() else told
+    return told if told.endswith((".", "!", "?")) else f"{told}."

@@ -1,0 +1,177 @@
+"""Constructing a student's component, calling it, reading and writing its weights."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grader.protocol.messages import (
+    Build,
+    Built,
+    Call,
+    Called,
+    Done,
+    Module,
+    Parameter,
+    SetWeights,
+    Weights,
+    WeightValues,
+)
+from grader.worker.fault import StudentFault, students_code
+from grader.worker.program import StudentModule, quiet, seed_all
+from grader.worker.recipe import configured_model
+from grader.worker.standin import StandIns
+
+CONFIGURED_MODEL = "$model"
+MAX_MODULES = 2000
+
+
+class Components:
+    """The components that were built, by handle."""
+
+    def __init__(self, student: StudentModule) -> None:
+        self._student = student
+        self._built: list[tuple[nn.Module, StandIns, dict[str, Any]]] = []
+
+    def build(self, request: Build) -> Built:
+        """Construct a component; whatever the student's code raises goes through."""
+        stand_ins = StandIns()
+        replacements = {
+            name: stand_ins.replacement(name, behavior) for name, behavior in request.replace.items()
+        }
+        seed_all(request.seed)
+        with self._student.replaced(replacements), quiet():
+            if request.component == CONFIGURED_MODEL:
+                built: Any = configured_model(self._student)
+            else:
+                args = list(request.args)
+                if request.inner is not None:
+                    args.append(stand_ins.inner(request.inner))
+                with students_code():
+                    built = self._student.namespace[request.component](*args, **request.kwargs)
+        if not isinstance(built, nn.Module):
+            wrong = f"{request.component}(...) made a {type(built).__name__}, not an nn.Module"
+            raise StudentFault(TypeError(wrong))
+        with students_code():
+            for number, (path, behavior) in enumerate(request.substitute.items()):
+                around, _, name = path.rpartition(".")
+                setattr(built.get_submodule(around), name, stand_ins.submodule(path, number, behavior))
+            built = built.to("cpu")
+            if request.double:
+                built = built.double()
+        with students_code():  # reading a lazy layer's parameters raises
+            parameters, modules = _parameters(built), _modules(built)
+        self._built.append((built, stand_ins, replacements))
+        self._student.watch.imported()
+        seen = tuple(self._student.watch.seen)
+        return Built(len(self._built) - 1, parameters, modules, tuple(stand_ins.made), seen)
+
+    def call(self, request: Call) -> Called:
+        """Call a component; whatever the student's code raises goes through."""
+        module, stand_ins, replacements = self._built[request.handle]
+        with students_code():
+            module.train(request.train)
+        stand_ins.clear()
+        inputs = _inputs(request.arrays)
+        keywords = {
+            name.removeprefix("keyword:"): torch.from_numpy(value.copy())
+            for name, value in request.arrays.items()
+            if name.startswith("keyword:")
+        }
+        seed_all(request.seed)
+        with self._student.replaced(replacements), quiet(), torch.set_grad_enabled(request.gradients):
+            if request.gradients:
+                module.zero_grad(set_to_none=True)
+                inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
+            with students_code():
+                output = module(*inputs, **keywords)
+        arrays: dict[str, Any] = {}
+        no_gradient: tuple[str, ...] = ()
+        if not isinstance(output, Tensor):
+            return Called(type(output).__name__, _calls(stand_ins, arrays), arrays=arrays)
+        with students_code():  # a tensor of a class of the student's own may do anything when it is read
+            arrays["output"] = _array(output)
+            calls = _calls(stand_ins, arrays)
+        if request.gradients:
+            cotangent = torch.from_numpy(request.arrays["cotangent"].copy())
+            no_gradient = _gradients(module, inputs[0], output, cotangent, arrays)
+        return Called("tensor", calls, no_gradient, tuple(self._student.watch.seen), arrays)
+
+    def weights(self, request: Weights) -> WeightValues:
+        """The parameters and buffers of a component."""
+        module, _, _ = self._built[request.handle]
+        named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        return WeightValues({name: _array(value) for name, value in list(named.items())[:MAX_MODULES]})
+
+    def set_weights(self, request: SetWeights) -> Done:
+        """Overwrite parameters of a component."""
+        module, _, _ = self._built[request.handle]
+        parameters = dict(module.named_parameters())
+        with torch.no_grad():
+            for name, value in request.arrays.items():
+                target = parameters[name]
+                target.copy_(torch.from_numpy(value.copy()).to(target.dtype))
+        return Done()
+
+
+def _inputs(arrays: Mapping[str, Any]) -> list[Tensor]:
+    numbered = sorted((int(name), value) for name, value in arrays.items() if name.isdigit())
+    return [torch.from_numpy(value.copy()) for _, value in numbered]
+
+
+def _array(value: Tensor) -> Any:
+    """A tensor as an array that a frame can carry, whatever it is a view of."""
+    value = value.detach().to("cpu")
+    if value.dtype not in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool):
+        value = value.to(torch.float32) if value.is_floating_point() else value.to(torch.int64)
+    return value.contiguous().numpy()
+
+
+def _calls(stand_ins: StandIns, arrays: dict[str, Any]) -> tuple[Any, ...]:
+    for number, (_, x) in enumerate(stand_ins.calls):
+        arrays[f"call{number}"] = _array(x)
+    return tuple(call for call, _ in stand_ins.calls)
+
+
+def _gradients(
+    module: nn.Module, x: Tensor, output: Tensor, cotangent: Tensor, arrays: dict[str, Any]
+) -> tuple[str, ...]:
+    """Put the gradients into `arrays`; the names of the parameters that received none."""
+    if not output.requires_grad:
+        return tuple(name for name, value in module.named_parameters() if value.requires_grad)
+    if output.shape != cotangent.shape:
+        return ()
+    with students_code():
+        (output * cotangent.to(output.dtype)).sum().backward()  # type: ignore[no-untyped-call]
+    if x.grad is not None:
+        arrays["gradient:input"] = _array(x.grad)
+    missing = []
+    for name, value in module.named_parameters():
+        if value.grad is not None:
+            arrays[f"gradient:{name}"] = _array(value.grad)
+        elif value.requires_grad:
+            missing.append(name)
+    return tuple(missing)
+
+
+def _parameters(module: nn.Module) -> tuple[Parameter, ...]:
+    named = list(module.named_parameters(remove_duplicate=False))[:MAX_MODULES]
+    groups: dict[int, list[str]] = {}
+    for name, value in named:
+        groups.setdefault(id(value), []).append(name)
+    return tuple(
+        Parameter(name, tuple(value.shape), value.requires_grad, tuple(groups[id(value)]))
+        for name, value in named
+        if groups[id(value)][0] == name
+    )
+
+
+def _modules(module: nn.Module) -> tuple[Module, ...]:
+    found = []
+    for path, part in list(module.named_modules())[:MAX_MODULES]:
+        own = sum(p.numel() for p in part.parameters(recurse=False) if p.requires_grad)
+        rate = float(part.p) if isinstance(part, nn.modules.dropout._DropoutNd) else None
+        kind = type(part)
+        found.append(Module(path[:300], kind.__name__[:80], str(kind.__module__)[:120], own, rate))
+    return tuple(found)

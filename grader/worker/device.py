@@ -1,0 +1,48 @@
+"""A student's `cuda` means the device that the run has.
+
+Files say `device = torch.device("cuda")`, `DEVICE = "cuda"`, `.cuda()` or `.to("cuda")`. Where a run is on
+the processor, all of these mean the processor: it costs nobody a point that our machine has no GPU, and the
+rigged models of the checks are never on one.
+"""
+
+import re
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_GPU = re.compile(r"(cuda|mps)(:\d+)?")
+
+
+def is_gpu(value: object) -> bool:
+    """Whether a value names a GPU: `"cuda"`, `"cuda:0"`, `"mps"`, or a torch.device of those."""
+    if isinstance(value, torch.device):
+        return value.type in ("cuda", "mps")
+    return isinstance(value, str) and _GPU.fullmatch(value) is not None
+
+
+def bind_devices(namespace: dict[str, Any], device: torch.device) -> None:
+    """Make every name that holds a device hold the run's: a torch.device, or a string that names a GPU."""
+    for name, value in list(namespace.items()):
+        if isinstance(value, torch.device):
+            namespace[name] = device
+        elif is_gpu(value):
+            namespace[name] = str(device)
+
+
+def redirect_gpu_calls() -> None:
+    """Make `.cuda()` and `.to("cuda")` of tensors and modules mean the processor, for good."""
+    Tensor.cuda = lambda self, *args, **kwargs: self  # type: ignore[method-assign,assignment]
+    nn.Module.cuda = lambda self, *args, **kwargs: self  # type: ignore[method-assign,assignment]
+    for kind in (Tensor, nn.Module):
+        kind.to = _redirected(kind.to)  # type: ignore[method-assign,assignment]
+
+
+def _redirected(original: Any) -> Any:
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(is_gpu(value) for value in (*args, *kwargs.values())):
+            args = tuple("cpu" if is_gpu(value) else value for value in args)
+            kwargs = {name: "cpu" if is_gpu(value) else value for name, value in kwargs.items()}
+        return original(self, *args, **kwargs)
+
+    return to

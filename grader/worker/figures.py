@@ -1,0 +1,129 @@
+"""Figures: drawn without a screen, kept open, read as structure and as pixels."""
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from grader.protocol.messages import Axes, DrawnFigure
+from grader.worker.figure_places import cell_names, headings, place, shared_label
+
+MAX_FIGURES = 40
+MAX_PICTURES = 3
+MAX_AXES = 80
+MAX_PIXELS = 1400  # of the longer side
+MAX_TEXT = 300
+
+
+class KeptFigures:
+    """The figures that were drawn, in the order in which they were shown, closed, or left open.
+
+    After `show` or `close`, pyplot goes on with a new figure, as it does in a notebook.
+    """
+
+    def __init__(self) -> None:
+        self._figures: list[Any] = []
+
+    def take(self) -> None:
+        """Keep every figure that is open, and take it from pyplot."""
+        from matplotlib import pyplot as plt
+        from matplotlib._pylab_helpers import Gcf
+
+        for number in plt.get_fignums():
+            figure = plt.figure(number)
+            if len(self._figures) < MAX_FIGURES and not any(figure is kept for kept in self._figures):
+                self._figures.append(figure)
+        Gcf.destroy_all()
+
+    def described(self, arrays: dict[str, Any], *, pictures: bool) -> tuple[DrawnFigure, ...]:
+        """Describe the figures, and put their images and, on request, their pixels into `arrays`."""
+        self.take()
+        found: list[DrawnFigure] = []
+        for figure in self._figures:
+            if not figure.axes:
+                continue
+            pixels = -1
+            if pictures and len(found) < MAX_PICTURES:
+                pixels = len(found)
+                arrays[f"figure{pixels}"] = _pixels(figure)
+            suptitle = getattr(figure, "_suptitle", None)
+            axes = tuple(_described(ax, arrays) for ax in figure.axes[:MAX_AXES])
+            found.append(DrawnFigure(pixels, _short(suptitle.get_text() if suptitle else ""), axes))
+        return tuple(found)
+
+
+@contextlib.contextmanager
+def kept_figures() -> Iterator[KeptFigures]:
+    """Matplotlib on Agg; what `show` and `close` would make go away is kept."""
+    import matplotlib
+
+    matplotlib.use("agg", force=True)
+    from matplotlib import pyplot as plt
+
+    plt.close("all")
+    kept = KeptFigures()
+    show, close = plt.show, plt.close
+
+    def take(*args: Any, **kwargs: Any) -> None:
+        kept.take()
+
+    plt.show = plt.close = take
+    try:
+        yield kept
+    finally:
+        plt.show, plt.close = show, close
+        plt.close("all")
+
+
+def _pixels(figure: Any) -> Any:
+    """RGBA, uint8 (height, width, 4), its longer side at most MAX_PIXELS."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    width, height = (float(side) for side in figure.get_size_inches())
+    figure.set_dpi(max(10.0, min(100.0, MAX_PIXELS / max(width, height, 0.1))))
+    if max(width, height) > 100:
+        figure.set_size_inches(8, 6)
+    canvas = FigureCanvasAgg(figure)  # pyplot took the figure's own away when it let go of it
+    canvas.draw()  # type: ignore[no-untyped-call]
+    return np.asarray(canvas.buffer_rgba()).copy()  # type: ignore[no-untyped-call]
+
+
+def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
+    meshes = [
+        mesh
+        for mesh in ax.collections[:4]
+        if type(mesh).__name__ in ("QuadMesh", "PolyQuadMesh") and mesh.get_array() is not None
+    ]
+    images = [_stored(image.get_array(), arrays) for image in ax.images[:4]]
+    heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
+    rows, columns = cell_names(ax, [*ax.images[:4], *meshes])
+    return Axes(
+        title=_short(" ".join(filter(None, (ax.get_title(loc) for loc in ("left", "center", "right"))))),
+        x_label=_short(ax.get_xlabel() or shared_label(ax, "x")),
+        y_label=_short(ax.get_ylabel() or shared_label(ax, "y")),
+        x_ticks=tuple(_short(label.get_text()) for label in ax.get_xticklabels()[:40]),
+        y_ticks=tuple(_short(label.get_text()) for label in ax.get_yticklabels()[:40]),
+        texts=tuple(_short(text.get_text()) for text in ax.texts[:400]),
+        images=tuple(number for number in images if number is not None),
+        heat_maps=tuple(number for number in heat_maps if number is not None),
+        row_names=tuple(map(_short, rows)),
+        column_names=tuple(map(_short, columns)),
+        headings=tuple(_short(text) for text in headings(ax)),
+        place=place(ax),
+    )
+
+
+def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
+    """Keep an image's values as float64 of up to three dimensions; None when they are too many."""
+    value = np.ma.filled(np.ma.asarray(value, dtype=np.float64), math.nan)
+    if value.size > 1_000_000 or value.ndim not in (1, 2, 3):
+        return None
+    number = sum(name.startswith("image") for name in arrays)
+    arrays[f"image{number}"] = value
+    return number
+
+
+def _short(text: object) -> str:
+    return str(text)[:MAX_TEXT]

@@ -1,0 +1,64 @@
+"""The worker host: loads what students use once, then forks a locked-down worker per request.
+
+It holds no secret: neither the reference nor labels nor other submissions ever reach it.
+"""
+
+import os
+import sys
+from typing import BinaryIO
+
+from grader.sandbox import forkserver
+
+# what students import; loading them after the lock-down would be slow, and some of it would fail
+LIBRARIES = (
+    *("torchvision.transforms", "torchvision.datasets", "einops.layers.torch"),
+    *("matplotlib.pyplot", "seaborn", "sklearn.metrics", "pandas", "tqdm.auto"),
+)
+
+
+def main() -> None:
+    """Run the host, or with `--local` one worker."""
+    # one thread: a forked child of a process that ran several hangs, and two workers would fight for cores
+    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[variable] = "1"
+    os.environ["MPLBACKEND"] = "agg"
+    local = forkserver.LOCAL_FLAG in sys.argv
+    forkserver.main(serve, prepare_little if local else prepare)
+
+
+def serve(reader: BinaryIO, writer: BinaryIO) -> None:
+    """Serve one judge."""
+    from grader.worker.service import serve as serve_requests
+
+    serve_requests(reader, writer)
+
+
+def prepare_little() -> None:
+    """A worker of its own loads what its submission imports, and nothing else."""
+    import grader.worker.service  # noqa: F401
+
+
+def prepare() -> None:
+    """Load torch and the students' libraries, and take one step of training with them."""
+    import importlib
+
+    import torch
+    from torch import nn
+
+    import grader.worker.service  # noqa: F401
+
+    torch.set_num_threads(1)
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    # the first step of an optimizer loads torch._dynamo; the first figure builds the font cache
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 2))
+    optimizer = torch.optim.AdamW(model.parameters())
+    loss = nn.functional.cross_entropy(model(torch.randn(3, 4)), torch.tensor([0, 1, 0]))
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots()
+    axes.set_title("warm")
+    figure.canvas.draw()
+    plt.close(figure)

@@ -1,0 +1,170 @@
+"""The student's module: the program's statements, executed."""
+
+import contextlib
+import inspect
+import io
+import random
+import sys
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from grader.domain.program import Program, Statement
+from grader.protocol.messages import Load, Loaded, Problem
+from grader.worker.absent import AbsentFinder
+from grader.worker.device import bind_devices, redirect_gpu_calls
+from grader.worker.fault import students_code
+from grader.worker.forbidden import ForbiddenWatch
+from grader.worker.origin import PREFIX, compiled, future_flags, problem, remember_source
+
+MODULE = "homework"
+
+
+class StudentModule:
+    """The module in which the student's statements were executed.
+
+    Attributes:
+        program: What was executed.
+        namespace: The module's globals.
+        class_names: Of the data set.
+        watch: What was reached of the forbidden parts.
+    """
+
+    def __init__(self, request: Load) -> None:
+        self.program: Program = request.program
+        module = ModuleType(MODULE)
+        sys.modules[MODULE] = module
+        self.namespace: dict[str, Any] = module.__dict__
+        # a notebook's and a script's `__name__` is `__main__`, but its guarded main part must not run
+        self.namespace["__file__"] = request.program.file
+        self.namespace["display"] = lambda *values: None
+        self.class_names = request.class_names
+        self._flags = 0
+        if request.device == "cpu":
+            redirect_gpu_calls()
+        self.watch = ForbiddenWatch(request.forbidden)
+        remember_source(request.program.source or {})
+        self._absent = AbsentFinder(PREFIX)
+        sys.meta_path.append(self._absent)
+        seed_all(request.seed)
+        self._problems: list[Problem] = []
+        for statement in request.program.statements:
+            self._execute(statement)
+        for near in request.program.near_names:
+            if near.expected not in self.namespace and near.found in self.namespace:
+                self.namespace[near.expected] = self.namespace[near.found]
+        # what uses them is found in the source, and by what is constructed from now on
+        self.watch.begin()
+        bind_devices(self.namespace, torch.device(request.device))
+
+    def _execute(self, statement: Statement) -> None:
+        """Execute one statement; what it raises is recorded, and the others follow all the same."""
+        try:
+            self._run(statement)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are exceptions like any other here
+            self._problems.append(problem(error))
+
+    def _run(self, statement: Statement) -> None:
+        self._flags |= future_flags(statement)
+        with quiet():
+            exec(compiled(statement, self._flags), self.namespace)
+
+    def loaded(self) -> Loaded:
+        """The reply to Load."""
+        return Loaded(
+            kinds={name: _kind(self.namespace[name]) for name in self._graded() if name in self.namespace},
+            problems=tuple(self._problems[:20]),
+            stand_ins=tuple(self._absent.names[:50]),
+            forbidden=tuple(self.watch.seen),
+        )
+
+    def run(self, statements: Iterable[Statement]) -> None:
+        """Execute further statements of the source.
+
+        Raises:
+            StudentFault: One of them raised.
+        """
+        with students_code():
+            for statement in statements:
+                self._run(statement)
+
+    def evaluated(self, expression: str) -> Any:
+        """The value of an expression of the source in the student's module.
+
+        Raises:
+            StudentFault: It raised.
+        """
+        with students_code(), quiet():
+            code = compile(expression, PREFIX + self.program.file, "eval", self._flags)
+            return eval(code, self.namespace)  # noqa: S307
+
+    def _graded(self) -> list[str]:
+        return [*(self.program.defined or {}), *(near.expected for near in self.program.near_names)]
+
+    @contextlib.contextmanager
+    def replaced(self, values: dict[str, Any]) -> Iterator[None]:
+        """The module with other values for some of its names, for a while."""
+        # a nearly right name is what the student's own code refers to
+        near = {n.found: values[n.expected] for n in self.program.near_names if n.expected in values}
+        values = {**values, **near}
+        before = {name: self.namespace[name] for name in values if name in self.namespace}
+        self.namespace.update(values)
+        try:
+            yield
+        finally:
+            for name in values:
+                if name not in before:
+                    self.namespace.pop(name, None)
+            self.namespace.update(before)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[io.StringIO]:
+    """Standard output kept for ourselves; the last 200,000 characters of it can be read afterwards."""
+    text = BoundedText()
+    with contextlib.redirect_stdout(text):
+        yield text
+
+
+class BoundedText(io.StringIO):
+    """Text output that forgets its beginning when it grows too long.
+
+    It goes on to the process's own output too, where whoever watches the process sees that it is much.
+    """
+
+    def write(self, text: str, /) -> int:
+        """Write, and cut when over twice the bound."""
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # the student may have closed it
+            sys.__stdout__.write(text)  # type: ignore[union-attr]
+        count = super().write(text)
+        if self.tell() > 400_000:
+            kept = self.getvalue()[-200_000:]
+            self.seek(0)
+            self.truncate()
+            super().write(kept)
+        return count
+
+
+def seed_all(seed: int) -> None:
+    """Seed torch, numpy and random."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def restore_torch() -> None:
+    """Undo what a student's function may have left behind for the next: one mistake costs one component."""
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(1)  # a worker's; training sets its own
+
+
+def _kind(value: object) -> str:
+    if inspect.isclass(value):
+        return "class"
+    return "function" if callable(value) else "other"

@@ -1,0 +1,178 @@
+"""The student's recipe, executed step by step in the student's module: data, model, optimizer, schedule."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from grader.domain.program import Program
+from grader.worker.device import bind_devices
+from grader.worker.fault import RecipeError, StudentFault
+from grader.worker.images import GradedImages, Transform, handed_out_transform
+from grader.worker.program import StudentModule
+
+HANDED_OUT_BATCH_SIZE = 64
+MAX_EPOCHS = 100_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the source says before there is any data.
+
+    Attributes:
+        notes: Sentences: what had to be assumed.
+    """
+
+    batch_size: int
+    epochs: int
+    train_transform: Transform
+    test_transform: Transform
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the source finds under its names for loaders and data sets.
+
+    The test loader that a student's function may look at holds training images, never the hidden ones.
+    """
+
+    train_loader: DataLoader[Any]
+    test_loader: DataLoader[Any]
+
+    def by_role(self, class_names: tuple[str, ...]) -> dict[str, Any]:
+        """The values of the roles that come from data."""
+        return {
+            "train_loader": self.train_loader,
+            "test_loader": self.test_loader,
+            "train_dataset": self.train_loader.dataset,
+            "test_dataset": self.test_loader.dataset,
+            "class_names": list(class_names),
+            "num_classes": len(class_names),
+        }
+
+
+def settings(student: StudentModule, device: torch.device) -> Settings:
+    """Execute what the recipe depends on, and read the settings; `device` becomes the student's.
+
+    Raises:
+        RecipeError: The source does not say how many epochs, or something unusable.
+        StudentFault: The student's code raised.
+    """
+    recipe = student.program.recipe
+    notes: list[str] = []
+    _run_statements(student, device)
+    epochs = _whole(
+        student, _required(recipe.epochs, "number of epochs", "N_EPOCHS = 30"), "number of epochs"
+    )
+    batch_size = HANDED_OUT_BATCH_SIZE
+    if recipe.batch_size is not None:
+        batch_size = _whole(student, recipe.batch_size, "batch size")
+    else:
+        notes.append(f"No batch size was found; the handed-out {HANDED_OUT_BATCH_SIZE} was used.")
+    train, test = transforms(student, notes)
+    return Settings(batch_size, epochs, train, test, tuple(notes))
+
+
+def transforms(student: StudentModule, notes: list[str]) -> tuple[Transform, Transform]:
+    """The transforms of training and of test images; the handed-out one, with a note, where there is none."""
+    recipe = student.program.recipe
+    train, test = recipe.train_transform, recipe.test_transform
+    if train is None and test is None:
+        handed_out = handed_out_transform(*_input_size(student.program))
+        notes.append("No transform was found; the handed-out one was used.")
+        return handed_out, handed_out
+    train_transform = student.evaluated(train or test or "")
+    return train_transform, student.evaluated(test) if test else train_transform
+
+
+def bind(student: StudentModule, values: dict[str, Any]) -> None:
+    """Put values under the names that the source uses for their roles."""
+    for name, role in (student.program.roles or {}).items():
+        if role in values:
+            student.namespace[name] = values[role]
+
+
+def built_model(student: StudentModule, data: Data, device: torch.device) -> nn.Module:
+    """The student's model on the device, bound to its name.
+
+    Raises:
+        RecipeError: The source has none.
+        StudentFault: The student's code raised, or made something else than a module.
+    """
+    recipe = student.program.recipe
+    bind(student, data.by_role(student.class_names))
+    student.run(recipe.after_data)
+    expression = _required(recipe.model, "model", "model = ViT(image_size=28, ...)")
+    model = student.evaluated(expression)
+    if not isinstance(model, nn.Module):
+        raise StudentFault(TypeError(f"`{expression[:80]}` made a {type(model).__name__}, not an nn.Module"))
+    model = model.to(device)
+    student.namespace[recipe.model_name] = model
+    return model
+
+
+def built_optimizer(student: StudentModule) -> tuple[torch.optim.Optimizer, Any | None]:
+    """The student's optimizer and, where there is one, schedule, bound to their names; the model is there.
+
+    Raises:
+        RecipeError: The source has no optimizer, or one that is not PyTorch's.
+        StudentFault: The student's code raised.
+    """
+    recipe = student.program.recipe
+    student.run(recipe.after_model)
+    expression = _required(recipe.optimizer, "optimizer", "optimizer = optim.Adam(...)")
+    optimizer = student.evaluated(expression)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        made = f"`{expression[:80]}` made a {type(optimizer).__name__}"
+        raise RecipeError(f"{made}, not a torch.optim.Optimizer")
+    student.namespace[recipe.optimizer_name] = optimizer
+    student.run(recipe.after_optimizer)
+    scheduler = student.evaluated(recipe.scheduler) if recipe.scheduler else None
+    if scheduler is not None:
+        student.namespace[recipe.scheduler_name] = scheduler
+    return optimizer, scheduler
+
+
+def configured_model(student: StudentModule) -> nn.Module:
+    """The student's model on the CPU, for looking at it: with one blank image in the place of the data.
+
+    Raises:
+        RecipeError: The source has none.
+        StudentFault: The student's code raised.
+    """
+    _run_statements(student, torch.device("cpu"))
+    blank = np.zeros((1, 8, 8), dtype=np.uint8)
+    images = GradedImages(blank, None, student.class_names, handed_out_transform(8, 1))
+    loader: DataLoader[Any] = DataLoader(images)
+    return built_model(student, Data(loader, loader), torch.device("cpu"))
+
+
+def _run_statements(student: StudentModule, device: torch.device) -> None:
+    student.run(student.program.recipe.statements)
+    bind_devices(student.namespace, device)
+
+
+def _input_size(program: Program) -> tuple[int, int]:
+    """(image size, channels) as the source configures them."""
+    values = {value.name: value.value for value in program.tuned}
+    size = re.match(r"\d+", values.get("image_size", "28"))
+    channels = values.get("channels", "1")
+    return int(size.group()) if size else 28, int(channels) if channels.isdigit() else 1
+
+
+def _required(expression: str | None, what: str, example: str) -> str:
+    if expression is None:
+        raise RecipeError(f"no {what} was found in the source: expected a statement like `{example}`")
+    return expression
+
+
+def _whole(student: StudentModule, expression: str, what: str) -> int:
+    value = student.evaluated(expression)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_EPOCHS:
+        raise RecipeError(f"`{expression[:80]}` is no usable {what}: expected a whole number above zero")
+    return value

@@ -1,0 +1,89 @@
+"""The worker's loop: a request, a reply, until the judge is gone."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from grader.protocol.conversation import REQUESTS, receive, send
+from grader.protocol.frames import ClosedError, FrameLimit
+from grader.protocol.messages import (
+    Build,
+    Call,
+    Load,
+    LoadCheckpoint,
+    Problem,
+    Raised,
+    Reply,
+    RunFunction,
+    SetWeights,
+    Train,
+    Weights,
+)
+from grader.worker.component import Components
+from grader.worker.fault import RecipeError, StudentFault
+from grader.worker.origin import problem
+from grader.worker.program import StudentModule, restore_torch
+from grader.worker.rigged_run import rigged_run
+from grader.worker.training import checkpoint_loaded, trained
+
+FROM_JUDGE = FrameLimit(document=64_000_000, arrays=4_000_000_000, values=2_000_000)
+
+
+def serve(reader: BinaryIO, writer: BinaryIO) -> None:
+    """Answer requests until the other side closes the stream."""
+    service = Service()
+    while True:
+        try:
+            request = receive(reader, REQUESTS, FROM_JUDGE)
+        except ClosedError:
+            return
+        try:
+            for reply in service.replies(request):
+                send(writer, reply)
+        except ClosedError:
+            return
+
+
+class Service:
+    """Answers the requests about one submission."""
+
+    def __init__(self) -> None:
+        self._student: StudentModule | None = None
+        self._components: Components | None = None
+
+    def replies(self, request: Any) -> Iterator[Reply]:
+        """The replies to a request; what is raised becomes Raised, with whose it is."""
+        try:
+            yield from self._answered(request)
+        except RecipeError as error:
+            yield Raised(Problem("RecipeError", str(error)), "recipe")
+        except StudentFault as fault:
+            yield Raised(problem(fault.error))
+        except Exception as error:
+            yield Raised(problem(error), "engine")
+
+    def _answered(self, request: Any) -> Iterator[Reply]:
+        if isinstance(request, Load):
+            self._student = StudentModule(request)
+            self._components = Components(self._student)
+            yield self._student.loaded()
+            return
+        if self._student is None or self._components is None:
+            raise RuntimeError("nothing is loaded")
+        restore_torch()
+        answers: dict[type[Any], Callable[[Any], Reply]] = {
+            Build: self._components.build,
+            Call: self._components.call,
+            Weights: self._components.weights,
+            SetWeights: self._components.set_weights,
+            RunFunction: lambda wanted: rigged_run(self._the_student(), wanted),
+            LoadCheckpoint: lambda wanted: checkpoint_loaded(self._the_student(), wanted),
+        }
+        if isinstance(request, Train):
+            yield from trained(self._student, request)
+        else:
+            yield answers[type(request)](request)
+
+    def _the_student(self) -> StudentModule:
+        if self._student is None:
+            raise RuntimeError("nothing is loaded")
+        return self._student

@@ -1,0 +1,202 @@
+"""Attention, alone: proved by an oracle that runs on the student's own weights."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from grader.kit import (
+    Mismatch,
+    Undecided,
+    UnreadableWeights,
+    attention,
+    oddities,
+    readings,
+    same,
+    without_biases,
+)
+
+pytestmark = pytest.mark.component("Attention")
+
+# distinct sizes, so that the shapes of weights tell what they are
+DIM, HEADS, DIM_HEAD = 22, 5, 4
+
+
+@pytest.mark.weight(6)
+@pytest.mark.parametrize(("heads", "dim_head"), [(HEADS, DIM_HEAD), (2, 7)])
+def test_attention_matches_oracle(student, reference, heads, dim_head):
+    """Attention computes softmax(q k^T / sqrt(dim_head)) v in every head, joins the heads and projects."""
+    component = student.build("Attention", DIM, heads=heads, dim_head=dim_head)
+    x = 2 * student.tensor(2, 6, DIM)
+    initial = component.weights()
+    weights = component.randomize()
+    if proven(x, component(x, shape=(2, 6, DIM)), list(readings_of(weights, heads, dim_head))):
+        return
+    # which bias belongs to which projection is not always told by the names: without them it need not be
+    trainable = without_biases(weights, initial)
+    component.set_weights(trainable)
+    y = component(x, shape=(2, 6, DIM))
+    found = list(readings_of(trainable, heads, dim_head))
+    if proven(x, y, found):
+        return
+    require_no_normalization(x, y, found)
+    if not found:
+        require_three_projections(reference, x, y, trainable, heads, dim_head)
+        raise unreadable(reference, trainable, heads, dim_head)
+    # for a single token the weights are 1, whatever the scores are: most mistakes are right there
+    one = student.attempted(lambda: component(x[:1, :1]))
+    likely = [] if one is None else [parts for parts in found if proven(x[:1, :1], one, [parts])]
+    for candidates in (likely, found):
+        for mistake in reference.mistakes_of("Attention"):
+            sizes = {"heads": heads, "dim_head": dim_head}
+            wrong = reference.oracle.wrong_attentions(reference, mistake, x, candidates, **sizes)
+            if any(same(y, expected) for expected in wrong):
+                require_scale_in_forward(mistake, readings_of(initial, heads, dim_head))
+                raise reference.named(mistake.id)
+    require_three_projections(reference, x, y, trainable, heads, dim_head)
+    spare = sum(value.numel() for value in trainable.values()) - 4 * heads * dim_head * DIM
+    biases = {part * heads * dim_head + out for part in range(4) for out in (0, DIM)}
+    if spare not in biases and spare > 0:
+        raise Undecided("Attention has parameters besides its projections, which this check cannot read.")
+    raise Mismatch(
+        "Attention does not compute softmax(q k^T / sqrt(dim_head)) v with its own weights, in whatever "
+        "order q, k, v and the heads are read. " + told(component, student, found),
+        hint="Follow one token by hand: scores for all keys, softmax over them, weighted sum of the values.",
+    )
+
+
+def proven(x, y, found):
+    """Whether y is the attention of x under some reading of the weights."""
+    return any(same(y, attention(x, parts)) for parts in found if parts.out is not None)
+
+
+def require_scale_in_forward(mistake, initial):
+    """Leave an Attention whose queries start smaller than its keys and values to a person."""
+    spreads = [[float(part.std()) for part in (parts.q, parts.k, parts.v)] for parts in initial]
+    if mistake.id == "missing_scale" and any(q < 0.7 * min(k, v) for q, k, v in spreads):
+        raise Undecided(
+            "The scores are not divided by sqrt(dim_head) in forward, but one projection starts smaller than "
+            "the others: perhaps the scale is folded into its initial weights."
+        )
+
+
+def told(component, student, found):
+    """What is odd about an Attention that no known mistake explains, by the smallest input that shows it."""
+    said = next(oddities(component, student.tensor, DIM, mixes_tokens=True), "")
+    if said:
+        return said
+    for tokens in (1, 2):
+        x = student.tensor(1, tokens, DIM)
+        y = component(x)
+        if not proven(x, y, found):
+            if tokens == 1:
+                return (
+                    "It is wrong for a single token already, whose weight is 1 whatever the scores are: the "
+                    "values, the way the heads are joined, or the output projection are not right."
+                )
+            return (
+                "For a single token, whose weight is 1, it is right; with two tokens it is not: the values "
+                "and the output projection are in order, the scores or the softmax are not."
+            )
+    return ""
+
+
+def require_no_normalization(x, y, found):
+    """Leave an Attention that is right but for a normalization of its own to a person."""
+    normed = F.layer_norm(x, (DIM,))
+    outputs = [F.layer_norm(attention(x, parts), (DIM,)) for parts in found if parts.out is not None]
+    if proven(normed, y, found) or any(same(y, output) for output in outputs):
+        raise Undecided(
+            "Attention is right but for a layer normalization of its own; the handout leaves that to "
+            "PreNorm, so that tokens are normalized twice."
+        )
+
+
+def require_three_projections(reference, x, y, weights, heads, dim_head):
+    """Name an Attention in which one projection serves as two of queries, keys and values."""
+    for value in weights.values():
+        if value.numel() == heads * dim_head * DIM:
+            for parts in readings_of({**weights, "copy": value}, heads, dim_head):
+                if proven(x, y, [parts]):
+                    raise reference.named(
+                        "keys_are_queries" if torch.equal(parts.q, parts.k) else "values_not_used"
+                    )
+
+
+def readings_of(weights, heads, dim_head):
+    """Every reading of the weights; none when their sizes do not add up."""
+    try:
+        yield from readings(weights, dim=DIM, heads=heads, dim_head=dim_head)
+    except UnreadableWeights:
+        return
+
+
+def unreadable(reference, weights, heads, dim_head):
+    """What is wrong with weights that have no reading."""
+    if any(readings_of(weights, heads, DIM // heads)):
+        return reference.named("dim_head_ignored")
+    if any(readings_of(weights, 4, dim_head)):
+        return reference.named("heads_ignored")
+    shapes = ", ".join(str(tuple(value.shape)) for value in weights.values() if value.ndim > 1) or "none"
+    return Mismatch(
+        "The weights are not three projections of heads * dim_head rows for q, k and v and one back to "
+        f"dim. For dim={DIM}, heads={heads}, dim_head={dim_head} there are matrices of shape {shapes}.",
+        hint=f"heads * dim_head is {heads * dim_head} here; q, k and v each have that many features.",
+        diagnosis="attention_projections",
+    )
+
+
+@pytest.mark.weight(1)
+def test_attention_has_the_parameters_of_its_parts(student, reference):
+    """Attention has projections to q, k and v and one back, with or without biases, for all sizes."""
+    spares = []
+    for heads, dim_head in ((HEADS, DIM_HEAD), (2, DIM // 2)):
+        inner = heads * dim_head
+        component = student.build("Attention", DIM, heads=heads, dim_head=dim_head)
+        spares.append(component.parameter_count - 3 * inner * DIM)
+        if spares[-1] > inner * DIM + 3 * inner + 9 * DIM:
+            raise Mismatch(
+                f"Attention has {component.parameter_count} parameters; three projections of dim={DIM} to "
+                f"heads * dim_head = {inner} features and one back have {4 * inner * DIM}, and biases.",
+                hint="Is a layer constructed twice, or one that is not used?",
+                diagnosis="parameter_count",
+            )
+    if spares[0] >= HEADS * DIM_HEAD * DIM and spares[1] <= 3 * DIM:
+        raise reference.named("output_projection_missing")
+
+
+@pytest.mark.weight(1)
+def test_attention_lets_gradients_through(student, reference):
+    """In Attention the gradient reaches the input and every parameter, through scores and values alike."""
+    component = student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD)
+    initial = component.weights()
+    trainable = without_biases(component.randomize(), initial)
+    component.set_weights(trainable)
+    x, cotangent = student.tensor(2, 6, DIM), student.tensor(2, 6, DIM)
+    found = component.gradients(x, cotangent)
+    if found.input is None:
+        raise Mismatch("No gradient reaches Attention's input.", hint="Look for detach, .data or no_grad.")
+    if found.missing:
+        raise Mismatch(
+            f"The parameter `{found.missing[0]}` receives no gradient: it is not used, or cut off.",
+            diagnosis="unused_parameter",
+        )
+    x.requires_grad_()
+    for parts in readings_of(trainable, HEADS, DIM_HEAD):
+        if parts.out is not None and same(found.output, attention(x, parts).detach()):
+            (attention(x, parts) * cotangent).sum().backward()
+            if not same(found.input, x.grad, tolerance=1e-3):
+                raise reference.named("attention_cut")
+            return
+
+
+@pytest.mark.weight(1)
+def test_attention_drops_out_in_training_only(student, reference):
+    """Attention's dropout acts in training, at the rate that is asked for, and is off in evaluation."""
+
+    def built(rate):
+        component = student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate)
+        return lambda x, train=False: component(x, shape=(4, 9, DIM), train=train)
+
+    fault = reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))
+    if fault:
+        raise reference.named(f"attention_dropout_{fault}")

@@ -1,0 +1,323 @@
+"""The figures, read as structure and compared with the rigged truth."""
+
+import numpy as np
+import pytest
+
+from grader.kit import (
+    PREDICTED,
+    TRUE,
+    Mismatch,
+    Undecided,
+    classes_named,
+    drawn,
+    heat_maps,
+    numbers_named,
+    pictures,
+    stated,
+)
+
+# what a title must say before a normalization is measured by it
+SHARE_OF_TRUE = ("recall", "each true", "per true", "each actual", "per actual")
+SHARE_OF_PREDICTED = ("precision", "each predicted", "per predicted")
+
+
+def confusion_of(true, predicted, classes):
+    """Counts, (true classes, predicted classes)."""
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (np.asarray(true), np.asarray(predicted)), 1)
+    return counts
+
+
+def forms(counts):
+    """The matrix as counts, and as shares of rows, of columns, and of all."""
+    rows, columns = counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True)
+    return {
+        "counts": counts,
+        "rows": counts / np.maximum(rows, 1),
+        "columns": counts / np.maximum(columns, 1),
+        "all": counts / max(counts.sum(), 1),
+    }
+
+
+def same(values, form):
+    """Whether values are the same, as such or in percent, perhaps rounded."""
+    return any(np.allclose(values, times * form, atol=0.0051 * times, rtol=0) for times in (1, 100))
+
+
+def by_names(heat, counts):
+    """The counts, with rows and columns in the order in which the tick labels name them."""
+    return counts[np.ix_(heat.row_classes, heat.column_classes)]
+
+
+def form_of(heat, counts):
+    """In which form the map shows the counts, in the order of its names or of the classes; None if not."""
+    orders = [by_names(heat, counts), counts] if heat.is_named else [counts]
+    for placed in orders:
+        for name, form in forms(placed).items():
+            if same(heat.values, form):
+                return name
+        # colors may stand for logarithms or roots, when the numbers themselves are written in
+        written = np.sort(heat.numbers)
+        if len(written) == placed.size and np.array_equal(written, np.sort(placed.ravel())):
+            _, ranks = np.unique(placed, return_inverse=True)
+            _, shown = np.unique(np.round(heat.values, 9), return_inverse=True)
+            if np.array_equal(ranks.ravel(), shown.ravel()):
+                return "counts"
+    return None
+
+
+def rows_are_predicted(heat):
+    """Whether the axes say that the rows show predicted classes."""
+    return (heat.row_role, heat.column_role) in ((PREDICTED, TRUE), (PREDICTED, None), (None, TRUE))
+
+
+def misannounced(heat, form):
+    """Whether the title says that the shares are of the other axis."""
+    title = heat.title.lower()
+    of_true = any(words in title for words in SHARE_OF_TRUE)
+    of_predicted = any(words in title for words in SHARE_OF_PREDICTED)
+    if form not in ("rows", "columns") or of_true == of_predicted:
+        return False
+    return of_true == ((form == "rows") == rows_are_predicted(heat))
+
+
+def divided_across(counts):
+    """Shares by the sums of the wrong class: entry (i, j) by row j's sum, or by column i's."""
+    return (
+        counts / np.maximum(counts.sum(axis=1)[None, :], 1),
+        counts / np.maximum(counts.sum(axis=0)[:, None], 1),
+    )
+
+
+def over_the_batch(data, classes):
+    """The matrix when argmax runs over the batch: (classes,) answers per batch."""
+    true, predicted, start = [], [], 0
+    for size in data.batch_sizes:
+        answers = data.table[start : start + size].argmax(axis=0).clip(max=classes - 1)
+        true += data.labels[start : start + size][: len(answers)].tolist()
+        predicted += answers[:size].tolist()
+        start += size
+    return confusion_of(true, predicted, classes)
+
+
+def known_confusions(data, classes):
+    """The matrices of known mistakes: id -> counts."""
+    first, last = data.batch_sizes[0], -data.batch_sizes[-1]
+    labels, said = data.labels, data.predictions
+    return {
+        "confusion_of_first_batch": confusion_of(labels[:first], said[:first], classes),
+        "confusion_of_last_batch": confusion_of(labels[last:], said[last:], classes),
+        "compared_with_itself": confusion_of(labels, labels, classes),
+        "argmax_over_batch": over_the_batch(data, classes),
+    }
+
+
+def fault_of(heat, data, reference):
+    """What is wrong with a heat map of all classes; None when it is right.
+
+    Raises:
+        Undecided: Rows and columns are exchanged, and what the axes say is not understood.
+    """
+    classes = len(heat.values)
+    counts = confusion_of(data.labels, data.predictions, classes)
+    expected = counts.T if rows_are_predicted(heat) else counts
+    form = form_of(heat, expected)
+    if form is not None:
+        return reference.named("confusion_normalized_wrongly") if misannounced(heat, form) else None
+    if form_of(heat, expected.T):
+        if heat.explained and heat.row_role is None and heat.column_role is None:
+            raise Undecided("the rows show the predicted classes; do the labels of the axes say so?")
+        return reference.named("confusion_transposed")
+    if any(same(heat.values, shares) for side in (counts, counts.T) for shares in divided_across(side)):
+        return reference.named("confusion_normalized_wrongly")
+    if form_of(heat, confusion_of(data.predictions, data.predictions, classes)):
+        return reference.named("compared_with_itself")
+    for id_, known in known_confusions(data, classes).items():
+        if form_of(heat, known) or form_of(heat, known.T):
+            return reference.named(id_)
+    total = heat.values.sum()
+    if np.array_equal(heat.values, heat.values.round()) and total != counts.sum():
+        return Mismatch(
+            f"The heat map counts {total:.0f} images; the loader has {counts.sum():.0f}.",
+            hint="Collect labels and predictions of all batches, then count every image once.",
+        )
+    return Mismatch(
+        "The heat map does not show the confusion matrix of the model's predictions.",
+        hint="Entry (i, j) is how many images of class i the model takes for class j.",
+    )
+
+
+@pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.weight(3)
+def test_confusion_matrix_is_right(student, reference, class_names):
+    """The heat map shows how often each true class was predicted as each class, over all images."""
+    data, run = drawn(student, "plot_confusion_matrix", class_names)
+    if run.figures and not run.forwards:
+        raise reference.named("model_not_asked")
+    classes = len(class_names)
+    found = heat_maps(run, class_names)
+    whole = [heat for heat in found if len(heat.values) == classes]
+    if not whole:
+        for heat in found:  # a batch in which not every class occurs makes a smaller matrix
+            for place, id_ in ((0, "confusion_of_first_batch"), (-1, "confusion_of_last_batch")):
+                if heat.values.sum() == data.batch_sizes[place]:
+                    raise reference.named(id_)
+        raise Mismatch(
+            f"There is no heat map of {classes} x {classes} cells.",
+            hint="Use seaborn.heatmap, plt.imshow or sklearn's ConfusionMatrixDisplay.",
+        )
+    faults = [fault_of(heat, data, reference) for heat in whole]
+    if None not in faults:
+        raise next((fault for fault in faults if fault.diagnosis), faults[0])
+
+
+def shows_any(heat, matrices):
+    """Whether a heat map shows one of the matrices, in whatever form and whichever way round."""
+    return any(
+        same(heat.values, form) for m in matrices for side in (m, m.T) for form in forms(side).values()
+    )
+
+
+def names_fit(heat, counts):
+    """Whether the names stand beside the rows and columns that they belong to."""
+    if shows_any(heat, [by_names(heat, counts), by_names(heat, counts.T).T]):
+        return True
+    # of a matrix that is wrong in itself one cannot say where the names belong
+    return heat.row_classes == heat.column_classes and not shows_any(heat, [counts])
+
+
+def names_somewhere(axes, class_names):
+    """Whether all names stand on both sides of an axes: `by ticks`, partly `by text`, or not: empty."""
+    sides = [set(classes_named(" ".join(ticks), class_names)) for ticks in (axes.x_ticks, axes.y_ticks)]
+    bare = sum(len(side) < len(class_names) for side in sides)
+    written = classes_named(" ".join(axes.texts), class_names)
+    by_text = bare and all(written.count(label) >= bare for label in range(len(class_names)))
+    return "by text" if by_text else "by ticks" if not bare else ""
+
+
+@pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.weight(1)
+def test_confusion_matrix_is_labeled(student, reference, class_names):
+    """The confusion matrix carries the class names on both axes, each beside its own row and column."""
+    data, run = drawn(student, "plot_confusion_matrix", class_names)
+    counts = confusion_of(data.labels, data.predictions, len(class_names))
+    whole = [heat for heat in heat_maps(run, class_names) if len(heat.values) == len(class_names)]
+    named = [heat for heat in whole if heat.is_named]
+    if any(names_fit(heat, counts) for heat in named):
+        return
+    places = {names_somewhere(axes, class_names) for figure in run.figures for axes in figure.axes}
+    if "by text" in places or ("by ticks" in places and not whole):
+        return  # where texts belong, and what smaller maps show, cannot be told
+    raise reference.named("class_names_misplaced" if "by ticks" in places else "class_names_missing")
+
+
+@pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.weight(1)
+def test_confusion_matrix_leaves_dropout_off(student, reference, class_names):
+    """plot_confusion_matrix asks the model in evaluation mode."""
+    _, run = drawn(student, "plot_confusion_matrix", class_names)
+    if not run.forwards:
+        raise reference.named("model_not_asked")
+    if any(forward.training for forward in run.forwards):
+        raise reference.named("confusion_in_training_mode")
+
+
+def shown_images(student, class_names):
+    """(data, pictures) of plot_classwise_predictions.
+
+    Raises:
+        Mismatch: No image is shown.
+        Undecided: Images are shown, but in a form in which they cannot be told apart.
+    """
+    data, run = drawn(student, "plot_classwise_predictions", class_names)
+    shown, found = pictures(run, data)
+    if not shown:
+        raise Mismatch("No image is shown.", hint="Show the images of the loader with imshow, one per axes.")
+    if not found:
+        raise Undecided("the shown images cannot be compared with the loader's: resized, or a grid in one")
+    return data, found
+
+
+@pytest.mark.component("plot_classwise_predictions")
+@pytest.mark.weight(2)
+def test_predictions_show_four_of_each_class(student, reference, class_names):
+    """Of every class four different images are shown, by their true or by their predicted class."""
+    data, found = shown_images(student, class_names)
+    shown = [picture.number for picture in found]
+    if len(set(shown)) != len(shown):
+        raise reference.named("image_shown_twice")
+    by_class = [
+        [int((classes[shown] == label).sum()) for label in range(len(class_names))]
+        for classes in (data.labels, data.predictions)
+    ]
+    if [4] * len(class_names) in by_class:
+        return
+    known = reference.named("not_four_per_class")
+    alike = len(set(by_class[0])) == 1
+    counted = f"{len(shown)} are shown" + (f", {by_class[0][0]} of each." if alike else ".")
+    raise Mismatch(f"{known.message} {counted}", hint=known.hint, diagnosis=known.diagnosis)
+
+
+def told_classes(picture, class_names):
+    """The classes that a picture's captions name; where one name or none does, also by their numbers.
+
+    Returns:
+        An empty set when they name so many that they say nothing.
+    """
+    text = "\n".join(picture.captions)
+    names, numbers = (set(of(text, class_names)) for of in (classes_named, numbers_named))
+    if len(names) > 2 or (len(names) < 2 and len(numbers) > 4 - len(names)):
+        return set()
+    return names if len(names) == 2 else names | numbers
+
+
+def tells_only(picture, label, other, class_names):
+    """Whether a picture's captions name one class alone, and the other not at all."""
+    names = set(classes_named("\n".join(picture.captions), class_names))
+    told = told_classes(picture, class_names)
+    return (names or told) == {label} and other not in told
+
+
+def statements(picture, class_names):
+    """What a picture's captions say outright: `true` and `predicted` -> class."""
+    said = {}
+    for caption in picture.captions:
+        for role, label in stated(caption, class_names).items():
+            said.setdefault(role, set()).add(label)
+    return {role: labels.pop() for role, labels in said.items() if len(labels) == 1}
+
+
+@pytest.mark.component("plot_classwise_predictions")
+@pytest.mark.weight(2)
+def test_predictions_name_both_labels(student, reference, class_names):
+    """Each image carries its true and its predicted label."""
+    data, found = shown_images(student, class_names)
+    right = [(int(data.labels[p.number]), int(data.predictions[p.number])) for p in found]
+    told = [told_classes(picture, class_names) for picture in found]
+    if not any(told):
+        raise reference.named("labels_missing")
+    # where the model is right, one name may stand for both
+    telling = [index for index, (true, predicted) in enumerate(right) if true != predicted]
+    for order, id_ in ((1, "predicted_label_missing"), (-1, "true_label_missing")):
+        if telling and all(tells_only(found[i], *right[i][::order], class_names) for i in telling):
+            raise reference.named(id_)
+    exchanged = [
+        said.get(TRUE) == right[index][1] or said.get(PREDICTED) == right[index][0]
+        for index in telling
+        if (said := statements(found[index], class_names))
+    ]
+    if not all(set(pair) <= names for pair, names in zip(right, told, strict=True)):
+        raise reference.named("labels_of_other_images")
+    if any(exchanged):
+        raise reference.named("labels_exchanged" if all(exchanged) else "labels_of_other_images")
+
+
+@pytest.mark.component("plot_classwise_predictions")
+@pytest.mark.weight(1)
+def test_predictions_leave_dropout_off(student, reference, class_names):
+    """plot_classwise_predictions asks the model in evaluation mode."""
+    _, run = drawn(student, "plot_classwise_predictions", class_names)
+    if not run.forwards:
+        raise Mismatch("The model is never asked.", hint="model(images).argmax(dim=1) is what it predicts.")
+    if any(forward.training for forward in run.forwards):
+        raise reference.named("examples_in_training_mode")

@@ -1,0 +1,63 @@
+"""PreNorm, alone: the module that it wraps is a stand-in."""
+
+import pytest
+
+from grader.kit import Mismatch, StandIn, answer, layer_norms, oddities, same
+
+pytestmark = pytest.mark.component("PreNorm")
+
+DIM = 22
+INNER = StandIn(scale=(1.7,), shift=(0.4,), roll=1)
+
+
+@pytest.mark.weight(3)
+def test_prenorm_matches_oracle(student, reference):
+    """PreNorm normalizes every token over its features, then calls the wrapped module: fn(norm(x))."""
+    prenorm = student.build("PreNorm", DIM, inner=INNER)
+    weights = prenorm.randomize()
+    x = 2 * student.tensor(3, 5, DIM) + 1
+    y = prenorm(x, shape=(3, 5, DIM))
+    if any(same(y, answer(INNER, -1, normed)) for normed in layer_norms(x, weights)):
+        return
+    if not prenorm.calls:
+        raise reference.named("inner_not_called")
+    for mistake in reference.mistakes_of("PreNorm"):
+        wrong = reference.oracle.wrong_prenorms(reference, mistake, x, weights, INNER)
+        if any(same(y, expected) for expected in wrong):
+            raise reference.named(mistake.id)
+    # with an inner module that treats tokens alone, what is odd is PreNorm's own
+    plain = student.build("PreNorm", DIM, inner=StandIn())
+    said = next(oddities(plain, student.tensor, DIM, mixes_tokens=False), "")
+    received = prenorm.calls[0][1]
+    if same(received, x):
+        said = "The wrapped module receives x as it came, not normalized."
+    elif any(same(received, normed) for normed in layer_norms(x, weights)):
+        said = "The wrapped module receives what it should; what it returns is changed afterwards."
+    raise Mismatch(
+        f"PreNorm does not compute fn(norm(x)) with a layer normalization over the features. {said}",
+        hint="nn.LayerNorm(dim) over the last axis, applied before fn; nothing else.",
+    )
+
+
+@pytest.mark.weight(1)
+def test_prenorm_passes_keyword_arguments_on(student, reference):
+    """PreNorm hands keyword arguments on to the wrapped module: forward(x, **kwargs)."""
+    prenorm = student.build("PreNorm", DIM, inner=INNER)
+    x = student.tensor(2, 5, DIM)
+    plain = prenorm(x, shape=(2, 5, DIM))
+    if same(prenorm(x, extra=student.tensor(2, 5, DIM)), plain):
+        raise reference.named("keywords_dropped")
+
+
+@pytest.mark.weight(1)
+def test_prenorm_lets_gradients_through(student):
+    """In PreNorm the gradient reaches the input and the normalization's own parameters."""
+    prenorm = student.build("PreNorm", DIM, inner=INNER)
+    found = prenorm.gradients(student.tensor(2, 5, DIM), student.tensor(2, 5, DIM))
+    if found.input is None or found.input.abs().max() == 0:
+        raise Mismatch("No gradient reaches PreNorm's input.", hint="Look for detach, .data or no_grad.")
+    if found.missing:
+        raise Mismatch(
+            f"The parameter `{found.missing[0]}` receives no gradient: it is not used.",
+            diagnosis="unused_parameter",
+        )

@@ -1,0 +1,177 @@
+"""train_epoch on a rigged model, loader and optimizer: every gradient that should be used is known."""
+
+import numpy as np
+import pytest
+
+from grader.kit import Mismatch, Undecided, trainable_data
+
+pytestmark = pytest.mark.component("train_epoch")
+
+
+def rigged(student, class_names, batch_sizes=(8, 8, 8, 8, 5)):
+    """A small linear model to train, from its features to the classes."""
+    return trainable_data(class_names, batch_sizes, features=5, seed=student.next_seed())
+
+
+def batch_gradients(data, run, reference):
+    """The weight's gradient of every batch by itself, from the gradients that reached the scores."""
+    ends = np.cumsum(data.batch_sizes)
+    reached = run.arrays["logit_gradients"]
+    if not np.isfinite(reached).all():
+        raise reference.named("no_backward")
+    features = data.arrays["features"]
+    return [features[e - n : e].T @ reached[e - n : e] for e, n in zip(ends, data.batch_sizes, strict=True)]
+
+
+def alike(used, expected):
+    """Whether two gradients agree up to a factor of at most 1 (gradient clipping shrinks them)."""
+    size = np.abs(expected).max()
+    factor = (used * expected).sum() / max((expected * expected).sum(), 1e-12)
+    return 0 < factor < 1.001 and np.abs(used - factor * expected).max() < 1e-3 * size
+
+
+@pytest.mark.weight(3)
+def test_train_epoch_steps_along_each_batch(student, reference, class_names):
+    """Every optimizer step uses the gradient of its own batch, and of nothing else."""
+    data = rigged(student, class_names)
+    run = student.run("train_epoch", data)
+    if run.steps == 0:
+        raise reference.named("no_step")
+    if run.steps == 1:
+        raise reference.named("step_once_per_epoch")
+    if run.steps != len(data.batch_sizes):
+        raise Mismatch(
+            f"For {len(data.batch_sizes)} batches the optimizer took {run.steps} steps.",
+            hint="Every batch has one step; look at break, return, continue and the indentation.",
+            diagnosis="steps_skipped",
+        )
+    expected = batch_gradients(data, run, reference)
+    used = list(run.arrays["step_gradients"])
+    if all(alike(a, b) for a, b in zip(used, expected, strict=True)):
+        return
+    # never cleared; or cleared only where the first batch is reported
+    sums = (np.cumsum(expected, axis=0), [expected[0], *np.cumsum(expected[1:], axis=0)])
+    if any(all(map(alike, used, summed)) for summed in sums):
+        raise reference.named("missing_zero_grad")
+    if not any(gradient.any() for gradient in used):
+        raise reference.named("zero_grad_before_step")
+    late = (expected[:-1], np.cumsum(expected, axis=0)[:-1])  # cleared after the step, or never
+    if not used[0].any() and any(all(map(alike, used[1:], earlier)) for earlier in late):
+        raise reference.named("step_before_backward")
+    if all(alike(a / 2, b) and not alike(a, b) for a, b in zip(used, expected, strict=True)):
+        raise reference.named("backward_twice")
+    raise Mismatch("The optimizer's steps do not follow the gradients of their own batches.")
+
+
+@pytest.mark.weight(2)
+def test_train_epoch_learns_from_the_labels(student, reference, class_names):
+    """The loss is the cross-entropy between the model's scores and the labels, alike for every batch."""
+    data = rigged(student, class_names)
+    run = student.run("train_epoch", data)
+    batch_gradients(data, run, reference)
+    sizes = np.array(data.batch_sizes)
+    factors = []
+    for gradient, p, one_hot in batches(data, run):
+        factor, smoothing, rest = cross_entropy_factor(gradient, p, one_hot)
+        if rest > 1e-3 or not -0.001 < smoothing < 0.6 or factor <= 0:
+            fault = loss_fault(student, reference, gradient, p, one_hot, factor if rest < 1e-3 else 0.0)
+            if fault is None:
+                return
+            raise fault
+        factors.append(factor)
+    # a mean has the factor 1 / n; a sum trains as well, with another learning rate
+    for expected in (1 / sizes, np.ones_like(factors)):
+        constant = np.array(factors) / expected
+        if np.ptp(constant) < 1e-2 * constant.max():
+            return
+    raise reference.named("loss_scale_varies")
+
+
+def batches(data, run):
+    """For each batch: the gradient that reached the scores, their softmax, and the labels as one-hot rows."""
+    weights = data.arrays["weights"].astype(np.float64)
+    start = 0
+    for number, size in enumerate(data.batch_sizes):
+        rows = slice(start, start + size)
+        gradient = run.arrays["logit_gradients"][rows].astype(np.float64)
+        one_hot = np.eye(weights.shape[1])[data.labels[rows]]
+        yield gradient, softmax(data.arrays["features"][rows] @ weights), one_hot
+        if number < run.steps:
+            weights = weights - data.learning_rate * run.arrays["step_gradients"][number]
+        start += size
+
+
+def cross_entropy_factor(gradient, p, one_hot):
+    """(factor, smoothing, rest) of a gradient as a multiple of that of the cross-entropy.
+
+    With label smoothing, a share of every label is moved to all classes evenly: the gradient is
+    p - (1 - share) one_hot - share / classes. Source: Szegedy et al. (2016), section 7.
+    """
+    even = one_hot - 1 / one_hot.shape[1]
+    columns = np.stack([(p - one_hot).ravel(), even.ravel()], axis=1)
+    found = np.linalg.lstsq(columns, gradient.ravel(), rcond=None)[0]
+    size = max(np.abs(gradient).max(), 1e-12)
+    rest = np.abs(columns @ found - gradient.ravel()).max() / size
+    return found[0], found[1] / (found[0] or 1e-12), rest
+
+
+def loss_fault(student, reference, gradient, p, one_hot, factor):
+    """What to raise about a loss that is no cross-entropy of the scores; None when it is right after all."""
+    n = len(gradient)
+    for scaled in (n * gradient, gradient):
+        if factor < 0:
+            return reference.named("loss_negated")
+        if np.abs(scaled + one_hot).max() < 1e-3:
+            if reference.oracle.returns_log_probabilities(student, one_hot.shape[1]):
+                return None
+            return reference.named("nll_of_scores")
+        if np.abs(scaled - (p * one_hot).sum(axis=1, keepdims=True) * (p - one_hot)).max() < 1e-4:
+            return reference.named("nll_of_probabilities")
+        outer = softmax(p) - one_hot
+        # the gradient of cross-entropy reaches the scores through the softmax's own derivative
+        twice = p * (outer - (outer * p).sum(axis=1, keepdims=True))
+        if np.abs(scaled - twice).max() < 1e-4:
+            return reference.named("softmax_before_loss")
+        if np.abs((scaled + one_hot).sum(axis=0) - one_hot.sum(axis=0)).max() < 1e-3:
+            return reference.named("loss_over_batch")
+        others = p - scaled
+        if (np.sort(others, axis=1)[:, -1] > 0.5).all() and np.abs(others.sum(axis=1) - 1).max() < 1e-3:
+            return reference.named("labels_misplaced")
+    if np.abs(gradient).max() < 1e-9:
+        return Mismatch("The loss does not depend on the model's scores.", diagnosis="constant_loss")
+    return Undecided("the loss is not a cross-entropy with or without label smoothing; it may still be right")
+
+
+def softmax(scores):
+    """Over the classes, (n, classes)."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.weight(1)
+def test_train_epoch_switches_to_training_mode(student, reference, class_names):
+    """train_epoch puts the model in training mode: model.train()."""
+    run = student.run("train_epoch", rigged(student, class_names), initial_mode="eval")
+    if not run.forwards:
+        raise Mismatch("train_epoch never calls the model.")
+    if not all(forward.training for forward in run.forwards):
+        raise reference.named("missing_train_mode")
+
+
+@pytest.mark.weight(1)
+def test_train_epoch_reports_its_loss(student, reference, class_names):
+    """train_epoch reports the loss: it appends it to loss_history, prints it or returns it."""
+    data = rigged(student, class_names, (2,) * 201)
+    run = student.run("train_epoch", data)
+    if not run.forwards:
+        raise Mismatch("train_epoch never calls the model.")
+    if run.history_problem:
+        raise reference.named("history_keeps_graph")
+    if not run.history and not run.returned and not any(letter.isdigit() for letter in run.printed):
+        raise reference.named("loss_not_reported")
+    if len(run.history) > 1 and len(set(run.history)) == 1:
+        raise Mismatch("The losses in loss_history are all the same number.", diagnosis="constant_loss")
+    if np.isfinite(run.arrays["logit_gradients"]).all():
+        highest = max(-np.log((p * one_hot).sum(axis=1)).sum() for _, p, one_hot in batches(data, run))
+        if len(run.history) > 1 and min(run.history[1:]) > 3 * highest:
+            raise reference.named("reported_loss_not_averaged")

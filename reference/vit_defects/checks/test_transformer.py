@@ -1,0 +1,188 @@
+"""Transformer, alone: Attention, FeedForward and PreNorm are stand-ins, or read where they stand inline."""
+
+import pytest
+
+from grader.kit import Mismatch, StandIn, answer, layer_norms, same
+
+pytestmark = pytest.mark.component("Transformer")
+
+# all different, so that the shapes of weights tell what they are
+DEPTH, DIM, HEADS, DIM_HEAD, HIDDEN = 3, 22, 5, 6, 31
+SIZES = {"heads": HEADS, "dim_head": DIM_HEAD, "mlp_dim": HIDDEN}
+ATTENTION = StandIn(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parameters=7)
+FEED_FORWARD = StandIn(scale=(0.5, 1.1, 0.8), shift=(-0.1, 0.2, 0.4), roll=2, parameters=11)
+PRENORM = StandIn(scale=(0.7,), shift=(0.2,), wraps=True)
+STAND_INS = {"Attention": ATTENTION, "FeedForward": FEED_FORWARD, "PreNorm": PRENORM}
+
+
+def built(student, depth=DEPTH, dropout=0.0):
+    """The student's Transformer with stand-ins in the places of its parts."""
+    return student.build("Transformer", DIM, depth, *SIZES.values(), dropout=dropout, replace=STAND_INS)
+
+
+def called(transformer, name):
+    """The numbers of the instances of a part that were called, in order."""
+    return [call.instance for call, _ in transformer.calls if call.component == name]
+
+
+def uses(transformer, name):
+    """Whether the Transformer constructs the student's class of that name."""
+    return bool(transformer.constructions(name))
+
+
+@pytest.mark.weight(1)
+def test_transformer_has_depth_layers(student, reference):
+    """Transformer runs depth blocks, each with an Attention and a FeedForward of its own."""
+    for depth in (DEPTH, 1):
+        transformer = built(student, depth)
+        transformer(student.tensor(2, 7, DIM), shape=(2, 7, DIM))
+        for part in ("Attention", "FeedForward"):
+            instances = called(transformer, part)
+            if not instances and uses(transformer, part):
+                raise reference.named(
+                    "attention_not_called" if part == "Attention" else "feed_forward_not_called"
+                )
+            if instances and len(instances) != depth:
+                raise reference.named("wrong_depth")
+            if len(set(instances)) != len(instances):
+                raise reference.named("shared_layers")
+
+
+@pytest.mark.weight(6)
+def test_transformer_matches_oracle(student, reference):
+    """Every block computes x = x + Attention(norm(x)), then x = x + FeedForward(norm(x))."""
+    transformer = built(student)
+    x = student.tensor(2, 7, DIM)
+    y = transformer(x, shape=(2, 7, DIM))
+    if not uses(transformer, "Attention") or not uses(transformer, "FeedForward"):
+        reference.oracle.prove_inline(student, reference, built, STAND_INS, DIM, SIZES)
+        return
+    norm, attentions, feed_forwards = parts_of(transformer)
+    correct = blocks(x, norm, attentions, feed_forwards)
+    if any(same(y, z) for z in (correct, *layer_norms(correct, {}))):
+        return
+    # without the class PreNorm, the normalizations are written inline: a real one stands in for them
+    used = {name: stand_in for name, stand_in in STAND_INS.items() if called(transformer, name)}
+    for mistake in reference.mistakes_of("Transformer"):
+        if same(y, reference.oracle.wrong_transformer(reference, mistake, x, DEPTH, SIZES, used)):
+            raise reference.named(mistake.id)
+    raise Mismatch(
+        "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)). "
+        + told(student, x, norm, attentions, feed_forwards),
+        hint="Two residual connections per block, each around PreNorm and the part that it wraps.",
+    )
+
+
+def told(student, x, norm, attentions, feed_forwards):
+    """What a wrong Transformer does with one block, as far as sums of its parts show it."""
+    one = built(student, 1)
+    found = one(x, shape=tuple(x.shape))
+    order = [call.component for call, _ in one.calls]
+    if attentions and feed_forwards and same(found, blocks(x, norm, attentions[:1], feed_forwards[:1])):
+        return "With depth=1 the output is right, with depth=3 it is not: look at how the blocks are chained."
+    return f"With depth=1 it calls, in this order: {', '.join(order)}."
+
+
+@pytest.mark.weight(1)
+def test_transformer_hands_its_sizes_on(student, reference):
+    """Transformer hands dim, heads, dim_head, mlp_dim and dropout on to its parts as they were given."""
+    transformer = built(student, dropout=0.25)
+    expected = {
+        "Attention": {"dim": DIM, "heads": HEADS, "dim_head": DIM_HEAD, "dropout": 0.25},
+        "FeedForward": {"dim": DIM, "hidden_dim": HIDDEN, "dropout": 0.25},
+    }
+    for part, sizes in expected.items():
+        for given in transformer.constructions(part):
+            wrong = reference.oracle.not_handed_on(part, sizes, given)
+            if (given.get("heads"), given.get("dim_head")) == (DIM_HEAD, HEADS):
+                raise reference.named("heads_and_dim_head_swapped")
+            if "hidden_dim" in wrong:
+                raise reference.named("mlp_dim_ignored")
+            if "dropout" in wrong and not drops_out_itself(student):
+                raise reference.named("dropout_not_handed_on")
+            for name in wrong:
+                if name != "dropout":
+                    raise reference.oracle.ignored_size("Transformer", part, name, sizes[name], given)
+
+
+def drops_out_itself(student):
+    """Whether the Transformer drops out around its parts, which know nothing of it."""
+    transformer, x = built(student, dropout=0.5), student.tensor(2, 7, DIM)
+    return not same(transformer(x, train=True), transformer(x, train=True))
+
+
+@pytest.mark.weight(1)
+def test_transformer_registers_its_layers(student, reference):
+    """The optimizer sees the parameters of all blocks."""
+    counts = [built(student, depth).parameter_count for depth in (1, 2, 3)]
+    if counts[0] < ATTENTION.parameters + FEED_FORWARD.parameters and counts[0] == counts[1]:
+        raise reference.named("unregistered_layers")
+    if counts[0] == counts[1]:
+        raise Mismatch(
+            "Transformer has as many parameters with depth=2 as with depth=1.",
+            hint="Every block should have parts of its own.",
+        )
+    if counts[2] - counts[1] != counts[1] - counts[0]:
+        raise Mismatch("The blocks have different numbers of parameters.")
+
+
+@pytest.mark.weight(1)
+def test_transformer_has_the_parameters_of_its_parts(student, reference):
+    """Besides its Attention and FeedForward, a block has two normalizations, and no other parameters."""
+    one, two = built(student, 1), built(student, 2)
+    if not all(uses(one, part) for part in ("Attention", "FeedForward")):
+        return  # inline parts are read as a whole
+    spare = two.parameter_count - one.parameter_count - ATTENTION.parameters - FEED_FORWARD.parameters
+    known = {parameter.name for parameter in one.parameters}
+    new = [value for name, value in two.weights().items() if name not in known and value.numel() == DIM]
+    if spare == 2 * DIM and sum(bool((value == 1).all()) for value in new) == 1:
+        raise reference.named("shared_norm")
+    if spare > 8 * DIM:
+        raise Mismatch(
+            f"Besides its Attention and FeedForward, a block has {spare} parameters; two normalizations have "
+            f"{4 * DIM} (with dim={DIM}).",
+            hint="Is a layer constructed twice, or one that is not used?",
+            diagnosis="parameter_count",
+        )
+
+
+@pytest.mark.weight(1)
+def test_transformer_lets_gradients_through(student, reference):
+    """In Transformer the gradient reaches the input through the residuals and through the parts."""
+    transformer = built(student)
+    x, cotangent = student.tensor(2, 7, DIM), student.tensor(2, 7, DIM)
+    found = transformer.gradients(x, cotangent)
+    if found.input is None:
+        raise Mismatch("No gradient reaches Transformer's input.", hint="Look for detach, .data or no_grad.")
+    if not all(called(transformer, part) for part in ("Attention", "FeedForward")):
+        return
+    x = x.requires_grad_()
+    correct = blocks(x, *parts_of(transformer))
+    for z in (correct, *layer_norms(correct, {})):
+        if same(found.output, z.detach()):  # wrong outputs are another check's
+            (z * cotangent).sum().backward()
+            if not same(found.input, x.grad, tolerance=1e-3):
+                raise reference.named("skip_cut")
+            return
+
+
+def parts_of(transformer):
+    """The functions that the blocks are made of: norm(x), attention_i(x), feed_forward_i(x)."""
+    if called(transformer, "PreNorm"):
+        norm = lambda x: answer(PRENORM, 0, x)  # noqa: E731
+    else:  # nn.LayerNorm written inline, with its initial weights
+        norm = lambda x: next(layer_norms(x, {}))  # noqa: E731
+    attentions, feed_forwards = called(transformer, "Attention"), called(transformer, "FeedForward")
+    return (
+        norm,
+        [lambda x, i=i: answer(ATTENTION, i, x) for i in attentions],
+        [lambda x, i=i: answer(FEED_FORWARD, i, x) for i in feed_forwards],
+    )
+
+
+def blocks(x, norm, attentions, feed_forwards):
+    """What the Transformer should compute."""
+    for attention, feed_forward in zip(attentions, feed_forwards, strict=False):
+        x = x + attention(norm(x))
+        x = x + feed_forward(norm(x))
+    return x

@@ -1,0 +1,20 @@
+"""The accuracy is the mean of the batches' accuracies, which is not the share of all images when the last
+batch is smaller.
+
+Add up the correct predictions of all batches and divide once by len(data_loader.dataset).
+
+Look for: mean, sum, argmax
+"""
+
+
+def evaluate(model, data_loader, loss_history):
+    model.eval()
+    total_loss, correct, count = 0.0, 0, len(data_loader.dataset)
+    with torch.no_grad():
+        for images, labels in data_loader:
+            scores = model(images.to(device)).cpu()
+            total_loss += F.cross_entropy(scores, labels, reduction="sum").item()
+            correct += (scores.argmax(dim=1) == labels).float().mean().item()
+    average_loss, accuracy = total_loss / count, correct / len(data_loader)
+    loss_history.append(average_loss)
+    print(f"test loss {average_loss:.4f}, accuracy {100 * accuracy:.2f} %")

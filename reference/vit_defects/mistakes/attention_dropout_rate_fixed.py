@@ -1,0 +1,12 @@
+"""Attention drops values in training at a rate of its own, whatever its argument dropout asks for; with
+dropout=0 nothing should be dropped.
+
+Write nn.Dropout(dropout), with the argument itself.
+
+Look for: Dropout, dropout
+"""
+
+
+class Attention(Attention):
+    def __init__(self, dim, heads=4, dim_head=64, dropout=0.0):
+        super().__init__(dim, heads, dim_head, 0.3)

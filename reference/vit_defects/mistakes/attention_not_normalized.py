@@ -1,0 +1,22 @@
+"""The attention sees tokens that are not normalized; only the feed-forward part has a normalization before
+it.
+
+PreNorm(dim, Attention(...)) as well.
+
+Look for: Attention
+"""
+
+
+class Transformer(Transformer):
+    def __init__(self, dim, depth, heads, dim_head, mlp_dim, dropout=0.0):
+        super().__init__(dim, 0, heads, dim_head, mlp_dim, dropout)
+        for _ in range(depth):
+            first = Attention(dim, heads, dim_head, dropout)
+            second = PreNorm(dim, FeedForward(dim, mlp_dim, dropout))
+            self.blocks.append(nn.ModuleList([first, second]))
+
+    def forward(self, x):
+        for attention, feed_forward in self.blocks:
+            x = x + attention(x)
+            x = x + feed_forward(x)
+        return x

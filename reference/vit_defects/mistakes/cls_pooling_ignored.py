@@ -1,0 +1,12 @@
+"""With pool='cls' the scores come from all tokens: the pool argument is not looked at, and the mean is taken
+in either case.
+
+Take x[:, 0] after the Transformer when pool is 'cls'.
+
+Look for: pool, mean
+"""
+
+
+class ViT(ViT):
+    def __init__(self, *, pool="cls", **options):
+        super().__init__(pool="mean", **options)

@@ -1,0 +1,16 @@
+"""Rows and columns are exchanged: the rows show predicted classes, but the axes do not say so.
+
+scikit-learn's confusion_matrix takes the true labels first.
+
+Look for: confusion_matrix
+"""
+
+
+def plot_confusion_matrix(model, data_loader, class_names):
+    _, labels, predicted = predictions(model, data_loader)
+    counts = confusion_matrix(predicted.tolist(), labels.tolist(), labels=list(range(len(class_names))))
+    plt.figure()
+    sns.heatmap(counts, annot=True, fmt="d", xticklabels=class_names, yticklabels=class_names)
+    plt.xlabel("Predicted class")
+    plt.ylabel("True class")
+    plt.show()

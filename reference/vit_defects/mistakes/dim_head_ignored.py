@@ -1,0 +1,11 @@
+"""The heads have dim // heads features each: the argument dim_head is not used.
+
+The projections to q, k and v have heads * dim_head features; dim need not equal that.
+
+Look for: dim_head, head_dim, heads
+"""
+
+
+class Attention(Attention):
+    def __init__(self, dim, heads=4, dim_head=64, dropout=0.0):
+        super().__init__(dim, heads, dim // heads, dropout)

@@ -1,0 +1,11 @@
+"""The argument emb_dropout is not used: no part of the tokens is dropped in training.
+
+Apply nn.Dropout(emb_dropout) to the tokens once the positions are added.
+
+Look for: emb_dropout, Dropout
+"""
+
+
+class ViT(ViT):
+    def __init__(self, **options):
+        super().__init__(**{**options, "emb_dropout": 0.0})

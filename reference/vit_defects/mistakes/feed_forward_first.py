@@ -1,0 +1,15 @@
+"""In every block the feed-forward part comes before the attention. A block is attention first, then
+feed-forward.
+
+Exchange the two lines in forward (or the order in which the parts are put in the block).
+
+Look for: attention, attn
+"""
+
+
+class Transformer(Transformer):
+    def forward(self, x):
+        for attention, feed_forward in self.blocks:
+            x = x + feed_forward(x)
+            x = x + attention(x)
+        return x

@@ -1,0 +1,15 @@
+"""The shown images are not four of each class.
+
+Go on through the loader until every class has samples_per_class images.
+
+Look for: samples_per_class
+"""
+
+
+def plot_classwise_predictions(model, data_loader, class_names, samples_per_class=4):
+    images, labels, predicted = predictions(model, data_loader)
+    _, axes = plt.subplots(len(class_names), samples_per_class)
+    for index, ax in enumerate(axes.flat):
+        ax.imshow(images[index, 0], cmap="gray")
+        ax.set_title(f"{class_names[labels[index]]} / {class_names[predicted[index]]}")
+    plt.show()

@@ -1,0 +1,16 @@
+"""The tokens are multiplied by the positions; they should be added, so that each token keeps what its patch
+says.
+
+tokens + positions.
+
+Look for: positions, pos, pos_embedding, pos_embed, position_embeddings
+"""
+
+
+class ViT(ViT):
+    def forward(self, img):
+        tokens = self.patch_projection(self.to_patches(img))
+        class_tokens = repeat(self.class_token, "1 1 d -> b 1 d", b=len(img))
+        tokens = torch.cat([class_tokens, tokens], dim=1) * self.positions
+        encoded = self.transformer(self.dropout(tokens))
+        return self.head(encoded[:, 0] if self.pool == "cls" else encoded.mean(dim=1))

@@ -1,0 +1,18 @@
+"""Something is drawn at random in forward, also in evaluation mode: the same images give different tokens
+each time, and nothing can be learned of it. The class token and the positions are parameters, made once in
+__init__.
+
+self.class_token = nn.Parameter(torch.randn(1, 1, dim)) in __init__.
+
+Look for: randn, rand
+"""
+
+
+class ViT(ViT):
+    def forward(self, img):
+        tokens = self.patch_projection(self.to_patches(img))
+        class_tokens = repeat(self.class_token, "1 1 d -> b 1 d", b=len(img))
+        positions = torch.randn_like(self.positions)
+        tokens = torch.cat([class_tokens, tokens], dim=1) + positions + 0 * self.positions
+        encoded = self.transformer(self.dropout(tokens))
+        return self.head(encoded[:, 0] if self.pool == "cls" else encoded.mean(dim=1))

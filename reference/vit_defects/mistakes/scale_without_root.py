@@ -1,0 +1,13 @@
+"""The attention scores are divided by dim_head instead of by its square root, as when the scale dim_head **
+-0.5 is applied twice. The formula is softmax(q k^T / sqrt(dim_head)) v.
+
+Use dim_head ** -0.5 as the scale, once: the exponent makes the square root.
+
+Look for: scale, dim_head, softmax
+"""
+
+
+class Attention(Attention):
+    def __init__(self, dim, heads=4, dim_head=64, dropout=0.0):
+        super().__init__(dim, heads, dim_head, dropout)
+        self.scale = 1 / dim_head

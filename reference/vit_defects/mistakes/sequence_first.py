@@ -1,0 +1,12 @@
+"""The first axis is taken for the tokens and the second for the batch: the images of a batch look at each
+other, the tokens of an image do not. The input is (batch, tokens, dim).
+
+Look at each view, permute and transpose: which axis is which?
+
+Look for: permute, transpose, view, reshape
+"""
+
+
+class Attention(Attention):
+    def forward(self, x):
+        return super().forward(x.transpose(0, 1)).transpose(0, 1)

@@ -1,0 +1,12 @@
+"""The scores are probabilities: a softmax was applied. Cross-entropy applies its own, and with two of them
+the gradients become very small.
+
+Return the linear layer's output.
+
+Look for: softmax, Softmax
+"""
+
+
+class ViT(ViT):
+    def forward(self, img):
+        return super().forward(img).softmax(dim=-1)

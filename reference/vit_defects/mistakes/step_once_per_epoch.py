@@ -1,0 +1,18 @@
+"""The optimizer takes a single step for the whole epoch: optimizer.step() stands behind the loop.
+
+One step for every batch: indent optimizer.step() into the loop.
+
+Look for: step
+"""
+
+
+def train_epoch(model, optimizer, data_loader, loss_history):
+    model.train()
+    for number, (images, labels) in enumerate(data_loader):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+        if number % 100 == 0:
+            print(f"batch {number}: loss {loss.item():.4f}")
+            loss_history.append(loss.item())
+    optimizer.step()

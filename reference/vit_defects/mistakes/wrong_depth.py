@@ -1,0 +1,13 @@
+"""The number of blocks does not follow the depth argument.
+
+Build the blocks in a loop over range(depth), and run all of them in forward.
+
+Look for: depth, range
+"""
+
+
+class Transformer(Transformer):
+    def forward(self, x):
+        attention, feed_forward = self.blocks[0]
+        x = x + attention(x)
+        return x + feed_forward(x)

@@ -1,0 +1,29 @@
+"""How weights that were read from a student's component are put to the proof: what several checks ask for."""
+
+from .around import prove_inline_vit, vit_around
+from .construction import ignored_size, not_handed_on
+from .dropout import dropout_fault
+from .inline import prove_inline
+from .mistaken import wrong_attentions, wrong_prenorms, wrong_transformer
+from .pooling import pooled_by, require_pool, returns_log_probabilities
+from .tokens import are_concatenated, is_affine, learned_places, moves_first_only, positions_multiply
+
+__all__ = [
+    "are_concatenated",
+    "dropout_fault",
+    "ignored_size",
+    "is_affine",
+    "learned_places",
+    "moves_first_only",
+    "not_handed_on",
+    "pooled_by",
+    "positions_multiply",
+    "prove_inline",
+    "prove_inline_vit",
+    "require_pool",
+    "returns_log_probabilities",
+    "vit_around",
+    "wrong_attentions",
+    "wrong_prenorms",
+    "wrong_transformer",
+]

@@ -1,0 +1,115 @@
+"""How the head reads the encoder's output."""
+
+import itertools
+
+import torch
+from torch.nn import functional as F
+
+from grader.kit import Mismatch, StandIn, Undecided, same
+
+
+def pooled_by(model, encoded, scores):
+    """How the head reads the encoder's output, (batch, tokens, dim), when it is of a usual form.
+
+    Returns:
+        `cls`, `mean`, or what it is instead (`max`, `sum`, `last`, `second`); empty when the head
+        is of no usual form.
+    """
+    dim, classes = encoded.shape[-1], scores.shape[-1]
+    held = model.weights()
+    weights = {parameter.name: held[parameter.name] for parameter in model.parameters}
+    pools = {
+        "cls": lambda z: z[:, 0],
+        "mean": lambda z: z.mean(dim=1),
+        "mean of the patches": lambda z: z[:, 1:].mean(dim=1),
+        "max": lambda z: z.amax(dim=1),
+        "sum": lambda z: z.sum(dim=1),
+        "last": lambda z: z[:, -1],
+        "second": lambda z: z[:, 1],
+    }
+    heads = [v for v in weights.values() if v.ndim == 2 and v.shape == (classes, dim)]
+    biases = [*(v for v in weights.values() if v.shape == (classes,)), None]
+    # what is all ones or all zeros to begin with may be the gain or the bias of a normalization
+    gains, biases_of_norms = (
+        [
+            weights[n]
+            for n, v in model.initial.items()
+            if n in weights and v.shape == (dim,) and (v == k).all()
+        ]
+        for k in (1, 0)
+    )
+    affine = list(itertools.product(gains[:3], biases_of_norms[:4]))
+    for name, pool in pools.items():
+        for pooled in normed_twice(encoded, pool, affine):
+            for head, bias in itertools.product(heads, biases):
+                if same(scores, F.linear(pooled, head, bias)):
+                    return name.partition(" ")[0]
+    return ""
+
+
+def normed_twice(encoded, pool, affine):
+    """What a pooling gives, with a normalization before, behind, both or none.
+
+    Args:
+        affine: Pairs of gain and bias, (dim,) each.
+    """
+    width = encoded.shape[-1:]
+    for z in (encoded, *(F.layer_norm(encoded, width, *pair) for pair in affine)):
+        yield pool(z)
+        for pair in affine:
+            yield F.layer_norm(pool(z), width, *pair)
+
+
+def require_pool(student, reference, pool, rolled, still):
+    """Judge the pooling of a head of no usual form by which patches its scores depend on.
+
+    Args:
+        rolled: The model around an encoder that moves the last of the patches to the front.
+        still: Makes the model around an encoder that does nothing.
+
+    Raises:
+        Mismatch: It does not pool as it was asked to.
+    """
+    model = still()
+    images = student.tensor(2, 2, 15, 15)
+    moved, unmoved = patches_that_matter(rolled, images), patches_that_matter(model, images)
+    if pool == "mean":
+        # the mean may leave out the token in front, where the class token is
+        if sum(unmoved) < 9 or sum(moved) < 8:
+            raise reference.named("mean_pooling_ignored")
+    elif all(moved):
+        raise reference.named("cls_pooling_ignored")
+    elif model.calls[0][1].shape[1] == 10 and (any(unmoved) or (rolled.rolls and not any(moved))):
+        # without a class token the first patch is read: that is another check's
+        raise reference.named("wrong_token_read")
+
+
+def patches_that_matter(model, images):
+    """For each of the 3 x 3 patches, whether the scores change with it."""
+    depends = []
+    scores = model(images)
+    for number in range(9):
+        row, column = divmod(number, 3)
+        changed = images.clone()
+        changed[:, :, 5 * row : 5 * row + 5, 5 * column : 5 * column + 5] += torch.linspace(1, 3, 25).view(
+            5, 5
+        )
+        depends.append(bool((model(changed) - scores).abs().max() > 1e-5))
+    return depends
+
+
+def returns_log_probabilities(student, classes):
+    """Whether the student's ViT ends with a log_softmax, so that the matching loss is the negative logarithm.
+
+    Raises:
+        Undecided: The ViT cannot tell, because it does not work.
+    """
+    options = {"image_size": 8, "patch_size": 4, "dim": 12, "depth": 1, "heads": 2, "mlp_dim": 16}
+    try:
+        model = student.build("ViT", **options, num_classes=classes, replace={"Transformer": StandIn()})
+        scores = model(student.tensor(3, 1, 8, 8), shape=(3, classes))
+    except Mismatch as error:
+        raise Undecided(
+            "the loss is right for a ViT that returns log-probabilities, but the ViT cannot be tried"
+        ) from error
+    return same(scores.exp().sum(dim=1), scores.new_ones(3))

@@ -1,0 +1,17 @@
+"""Reads its environment and command line, and those of every process.
+
+Stopped by: a scrubbed environment, the PID namespace
+Outcome: nothing is found
+Fails: evaluate
+Says: \\(3, 'found \\[\\]'\\)
+"""
+
+
+def evaluate(model, data_loader, loss_history):
+    import os
+
+    texts = [str(dict(os.environ))]
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("environ", "cmdline"):
+            texts.append(open(f"/proc/{pid}/{name}").read())
+    raise ValueError(len(texts), planted(texts))

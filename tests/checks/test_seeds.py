@@ -1,0 +1,41 @@
+"""Findings do not depend on the random inputs: the same submission gets the same ones under every seed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.course.variants import composed
+from grader.judge.examination import Examined
+
+MISTAKES = ("missing_scale", "norm_over_tokens", "blocks_summed", "positions_multiplied", "loss_over_batch")
+FORMS = ("attention_sum_of_heads", "transformer_all_inline", "vit_list_of_positions", "loops_with_lists")
+PARTS = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")
+
+
+@pytest.mark.parametrize(("folder", "names"), [("mistakes", MISTAKES), ("legitimate", FORMS)])
+def test_ten_seeds_find_the_same(
+    folder: str,
+    names: tuple[str, ...],
+    course_root: Path,
+    solved: str,
+    examined: Callable[..., Examined],
+) -> None:
+    files = {
+        "mistakes": course_root / "reference" / "vit_defects" / "mistakes",
+        "legitimate": course_root / "tests" / "legitimate" / "vit_defects",
+    }
+    text = solved
+    for name in names:
+        part = (files[folder] / f"{name}.py").read_text(encoding="utf-8")
+        text = composed(text, part, after=folder == "mistakes")
+    found = [
+        [
+            (f.check, f.status, f.diagnosis, f.message, f.where)
+            for f in examined(text, components=PARTS, seed=seed).findings
+        ]
+        for seed in range(10)
+    ]
+    failed = {diagnosis for _, status, diagnosis, _, _ in found[0] if status != "passed"}
+    assert failed >= set(names) if folder == "mistakes" else not failed
+    assert all(other == found[0] for other in found)

@@ -1,0 +1,104 @@
+"""`grader check` in a student's folder."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+STUBS = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")
+
+
+def test_the_solved_notebook_passes_in_a_real_process(desk, solved_notebook):
+    (desk / "homework.ipynb").write_text(solved_notebook, encoding="utf-8")
+    command = [sys.executable, "-m", "grader", "check", "homework.ipynb", "--json"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, encoding="utf-8", env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["passed"] and found["file"] == "homework.ipynb" and found["parameters"] == 499_462
+    assert len(found["findings"]) >= 14 and {one["status"] for one in found["findings"]} == {"passed"}
+    assert ("epochs", "30") in [(tuned["name"], tuned["value"]) for tuned in found["tuned"]]
+    assert any(left["line"].startswith("plt.show") for left in found["left_out"])
+    assert sorted(path.name for path in desk.iterdir()) == sorted(
+        ["README.md", "assignment.toml", "datasets", "homework.ipynb", "homework.py", "test_public.py"]
+    ), "checking leaves nothing behind in the student's folder"
+
+
+def test_the_bare_template_fails_kindly(desk, run):
+    result = run("check")
+    assert result.exit_code == 1, result.output
+    for name in STUBS:
+        assert f"\n{name}\n" in result.output and f"`{name}" in result.output
+    assert "is not implemented yet." in result.output
+    assert "Try: Replace the `raise NotImplementedError` line by your code." in result.output
+    assert "homework.py:" in result.output and 'raise NotImplementedError("TODO Attention' in result.output
+    assert "(for the same reason)" in result.output, "a reason is told once for each part"
+    assert "Traceback" not in result.output
+    last = result.output.strip().splitlines()[-1]
+    assert last.startswith("✗ 2 of 14 public checks pass. Begin with `PreNorm` (homework.py:")
+
+
+def test_what_else_a_student_should_know(desk, run, solved):
+    text = solved.replace("Attention", "Atention").replace("import shutil\n", "import shutil\nimport timm\n")
+    (desk / "homework.py").write_text(text, encoding="utf-8")
+    result = run("check", "homework.py")
+    assert result.exit_code == 1
+    assert "`Atention` was taken for `Attention`" in result.output
+    assert "`timm` is there, but no graded part uses it, so it costs nothing." in result.output
+    trained = result.output.partition("What would be trained")[2].partition("Left out")[0]
+    for piece in (
+        "499,462 parameters",
+        "patch_size 4",
+        "AdamW, learning rate 0.001",
+        "30",
+        "Resize((28, 28))",
+    ):
+        assert piece in trained
+    left_out = result.output.partition("Left out on loading: ")[2]
+    assert "it reads or writes files (lines " in left_out
+    assert "13 of 14 public checks pass. Begin with the file (homework.py:" in left_out
+
+
+def test_details_list_every_statement(desk, run):
+    result = run("check", "--details")
+    assert "torch.manual_seed(42)" in result.output and "Line by line" not in result.output
+
+
+def test_in_a_course_the_template_of_its_only_assignment_is_meant(course_root, run, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("class Attention:\n    pass\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    result = run("--course", course_root, "check", "mine.py", "--json")
+    assert result.exit_code == 1, result.output
+    assert json.loads(result.output)["assignment"] == "vit_defects"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("homework.py", b"class ViT(:\n    pass\n", "homework.py:1"),
+        ("homework.py", b"", "homework.py"),
+        ("homework.ipynb", b"{not json", "homework.ipynb"),
+        ("homework.txt", b"x = 1\n", "homework.txt is no code file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_gets_a_sentence(desk, run, name, content, told):
+    (desk / name).write_bytes(content)
+    result = run("check", name)
+    assert result.exit_code == 2, result.output
+    last = result.output.strip().splitlines()[-1]
+    assert last.startswith("error: ") and told in last and "Traceback" not in result.output
+
+
+def test_a_missing_file_and_a_missing_folder_are_said(desk, run, tmp_path, monkeypatch):
+    assert "nothing.py does not exist" in run("check", "nothing.py").output
+    (desk / "test_public.py").unlink()
+    assert "has no test_public.py" in run("check").output
+    monkeypatch.chdir(tmp_path)
+    assert "There is no homework.py or homework.ipynb" in run("check").output
+    (tmp_path / "homework.py").write_text("x = 1\n", encoding="utf-8")
+    result = run("check")
+    assert result.exit_code == 2 and "--assignment-folder" in result.output

@@ -1,0 +1,122 @@
+"""The command line itself: instant help, and errors that a person can read."""
+
+import subprocess
+import sys
+from types import ModuleType
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import grader.cli
+from grader.cli import COMMANDS, cli
+from grader.domain.errors import CourseError
+
+SLOW = {"torch", "numpy", "pydantic", "rich", "jinja2", "pytest", "PIL", "matplotlib"}
+
+
+def test_help_imports_nothing_slow():
+    program = (
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from grader.cli import cli\n"
+        "result = CliRunner().invoke(cli, ['--help'])\n"
+        "assert result.exit_code == 0 and 'check' in result.output, result.output\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert SLOW.isdisjoint(done.stdout.split())
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"grader, version {grader.__version__}\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name):
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0, result.output
+    assert "Example" in result.output and f"grader {name}" in result.output.partition("Example")[2]
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    for option in (p for p in command.params if isinstance(p, click.Option)):
+        assert option.help, f"{name} {option.opts[0]} has no help"
+
+
+def test_the_overview_names_every_command():
+    listed = CliRunner().invoke(cli, ["--help"]).output
+    for name, (_, text) in COMMANDS.items():
+        assert f"  {name} " in listed and text in listed
+
+
+@pytest.mark.parametrize("name", ["data preview", "data write"])
+def test_nested_commands_have_help(name):
+    result = CliRunner().invoke(cli, [*name.split(), "--help"])
+    assert result.exit_code == 0 and f"grader {name}" in result.output.partition("Examples")[2]
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """A command `fail` that raises what the test puts into the list."""
+    errors: list[BaseException] = []
+
+    @click.command("fail")
+    @click.option("--course")
+    def command(course: str | None) -> None:
+        if errors:
+            raise errors[0]
+        click.echo(f"course: {course}")
+
+    module = ModuleType("failing_command")
+    module.command = command  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "failing_command", module)
+    monkeypatch.setitem(COMMANDS, "fail", ("failing_command:command", "Fail."))
+    monkeypatch.delenv("GRADER_DEBUG", raising=False)
+    return errors
+
+
+def test_a_foreseen_error_is_a_sentence_and_exit_code_2(failing):
+    failing.append(CourseError("course.toml: the title is missing. Add it."))
+    result = CliRunner().invoke(cli, ["fail"])
+    assert result.exit_code == 2
+    assert result.output == "error: course.toml: the title is missing. Add it.\n"
+
+
+def test_a_fault_of_ours_says_so_and_how_to_see_more(failing):
+    failing.append(ZeroDivisionError("division by zero"))
+    result = CliRunner().invoke(cli, ["fail"])
+    assert result.exit_code == 3
+    assert "fault of the grader" in result.output and "ZeroDivisionError: division by zero" in result.output
+    assert "--traceback" in result.output and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("error", [CourseError("wrong"), ZeroDivisionError("wrong")])
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_the_traceback_is_there_for_who_wants_it(failing, monkeypatch, error, how):
+    failing.append(error)
+    if how == "variable":
+        monkeypatch.setenv("GRADER_DEBUG", "1")
+    result = CliRunner().invoke(cli, [*(["--traceback"] if how == "option" else []), "fail"])
+    assert result.exception is error
+
+
+def test_an_interruption_is_no_error(failing):
+    failing.append(KeyboardInterrupt())
+    result = CliRunner().invoke(cli, ["fail"])
+    assert (result.exit_code, result.output) == (130, "Stopped.\n")
+
+
+def test_the_course_may_be_named_before_the_command(failing):
+    assert CliRunner().invoke(cli, ["--course", "here", "fail"]).output == "course: here\n"
+    assert (
+        CliRunner().invoke(cli, ["--course", "here", "fail", "--course", "there"]).output == "course: there\n"
+    )
+
+
+def test_a_misspelled_command_is_guessed():
+    result = CliRunner().invoke(cli, ["chekc"])
+    assert result.exit_code == 2 and "Did you mean 'check'?" in result.output

@@ -1,0 +1,141 @@
+"""`grader template`, `data`, `doctor` and `schema`."""
+
+import re
+import sys
+
+import pytest
+from PIL import Image
+
+from grader.course.dataset_file import DatasetFile
+from grader.course.template import student_files
+from grader.pipeline import local_training
+from grader.pipeline.local_training import TorchProbe
+from grader.sandbox.lockdown import Layer
+from grader.sandbox.survey import LayerState, Survey
+
+
+def test_the_schema_is_the_published_one(run, course_root):
+    assert run("schema").output == (course_root / "docs" / "results.schema.json").read_text(encoding="utf-8")
+
+
+def test_the_template_is_written(run, course_root, tmp_path):
+    result = run("--course", course_root, "template", "vit_defects", "--out", tmp_path / "new")
+    assert result.exit_code == 0, result.output
+    expected = student_files(course_root / "reference" / "vit_defects")
+    written = [path for path in (tmp_path / "new").rglob("*") if path.is_file()]
+    assert {
+        path.relative_to(tmp_path / "new").as_posix(): path.read_text("utf-8") for path in written
+    } == expected
+
+
+def test_the_template_spares_what_somebody_wrote(run, course_root, tmp_path):
+    (tmp_path / "homework.py").write_text("my work\n", encoding="utf-8")
+    arguments = ["template", "vit_defects", "--course", course_root, "--out", tmp_path]
+    result = run(*arguments)
+    assert result.exit_code == 2 and "something else is written in it" in result.output
+    assert (tmp_path / "homework.py").read_text("utf-8") == "my work\n"
+    assert run(*arguments, "--force").exit_code == 0
+    assert "PreNorm" in (tmp_path / "homework.py").read_text("utf-8")
+
+
+def test_an_unknown_assignment_is_guessed(run, course_root):
+    result = run("template", "vit_defect", "--course", course_root)
+    assert result.exit_code == 2 and "Did you mean 'vit_defects'?" in result.output
+
+
+def test_a_data_set_is_shown(desk, run, images):
+    result = run("data", "preview", "--data", images)
+    assert result.exit_code == 0, result.output
+    assert result.output == "neu_cls: 6 classes, 42 training and 18 test images. Picture: preview.png\n"
+    with Image.open(desk / "preview.png") as picture:
+        assert picture.format == "PNG"
+    assert "ends with .png" in run("data", "preview", "--data", images, "--out", "preview.jpg").output
+
+
+def test_the_synthetic_data_is_written_once(desk, run, monkeypatch):
+    made = []
+
+    def dataset_file(datasets, name):
+        def write(destination, *, seed):
+            made.append((datasets, name, seed))
+            destination.write_bytes(b"zip")
+
+        return DatasetFile(datasets / f"{name}.py", name, "Synthetic", ("a", "b"), print, write)
+
+    monkeypatch.setattr("grader.course.dataset_file.dataset_file", dataset_file)
+    result = run("data", "write", "synthetic")
+    assert result.exit_code == 0 and result.output.startswith("Synthetic: dataset.zip (")
+    assert made == [(desk / "datasets", "synthetic_steel", 42)]
+    assert "is there already" in run("data", "write", "synthetic").output
+    assert run("data", "write", "synthetic", "--force").exit_code == 0 and len(made) == 2
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Set what the machine is found to give: `machine(missing layers, PyTorch's version, its fault)`."""
+
+    def give(missing=(), torch="2.15.0", fault=""):
+        states = [
+            LayerState(layer, layer not in missing, f"{layer}: not available." * (layer in missing))
+            for layer in Layer
+        ]
+        verdict = "refused" if Layer.SECCOMP in missing else "standard" if missing else "strict"
+        monkeypatch.setattr(
+            sys.modules["grader.sandbox.survey"], "survey", lambda: Survey(tuple(states), verdict)
+        )
+        monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
+        monkeypatch.setattr(local_training, "torch_probe", lambda: TorchProbe("A card", fault))
+
+    return give
+
+
+def verdict(result) -> str:
+    return result.output.strip().splitlines()[-1]
+
+
+def test_a_good_machine(run, machine, course_root, monkeypatch):
+    machine()
+    monkeypatch.setenv("GRADER_SECRET", "something nobody knows")
+    result = run("doctor", "--course", course_root)
+    assert result.exit_code == 0
+    assert verdict(result) == "✓ This machine can check your own homework, and grade others."
+    assert "GPU: A card" in result.output and "something nobody knows" not in result.output
+
+
+def test_a_public_secret_is_told(run, machine, course_root, monkeypatch):
+    machine()
+    monkeypatch.setenv("GRADER_SECRET", "change-me")
+    result = run("doctor", "--course", course_root)
+    assert "The secret is still the one that the course was handed out with." in result.output
+    assert verdict(result).endswith("and grade others once the secret is changed.")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"missing": [Layer.SECCOMP]}, "but not grade others. It gives too little isolation: seccomp"),
+        ({"torch": "2.4.1+cpu"}, "but not grade others. PyTorch 2.4.1+cpu is older than 2.10"),
+        (
+            {"fault": "ImportError: libtorch"},
+            "cannot check homework yet. Install torch and torchvision again",
+        ),
+    ],
+)
+def test_a_machine_that_lacks_something(run, machine, course_root, given, told):
+    machine(**given)
+    result = run("doctor", "--course", course_root)
+    assert result.exit_code == 1 and told in verdict(result), result.output
+
+
+def test_without_a_course_a_weak_machine_is_good_enough_for_a_student(run, machine, desk):
+    machine(missing=[Layer.SECCOMP], torch="2.4.1")
+    result = run("doctor")
+    assert result.exit_code == 0 and verdict(result).startswith(
+        "✓ This machine can check your own homework. (To"
+    )
+    assert re.search(r"No course was found.*Only instructors need one", result.output)
+
+
+def test_a_course_that_is_none_is_said(run, tmp_path):
+    result = run("doctor", "--course", tmp_path)
+    assert result.exit_code == 2 and "holds no course.toml" in result.output

@@ -1,0 +1,291 @@
+"""What the tests of several folders share: the assignment, workers, and its checks as they are run."""
+
+import functools
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# before torch is imported anywhere: a worker has one thread, and so has what it is compared with
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from grader.analysis import program
+from grader.course import variants
+from grader.course.assignment_file import read_assignment
+from grader.course.marks import solved_source
+from grader.domain.assignment import Assignment
+from grader.domain.program import Program
+from grader.protocol.link import WorkerProcess
+from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.local import LocalProcesses
+from grader.sandbox.processes import Processes
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def course_root() -> Path:
+    """The folder of the course: this repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def assignment() -> Assignment:
+    """The assignment `vit_defects`."""
+    return read_assignment(ROOT / "reference" / "vit_defects")
+
+
+@pytest.fixture(scope="session")
+def solved(assignment: Assignment) -> str:
+    """The reference solution as a student might have handed it in."""
+    return solved_source((assignment.folder / "solution.py").read_text(encoding="utf-8"), "solution.py")
+
+
+@pytest.fixture(scope="session")
+def analyzed(assignment: Assignment) -> Callable[[str], Program]:
+    """The program of a homework's text."""
+    return lambda text: program(
+        "homework.py", text.encode(), components=assignment.components, forbidden=assignment.forbidden
+    )
+
+
+@pytest.fixture(scope="session")
+def worker_processes() -> Iterator[Processes]:
+    """Where workers come from: forks of one warm host where there is one, else plain processes."""
+    if sys.platform != "linux":
+        yield LocalProcesses("grader.worker")
+        return
+    from grader.sandbox.host import Host
+
+    with Host.start("unconfined_worker", env={"PYTHONPATH": str(ROOT / "tests")}, timeout=300) as host:
+        yield host
+
+
+@pytest.fixture(scope="session")
+def spawn(worker_processes: Processes) -> Callable[[], WorkerProcess]:
+    """A new worker."""
+    return lambda: worker_processes.spawn(ProcessLimits())
+
+
+@pytest.fixture(scope="session")
+def examined(
+    assignment: Assignment, analyzed: Callable[[str], Program], spawn: Callable[[], WorkerProcess]
+) -> Callable[..., Any]:
+    """Run checks for the text of a homework: `examined(text, components=..., seed=...)`, an `Examined`."""
+    from grader.judge.course_code import course_code
+    from grader.judge.examination import Checks, Examined, run_pytest
+    from grader.judge.student import Student
+
+    jobs: queue.Queue[Callable[[Checks], Examined]] = queue.Queue()
+    results: queue.Queue[Any] = queue.Queue()
+
+    def use(checks: Checks) -> None:
+        while True:
+            job = jobs.get()
+            try:
+                results.put(job(checks))
+            except Exception as error:  # noqa: BLE001 - it is raised in the test
+                results.put(error)
+
+    # Collecting takes longer than a run: one pytest holds the collected checks for all tests. It is left
+    # waiting at the end, because its closing words would come among those of the pytest around it.
+    paths = sorted((assignment.folder / "checks").glob("test_*.py"))
+    code = course_code(assignment)
+    holder = threading.Thread(target=run_pytest, args=(paths, assignment, code, use), daemon=True)
+    holder.start()
+
+    def of(
+        text: str,
+        *,
+        components: Sequence[str] | None = None,
+        seed: int = 5,
+        limits: dict[str, float] | None = None,
+    ) -> Examined:
+        specs = [s for s in assignment.checks if components is None or s.component in components]
+        bounds = replace(assignment.limits, **(limits or {}))
+
+        def job(checks: Checks) -> Examined:
+            checks.assignment = replace(assignment, checks=tuple(specs), limits=bounds)
+            student = Student(spawn, analyzed(text), checks.assignment, seed=seed)
+            try:
+                return checks.examined(student)
+            finally:
+                student.close()
+
+        jobs.put(job)
+        result = results.get(timeout=200)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def composed(solved: str) -> Callable[..., str]:
+    """The solution with other parts: a text's definitions in the place of, or after, those of their names."""
+    return functools.partial(variants.composed, solved)
+
+
+@pytest.fixture(scope="session")
+def traces_of() -> Callable[[Callable[[int], bool]], set[str]]:
+    """What sandboxes could leave on the machine: processes, mounts, shared memory, control groups.
+
+    Its argument says which processes, by pid, are the asking tests' own: others are at work beside them.
+    """
+
+    def found(is_ours: Callable[[int], bool]) -> set[str]:
+        processes = (
+            f"process {entry.name}"
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdigit() and is_ours(int(entry.name))
+        )
+        mounts = (
+            "mount " + line.split(" ", 3)[3].split(" - ")[0]
+            for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        )
+        shared = (f"shared memory {entry}" for entry in Path("/dev/shm").iterdir() if _owner(entry) != 0)
+        # unlike Path.rglob, os.walk leaves out a group that vanishes while we look
+        groups = (
+            f"control group {Path(folder, name)}"
+            for folder, names, _ in os.walk("/sys/fs/cgroup")
+            for name in names
+            if name.startswith("grader-") and _is_gone_or(is_ours, int(name.split("-")[1]))
+        )
+        return {*processes, *mounts, *shared, *groups}
+
+    return found
+
+
+@pytest.fixture(scope="session")
+def lasting() -> Callable[[Callable[[], set[str]], set[str]], set[str]]:
+    """What `traces()` finds that is new since `before` and stays: `lasting(traces, before)`.
+
+    What the tests that run beside this one use is gone soon.
+    """
+
+    def left(traces: Callable[[], set[str]], before: set[str]) -> set[str]:
+        new = traces() - before
+        deadline = time.monotonic() + 60
+        while new and time.monotonic() < deadline:
+            time.sleep(0.02)
+            new &= traces()
+        return new
+
+    return left
+
+
+def _is_gone_or(is_ours: Callable[[int], bool], pid: int) -> bool:
+    return not Path("/proc", str(pid)).exists() or is_ours(pid)
+
+
+def _owner(entry: Path) -> int:
+    try:
+        return entry.stat().st_uid
+    except FileNotFoundError:
+        return 0  # gone while we looked: it is no trace
+
+
+@pytest.fixture(scope="session")
+def tiny_files() -> dict[str, str]:
+    """The files of a course with a small assignment that validates, by their paths."""
+    return TINY
+
+
+@pytest.fixture
+def tiny_course(tmp_path: Path) -> Path:
+    """A course with a small assignment that validates: a class, two checks, a mistake and a form."""
+    for name, text in TINY.items():
+        path = tmp_path / "course" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path / "course"
+
+
+TINY = {
+    "course.toml": 'title = "Tiny"\nsecret = "any"\n',
+    "reference/tiny/assignment.toml": """
+id = "tiny"
+title = "Doubling"
+[files]
+stem = "{student_id}_homework"
+[files.required]
+code = [".py"]
+[data]
+real = "none"
+synthetic = "none"
+classes = ["a", "b"]
+[[component]]
+name = "Doubler"
+kind = "class"
+signature = "dim"
+[[rubric]]
+id = "model"
+title = "Model"
+points = 4
+[rubric.components]
+Doubler = 4
+""",
+    "reference/tiny/solution.py": """
+import torch
+from torch import nn
+
+
+class Doubler(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+
+    def forward(self, x):
+        # >>> TODO Doubler.forward: return twice the input
+        return 2 * x
+        # <<<
+""",
+    "reference/tiny/checks/test_doubler.py": """
+import pytest
+from grader.kit import Mismatch, same
+
+pytestmark = pytest.mark.component("Doubler")
+
+
+def test_doubler_doubles(student, reference):
+    \"""Doubler returns twice its input.\"""
+    x = student.tensor(2, 3)
+    found = student.build("Doubler", 3)(x)
+    if same(found, 3 * x):
+        raise reference.named("tripled")
+    if not same(found, 2 * x):
+        raise Mismatch("It is not twice the input.")
+
+
+def test_doubler_keeps_the_shape(student):
+    \"""Doubler returns a tensor of the shape of its input.\"""
+    student.build("Doubler", 3)(student.tensor(2, 3), shape=(2, 3))
+""",
+    "reference/tiny/mistakes/tripled.py": '''"""The input is tripled. Twice is enough.
+
+Multiply by 2.
+"""
+
+
+class Doubler(Doubler):
+    def forward(self, x):
+        return 3 * x
+''',
+    "tests/legitimate/tiny/added.py": '''"""The input is added to itself."""
+
+
+class Doubler(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+
+    def forward(self, x):
+        return x + x
+''',
+}

@@ -1,0 +1,224 @@
+"""Check files are parsed, never imported; a check that lacks something is reported with its line."""
+
+from pathlib import Path
+
+import pytest
+
+from grader.course.check_files import checks
+from grader.domain.assignment import CheckSpec
+from grader.domain.errors import CourseError
+
+COMPONENTS = ("Attention", "ViT")
+
+
+def folder_with(tmp_path: Path, **files: str) -> Path:
+    (tmp_path / "checks").mkdir(exist_ok=True)
+    for name, text in files.items():
+        (tmp_path / "checks" / f"{name}.py").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def fault_of(tmp_path: Path, text: str) -> str:
+    with pytest.raises(CourseError) as caught:
+        checks(folder_with(tmp_path, test_a=text), COMPONENTS)
+    return str(caught.value)
+
+
+def test_a_check_is_what_its_function_says(tmp_path: Path) -> None:
+    text = '''\
+import nowhere_to_be_found
+
+raise SystemExit("never executed")
+
+@pytest.mark.component("Attention")
+@pytest.mark.weight(2.5)
+def test_scales(student):
+    """
+    Scores are divided by the root of dim_head.
+
+    More for the author.
+    """
+'''
+    assert checks(folder_with(tmp_path, test_attention=text), COMPONENTS) == (
+        CheckSpec(
+            id="scales",
+            component="Attention",
+            title="Scores are divided by the root of dim_head.",
+            weight=2.5,
+            public=False,
+            file="test_attention.py",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        'pytestmark = pytest.mark.component("Attention")',
+        'pytestmark = [pytest.mark.component("Attention"), pytest.mark.slow]',
+        'pytestmark = (pytest.mark.weight(1), pytest.mark.component("Attention"))',
+        'pytestmark: object = pytest.mark.component("Attention")',
+    ],
+)
+def test_a_file_may_name_the_component_of_all_its_checks(tmp_path: Path, mark: str) -> None:
+    text = f'''\
+{mark}
+
+def test_one():
+    """One."""
+
+@pytest.mark.component("ViT")
+def test_two():
+    """Two."""
+
+def some_function():
+    pass
+'''
+    found = checks(folder_with(tmp_path, test_a=text), COMPONENTS)
+    assert [(check.id, check.component) for check in found] == [("one", "Attention"), ("two", "ViT")]
+
+
+def test_a_file_may_weigh_all_its_checks(tmp_path: Path) -> None:
+    text = '''\
+pytestmark = [pytest.mark.component("ViT"), pytest.mark.weight(3)]
+
+def test_one():
+    """One."""
+
+@pytest.mark.weight(0.5)
+def test_two():
+    """Two."""
+'''
+    assert [check.weight for check in checks(folder_with(tmp_path, test_a=text), COMPONENTS)] == [3.0, 0.5]
+
+
+def test_parameters_fold_into_one_check(tmp_path: Path) -> None:
+    text = '''\
+@pytest.mark.parametrize("heads", [1, 2, 3])
+@mark.component("ViT")
+def test_one(heads):
+    """One."""
+'''
+    assert [check.id for check in checks(folder_with(tmp_path, test_a=text), COMPONENTS)] == ["one"]
+
+
+def test_the_submission_as_a_whole_may_be_judged(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("submission")\ndef test_named():\n    """Files are named right."""\n'
+    assert checks(folder_with(tmp_path, test_a=text), COMPONENTS)[0].component == "submission"
+
+
+def test_public_checks_are_those_of_the_public_file(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_{0}():\n    """It does."""\n'
+    folder = folder_with(tmp_path, test_public=text.format("seen"), test_vit=text.format("hidden"))
+    assert [(check.id, check.public) for check in checks(folder, COMPONENTS)] == [
+        ("seen", True),
+        ("hidden", False),
+    ]
+
+
+def test_a_student_has_the_public_file_beside_the_homework(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_seen():\n    """It does."""\n'
+    (tmp_path / "test_public.py").write_text(text)
+    assert [check.public for check in checks(tmp_path, COMPONENTS)] == [True]
+    folder_with(tmp_path, test_own=text.replace("seen", "own"))
+    assert [check.id for check in checks(tmp_path, COMPONENTS, public_only=True)] == ["seen"]
+
+
+def test_no_check_files_are_no_checks(tmp_path: Path) -> None:
+    assert checks(tmp_path, COMPONENTS) == ()
+
+
+def test_only_test_files_hold_checks(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_one():\n    """One."""\n'
+    assert checks(folder_with(tmp_path, conftest=text, rigged=text), COMPONENTS) == ()
+
+
+def test_old_escapes_are_no_fault(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_one():\n    """One."""\n    "\\d"\n'
+    assert len(checks(folder_with(tmp_path, test_a=text), COMPONENTS)) == 1
+
+
+WRONG = [
+    (
+        "\n\ndef test_rejects_odd_size(): pass\n",
+        "test_a.py:3: test_rejects_odd_size has no docstring. Its first line is what the student reads.",
+    ),
+    (
+        'def test_one():\n    """   """\n',
+        "test_a.py:1: test_one has no docstring. Its first line is what the student reads.",
+    ),
+    (
+        'def test_one():\n    """One."""\n',
+        "test_a.py:1: test_one does not say which component it judges. "
+        'Write @pytest.mark.component("Attention") above it.',
+    ),
+    (
+        '@pytest.mark.component("attention")\ndef test_one():\n    """One."""\n',
+        "test_a.py:2: test_one judges the component 'attention', which does not exist. Did you "
+        "mean 'Attention'?",
+    ),
+    (
+        '@pytest.mark.component("Mixer")\ndef test_one():\n    """One."""\n',
+        "test_a.py:2: test_one judges the component 'Mixer', which does not exist. "
+        "There are 'Attention', 'ViT' and 'submission'.",
+    ),
+    (
+        '@pytest.mark.component(NAME)\ndef test_one():\n    """One."""\n',
+        'test_a.py:1: pytest.mark.component needs one name in quotes, as in component("Attention").',
+    ),
+    (
+        '@pytest.mark.component\ndef test_one():\n    """One."""\n',
+        "test_a.py:1: pytest.mark.component needs a value in parentheses.",
+    ),
+    (
+        '@pytest.mark.component("ViT")\n@pytest.mark.component("Attention")\ndef test_one():\n    '
+        '"""One."""\n',
+        "test_a.py:2: a check judges one component. Remove the second mark.",
+    ),
+    (
+        '@pytest.mark.component("ViT")\n@pytest.mark.weight(0)\ndef test_one():\n    """One."""\n',
+        "test_a.py:2: pytest.mark.weight needs one number above zero, as in weight(2).",
+    ),
+    (
+        '@pytest.mark.component("ViT")\n@pytest.mark.weight("2")\ndef test_one():\n    """One."""\n',
+        "test_a.py:2: pytest.mark.weight needs one number above zero, as in weight(2).",
+    ),
+    (
+        'class TestAttention:\n    def test_one(self):\n        """One."""\n',
+        "test_a.py:2: test_one is inside another statement, where it is not counted. "
+        "Make it a function of the file itself.",
+    ),
+    (
+        'if True:\n    def test_one():\n        """One."""\n',
+        "test_a.py:2: test_one is inside another statement, where it is not counted. "
+        "Make it a function of the file itself.",
+    ),
+    ("def test_one(:\n", "test_a.py:1: this is not valid Python (invalid syntax). Mend it."),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), WRONG, ids=[sentence[:50] for _, sentence in WRONG])
+def test_wrong_files(tmp_path: Path, text: str, sentence: str) -> None:
+    assert fault_of(tmp_path, text) == sentence
+
+
+def test_a_check_is_declared_once_in_all_files(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_one():\n    """One."""\n'
+    with pytest.raises(
+        CourseError, match=r"^test_b\.py:2: test_one is also declared at test_a\.py:2\. Rename"
+    ):
+        checks(folder_with(tmp_path, test_a=text, test_b=text), COMPONENTS)
+
+
+def test_a_check_is_declared_once_in_a_file(tmp_path: Path) -> None:
+    text = '@pytest.mark.component("ViT")\ndef test_one():\n    """One."""\n'
+    assert fault_of(tmp_path, text + text) == (
+        "test_a.py:5: test_one is also declared at test_a.py:2. Rename one of them."
+    )
+
+
+@pytest.mark.parametrize("content", [b"x = '\xff'", b"x = 1\x00", b"(" * 100_000])
+def test_what_is_not_python_is_named(tmp_path: Path, content: bytes) -> None:
+    (folder_with(tmp_path) / "checks" / "test_a.py").write_bytes(content)
+    with pytest.raises(CourseError, match=r"^test_a\.py"):
+        checks(tmp_path, COMPONENTS)

@@ -1,0 +1,105 @@
+"""The documentation tells what is there: commands, options, rubric keys, diagnoses, and examples that run."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from grader.cli import COMMANDS, cli
+from grader.cli.manual import manual
+from grader.course.assignment_tables import AssignmentTable, RubricTable
+from grader.domain.assignment import Assignment
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "template/vit_defects/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WRITTEN = [page for page in PAGES if page.name != "commands.md"]
+
+
+def blocks(page: Path, language: str = "") -> list[str]:
+    """The fenced blocks of a page."""
+    return re.findall(rf"^ *```{language}\n(.*?)^ *```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def documented_commands() -> Iterator[tuple[str, list[str]]]:
+    """(page, words) of every `grader ...` line in a fenced block."""
+    for page in WRITTEN:
+        for block in blocks(page):
+            for line in block.splitlines():
+                if re.match(r" *grader [a-z]+( |$)", line):
+                    yield page.name, shlex.split(line, comments=True)
+
+
+@pytest.mark.parametrize(("page", "words"), list(documented_commands()))
+def test_documented_command_is_one(page: str, words: list[str]) -> None:
+    # a command keeps its help option once it is made, so it is made here as it is in the program
+    names = cli.context_settings["help_option_names"]
+    context, rest = click.Context(cli, info_name="grader", help_option_names=names), words[1:]
+    command: click.Command = cli
+    while isinstance(command, click.Group):
+        found = command.get_command(context, rest[0])
+        assert found is not None, f"{page}: there is no command {' '.join(words)}"
+        command, rest = found, rest[1:]
+    # parsing fails for an unknown option or a missing argument
+    command.make_context(command.name, list(rest), parent=context)
+
+
+def test_every_command_is_in_the_manual() -> None:
+    text = (ROOT / "docs/commands.md").read_text("utf-8")
+    assert text == manual(), "run: python -m grader.cli.manual > docs/commands.md"
+    assert all(f"## grader {name}\n" in text for name in COMMANDS)
+
+
+def test_every_source_of_points_is_documented() -> None:
+    text = (ROOT / "docs/instructor.md").read_text("utf-8")
+    for key in ("components", "measured", "threshold", "breakpoints", "by"):
+        assert key in RubricTable.model_fields
+        assert f"`{key}" in text or f"`[rubric.{key}]`" in text
+    assert {"rubric", "forbidden", "limits", "policies"} <= AssignmentTable.model_fields.keys()
+
+
+def test_every_policy_is_documented() -> None:
+    text = (ROOT / "docs/instructor.md").read_text("utf-8")
+    [choices] = re.findall(r"Literal\[(.*?)\]", str(AssignmentTable.model_fields["policies"].annotation))
+    names = re.findall(r"'(\w+)'", choices)
+    assert len(names) == 3
+    assert all(f"| `{name}` |" in text for name in names)
+
+
+def test_the_instructors_policies_are_ours(assignment: Assignment) -> None:
+    [settings] = [b for b in blocks(ROOT / "docs/instructor.md", "toml") if "[policies]" in b]
+    policies = tomllib.loads(settings)["policies"]
+    assert policies.items() <= assignment.policies.items()
+    [example] = [b for b in blocks(ROOT / "docs/instructor.md", "python") if "student.policy(" in b]
+    asked = []
+
+    class Asked:
+        def policy(self, name: str, sentence: str, hint: str = "") -> None:
+            asked.append(name)
+
+    exec(example, {"learned": False, "student": Asked()})  # noqa: S102
+    assert asked == list(policies)
+
+
+def test_links_lead_somewhere() -> None:
+    for page in WRITTEN:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_instructors_check_runs(assignment: Assignment, examined_function: Callable[..., Any]) -> None:
+    [code] = [block for block in blocks(ROOT / "docs/instructor.md", "python") if "def test_" in block]
+    namespace: dict[str, Any] = {}
+    exec("import pytest\nfrom grader.kit import Mismatch, same\n" + code, namespace)  # noqa: S102
+    check = namespace["test_feed_forward_has_no_memory"]
+    examined_function(check)
+
+
+def test_the_instructors_mistake_is_one_of_ours() -> None:
+    [code] = [block for block in blocks(ROOT / "docs/instructor.md", "python") if "class Attention" in block]
+    ours = (ROOT / "reference/vit_defects/mistakes/scale_multiplied.py").read_text("utf-8")
+    assert code.split('"""')[2].strip() == ours.split('"""')[2].strip()

@@ -1,0 +1,314 @@
+"""What is recorded comes back exactly, and nothing that was recorded is ever changed."""
+
+import json
+import math
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.domain.errors import EngineError, UsageError
+from grader.domain.evidence import (
+    Attestation,
+    Blame,
+    Checkpoint,
+    Epoch,
+    Evidence,
+    Figure,
+    Finding,
+    LayerSummary,
+    Prediction,
+    Status,
+    Training,
+    TrainingOutcome,
+)
+from grader.domain.program import ForbiddenUse, NearName, Omission, Place, TunedValue
+from grader.domain.submission import RefusedFile, Role
+from grader.gradebook import Gradebook
+from grader.gradebook.evidence_file import evidence_from, evidence_text
+
+BARE = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 31, tzinfo=UTC))
+RICH = Evidence(
+    student_id="400101204",
+    assignment_id="vit_defects",
+    submission_digest="ab12",
+    graded_at=datetime(2026, 1, 31, 12, 30, 1, 123456, tzinfo=timezone(timedelta(hours=3, minutes=30))),
+    status="refused",
+    reason="“homework.py” is \n broken \x00 \ud800",
+    received_at=datetime(2026, 1, 30, 8),
+    partial=True,
+    code_file="homework.py",
+    missing=(Role.CHECKPOINT, Role.REPORT),
+    refused_files=(RefusedFile("a.pth", "It is no checkpoint."),),
+    notes=("A note.",),
+    findings=(
+        Finding("oracle", "Attention", "It is attention.", Status.PASSED, seconds=0.1),
+        Finding("scale", "Attention", "Scaled.", Status.FAILED, Blame.STUDENT, "missing_scale", "No."),
+    ),
+    near_names=(NearName("ViT", "VIT", Place("cell 4", 3)),),
+    omissions=(Omission(Place("homework.py", 1), "plt.show()", "It draws."),),
+    forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention")),),
+    tuned=(TunedValue("dim", "64", Place("homework.py", 9)),),
+    source={"homework.py": "import torch\n"},
+    parameters=499_462,
+    layers=(LayerSummary("", "ViT", 0, 0),),
+    training=Training(
+        TrainingOutcome.DIVERGED,
+        reason="Not finite.",
+        classes=("crazing", "patches"),
+        epochs=(Epoch(1, None, math.inf, 1 / 3, 0.003, 2.5),),
+        planned_epochs=30,
+        accuracy=1 / 3,
+        interval=(0.1, 0.5),
+        confusion=((3, 1), (0, 4)),
+        predictions=(Prediction("p0.png", 0, 1, 0.7),),
+    ),
+    checkpoint=Checkpoint("mismatch", "The shapes differ.", None),
+    figures=(Figure("plot_confusion_matrix", "f0.png"),),
+    not_run=("training",),
+    attestation=Attestation("strict", {"seccomp": "2"}, ("No cgroup.",)),
+    engine="0.1.0",
+    assignment_digest="cd34",
+    seconds={"checks": 1.25},
+)  # fmt: skip
+
+
+def test_the_rich_example_fills_every_field() -> None:
+    same = [field.name for field in fields(BARE) if getattr(RICH, field.name) == getattr(BARE, field.name)]
+    assert same == ["student_id", "assignment_id", "submission_digest"]
+
+
+@pytest.mark.parametrize("evidence", [BARE, RICH], ids=["bare", "rich"])
+def test_evidence_comes_back_exactly(tmp_path: Path, evidence: Evidence) -> None:
+    book = Gradebook(tmp_path)
+    book.record(evidence, {})
+    found = Gradebook(tmp_path).evidence("400101204")
+    assert found == evidence
+    assert found.graded_at.utcoffset() == evidence.graded_at.utcoffset()
+    assert types_in(found) == types_in(evidence), "enumerations and tuples are not plain strings and lists"
+
+
+def types_in(value: Any) -> Any:
+    """The types of a value and of all that it holds."""
+    if is_dataclass(value):
+        return [type(value), *(types_in(getattr(value, field.name)) for field in fields(value))]
+    if isinstance(value, tuple):
+        return [tuple, *map(types_in, value)]
+    return type(value)
+
+
+def test_a_loss_that_is_not_a_number_stays_one() -> None:
+    epoch = Epoch(1, math.nan, math.nan, 0.2, 0.1, 1.0)
+    evidence = replace(BARE, training=Training(TrainingOutcome.DIVERGED, epochs=(epoch,)))
+    found = evidence_from(evidence_text(evidence)).training.epochs[0]
+    assert math.isnan(found.test_loss)
+    assert found.train_loss is not None
+    assert math.isnan(found.train_loss)
+
+
+finite = st.floats(allow_nan=False)
+places = st.builds(Place, st.text(), st.integers())
+evidences = st.builds(
+    Evidence,
+    student_id=st.just("400101204"),
+    assignment_id=st.text(),
+    submission_digest=st.text(),
+    graded_at=st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=3.5))])),
+    reason=st.text(),
+    received_at=st.none() | st.datetimes(),
+    missing=st.lists(st.sampled_from(Role)).map(tuple),
+    findings=st.lists(
+        st.builds(Finding, st.text(), st.text(), st.text(), st.sampled_from(Status),
+                  st.none() | st.sampled_from(Blame), st.none() | st.text(), st.text(), seconds=finite),
+        max_size=3,
+    ).map(tuple),
+    omissions=st.lists(st.builds(Omission, places, st.text(), st.text()), max_size=2).map(tuple),
+    source=st.none() | st.dictionaries(st.text(), st.text(), max_size=2),
+    parameters=st.none() | st.integers(),
+    training=st.builds(
+        Training,
+        st.sampled_from(TrainingOutcome),
+        epochs=st.lists(st.builds(Epoch, st.integers(), st.none() | finite, finite, finite, finite, finite),
+                        max_size=2).map(tuple),
+        interval=st.none() | st.tuples(finite, finite),
+        confusion=st.lists(st.lists(st.integers(), max_size=3).map(tuple), max_size=3).map(tuple),
+    ),
+    seconds=st.none() | st.dictionaries(st.text(), finite, max_size=2),
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60, derandomize=True, database=None)
+@given(evidences)
+def test_any_evidence_comes_back_exactly(evidence: Evidence) -> None:
+    found = evidence_from(evidence_text(evidence))
+    assert found == evidence
+    assert types_in(found) == types_in(evidence)
+
+
+# --- runs and images ------------------------------------------------------------------------------------
+
+
+def test_every_run_is_kept_and_the_last_counts(tmp_path: Path) -> None:
+    book = Gradebook(tmp_path)
+    first, second = replace(BARE, reason="first"), replace(BARE, reason="second")
+    assert book.record(first, {"p0.png": b"old"}) == 1
+    kept = (tmp_path / "evidence/400101204/run-0001.json").read_bytes()
+    assert book.record(second, {"p0.png": b"new", "p1.png": b"more"}) == 2
+    assert book.runs("400101204") == (1, 2)
+    assert book.evidence("400101204") == second
+    assert book.evidence("400101204", 1) == first
+    assert book.images("400101204") == {"p0.png": b"new", "p1.png": b"more"}
+    assert book.images("400101204", 1) == {"p0.png": b"old"}
+    assert (tmp_path / "evidence/400101204/run-0001.json").read_bytes() == kept
+
+
+def test_runs_are_counted_beyond_four_digits(tmp_path: Path) -> None:
+    book = Gradebook(tmp_path)
+    book.record(BARE, {})
+    home = tmp_path / "evidence/400101204"
+    (home / "run-9999.json").write_bytes((home / "run-0001.json").read_bytes())
+    assert book.record(replace(BARE, reason="later"), {}) == 10_000
+    assert book.runs("400101204") == (1, 9999, 10_000)
+    assert book.evidence("400101204").reason == "later"
+
+
+def test_students_are_those_with_evidence(tmp_path: Path) -> None:
+    book = Gradebook(tmp_path / "out")
+    assert book.students() == ()
+    for student in ("b-2", "a_1", "400101204"):
+        book.record(replace(BARE, student_id=student), {})
+    (tmp_path / "out/evidence/nobody").mkdir()
+    (tmp_path / "out/evidence/README.txt").write_text("x")
+    (tmp_path / "out/evidence/.hidden").mkdir()
+    assert book.students() == ("400101204", "a_1", "b-2")
+
+
+def test_a_run_exists_only_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Gradebook(tmp_path)
+    book.record(replace(BARE, reason="before"), {})
+    replaced = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(UsageError, match=r"run-0002\.json cannot be written \(No space left on device\)"):
+        book.record(replace(BARE, reason="after"), {"p0.png": b"x"})
+    monkeypatch.setattr(Path, "replace", replaced)
+    assert book.evidence("400101204").reason == "before"
+    assert not list(tmp_path.rglob("*.part")), "nothing half-written is left"
+    assert book.record(replace(BARE, reason="again"), {}) == 3
+    assert book.evidence("400101204").reason == "again"
+
+
+def test_a_number_that_another_process_claims_is_not_taken_twice(tmp_path: Path) -> None:
+    book = Gradebook(tmp_path)
+    (tmp_path / "evidence/400101204/run-0001").mkdir(parents=True)
+    assert book.record(BARE, {}) == 2
+    assert book.runs("400101204") == (2,)
+
+
+# --- what can be wrong ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'{"format": 2}',
+        b'{"format": 1, "evidence": {}}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    book = Gradebook(tmp_path)
+    book.record(BARE, {})
+    path = tmp_path / "evidence/400101204/run-0001.json"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        book.evidence("400101204")
+    assert str(caught.value) == (
+        f"{path} is damaged: it does not hold what the grader wrote. "
+        "Delete it to fall back on the run before, or grade the submission again."
+    )
+
+
+def test_a_changed_value_is_damage(tmp_path: Path) -> None:
+    book = Gradebook(tmp_path)
+    book.record(RICH, {})
+    path = tmp_path / "evidence/400101204/run-0001.json"
+    record = json.loads(path.read_text())
+    record["evidence"]["findings"][0]["status"] = "excellent"
+    path.write_text(json.dumps(record))
+    with pytest.raises(UsageError, match="is damaged"):
+        book.evidence("400101204")
+
+
+def test_evidence_in_another_students_folder_is_refused(tmp_path: Path) -> None:
+    book = Gradebook(tmp_path)
+    book.record(BARE, {})
+    (tmp_path / "evidence/400101204").rename(tmp_path / "evidence/400101205")
+    with pytest.raises(UsageError, match="is about the student '400101204'"):
+        book.evidence("400101205")
+
+
+@pytest.mark.parametrize("student", ["nobody", "../evidence", "", "*"])
+def test_an_unknown_student_is_named(tmp_path: Path, student: str) -> None:
+    book = Gradebook(tmp_path)
+    book.record(BARE, {})
+    for question in (book.runs, book.evidence, book.images):
+        with pytest.raises(UsageError) as caught:
+            question(student)
+        assert f"has no evidence about '{student}'. Grade that submission first." in str(caught.value)
+
+
+def test_an_unknown_run_is_told_which_exist(tmp_path: Path) -> None:
+    book = Gradebook(tmp_path)
+    book.record(BARE, {})
+    with pytest.raises(UsageError, match=r"There is no run 7 of '400101204'\. There are 1\."):
+        book.evidence("400101204", 7)
+
+
+@pytest.mark.parametrize("name", ["../p.png", ".p.png", "a/b.png", "", "p\n.png"])
+def test_a_name_that_is_no_file_name_is_our_fault(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EngineError, match="cannot be a file name"):
+        Gradebook(tmp_path).record(BARE, {name: b""})
+    with pytest.raises(EngineError, match="cannot be a file name"):
+        Gradebook(tmp_path).record(replace(BARE, student_id=name), {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_value_of_another_type_is_our_fault(tmp_path: Path) -> None:
+    wrong: Any = object()
+    with pytest.raises(EngineError, match="holds a value that is not of its type"):
+        Gradebook(tmp_path).record(replace(BARE, engine=wrong), {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "evidence").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        Gradebook(tmp_path).record(BARE, {})
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Gradebook(tmp_path)
+    book.record(BARE, {"p0.png": b"x"})
+
+    def denied(self: Path, **_: str) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(UsageError, match=r"run-0001\.json cannot be read \(Permission denied\)"):
+        book.evidence("400101204")
+    with pytest.raises(UsageError, match=r"An image in .*run-0001 cannot be read \(Permission denied\)"):
+        book.images("400101204")

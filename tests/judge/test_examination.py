@@ -1,0 +1,216 @@
+"""All checks of one submission: hangs, deaths, lies, isolation, seeds."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.domain.assignment import Assignment
+from grader.domain.program import Program
+from grader.judge.student import Student
+from grader.kit import Mismatch, StandIn
+from grader.protocol.frames import Frame
+from grader.protocol.link import WorkerFault
+
+HANG = """
+class Attention(Attention):
+    def forward(self, x):
+        while True:
+            pass
+"""
+QUICK = {"call_seconds": 1.0, "load_seconds": 20.0}
+
+
+def by_component(found: Any) -> dict[str, Counter[str]]:
+    """Component -> how many of its findings have which status."""
+    counts: dict[str, Counter[str]] = {}
+    for finding in found.findings:
+        counts.setdefault(finding.component, Counter())[str(finding.status)] += 1
+    return counts
+
+
+def test_a_hang_costs_one_limit_and_nobody_else(
+    composed: Callable[..., str], examined: Callable[..., Any]
+) -> None:
+    """The component's remaining checks are skipped; the others go on in a new worker."""
+    started = time.monotonic()
+    found = examined(composed(HANG, after=True), components=["Attention", "FeedForward", "ViT"], limits=QUICK)
+    counts = by_component(found)
+    own = [f for f in found.findings if f.component == "Attention"]
+    assert counts["Attention"]["failed"] == 1
+    assert counts["Attention"]["skipped"] == len(own) - 1
+    assert next(f for f in own if f.status == "failed").diagnosis == "hangs"
+    assert all("did not return within 1 s" in f.message for f in own)
+    assert set(counts["FeedForward"]) == set(counts["ViT"]) == {"passed"}
+    assert time.monotonic() - started < 30
+
+
+def test_a_death_is_named_and_the_rest_goes_on(
+    composed: Callable[..., str], examined: Callable[..., Any]
+) -> None:
+    """A program that leaves in the middle of a check."""
+    part = "import os\n\nclass FeedForward(FeedForward):\n    def forward(self, x):\n        os._exit(3)\n"
+    found = examined(composed(part, after=True), components=["FeedForward", "PreNorm"])
+    counts = by_component(found)
+    assert set(counts["PreNorm"]) == {"passed"}
+    assert set(counts["FeedForward"]) == {"failed"}
+    assert {f.diagnosis for f in found.findings if f.component == "FeedForward"} == {"dies"}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("while True: pass", "within 2 s"), ("__import__('os')._exit(0)", "ended")]
+)
+def test_a_file_that_cannot_be_loaded_is_tried_once(
+    examined: Callable[..., Any],
+    analyzed: Callable[[str], Program],
+    solved: str,
+    line: str,
+    words: str,
+) -> None:
+    """A hang or an exit while loading costs one limit altogether; every check says so."""
+    text = solved.replace("class PreNorm(nn.Module):", f"class PreNorm(nn.Module):\n    {line}\n")
+    started = time.monotonic()
+    found = examined(text, components=["PreNorm", "evaluate", "submission"], limits={"load_seconds": 2.0})
+    assert time.monotonic() - started < 20
+    of_parts = [f for f in found.findings if f.check != "names_are_the_templates"]
+    assert {(f.status, f.blame) for f in of_parts} == {("failed", "student")}
+    assert all("Loading the file ended badly" in f.message for f in of_parts)
+    assert words in of_parts[0].message
+
+
+def test_the_reference_earns_everything_whatever_the_seed(
+    solved: str, examined: Callable[..., Any], assignment: Assignment
+) -> None:
+    """Fresh inputs for every run; one finding per declared check, in the assignment's order."""
+    found = examined(solved, seed=1)
+    assert [f.check for f in found.findings] == [spec.id for spec in assignment.checks]
+    assert [f.check for f in found.findings if f.status != "passed"] == []
+    models = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")
+    for seed in (2, 3):
+        again = examined(solved, seed=seed, components=models)
+        assert [f.check for f in again.findings if f.status != "passed"] == []
+    assert found.parameters == 499_462
+    assert sum(layer.parameters for layer in found.layers) == 499_462
+    assert {component for component, _ in found.figures} >= {
+        "plot_confusion_matrix",
+        "plot_classwise_predictions",
+    }
+
+
+def test_the_same_seed_gives_the_same_findings(
+    composed: Callable[..., str], examined: Callable[..., Any]
+) -> None:
+    """A check's inputs do not depend on the checks before it."""
+    part = "class FeedForward(FeedForward):\n    def forward(self, x):\n        return self.net(x) * 1.5\n"
+    text = composed(part, after=True)
+
+    def findings(*components: str) -> list[Any]:
+        found = examined(text, components=components, seed=7).findings
+        return [replace(f, seconds=0.0) for f in found if f.component == "FeedForward"]
+
+    assert findings("FeedForward", "PreNorm") == findings("FeedForward")
+    assert [f.status for f in findings("FeedForward")].count("failed") == 1
+
+
+def test_messages_show_no_hidden_values(
+    composed: Callable[..., str], examined: Callable[..., Any], course_root: Any
+) -> None:
+    """No tracebacks, no paths of ours, no tensors, no numbers with many digits."""
+    part = """
+class Attention(Attention):
+    def forward(self, x):
+        return super().forward(x) * 1.37
+
+def evaluate(model, data_loader, loss_history):
+    model.eval()
+    loss_history.append(0.123)
+
+def plot_confusion_matrix(model, data_loader, class_names):
+    raise RuntimeError("my own words")
+"""
+    found = examined(composed(part, after=True))
+    text = "\n".join(f"{f.message}\n{f.hint}" for f in found.findings)
+    assert "my own words" in text
+    for hidden in ("Traceback", "assert ", "tensor(", str(course_root), "site-packages", "test_attention"):
+        assert hidden not in text
+    assert not re.search(r"\d\.\d{4}", text)
+
+
+def test_a_missing_name_is_told(solved: str, examined: Callable[..., Any]) -> None:
+    """A part that the file does not define."""
+    text = solved.replace("def evaluate(", "def assess(").replace("evaluate(", "assess(")
+    found = examined(text, components=["evaluate", "submission"])
+    lost = {f.check: f for f in found.findings if f.status != "passed"}
+    assert "evaluate" in lost["file_can_be_loaded"].message
+    assert all("evaluate" in f.message for f in lost.values())
+
+
+def test_inline_parts_are_proven_all_the_same(
+    composed: Callable[..., str], examined: Callable[..., Any]
+) -> None:
+    """A stand-in that is never called decides nothing: a part written inline is judged with the whole."""
+    part = """
+class Transformer(nn.Module):
+    def __init__(self, dim, depth, heads, dim_head, mlp_dim, dropout=0.0):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        for _ in range(depth):
+            net = nn.Sequential(
+                nn.Linear(dim, mlp_dim), nn.GELU(), nn.Dropout(dropout), nn.Linear(mlp_dim, dim)
+            )
+            attention = PreNorm(dim, Attention(dim, heads, dim_head, dropout))
+            self.layers.append(nn.ModuleList([attention, PreNorm(dim, net)]))
+
+    def forward(self, x):
+        for attention, net in self.layers:
+            x = x + attention(x)
+            x = x + net(x)
+        return x
+"""
+    assert part.count("x = x + net(x)") == 1
+    for text, wrong in ((part, False), (part.replace("x = x + net(x)", "x = net(x)"), True)):
+        found = examined(composed(text), components=["Transformer", "ViT"])
+        lost = {f.component: f for f in found.findings if f.status != "passed"}
+        assert set(lost) == ({"Transformer"} if wrong else set())
+        assert all((f.status, f.blame) == ("failed", "student") for f in lost.values())
+
+
+LIES: list[Callable[[Frame], Frame]] = [
+    lambda frame: Frame(frame.document, {}),
+    lambda frame: Frame(frame.document, {k: np.zeros(3, dtype=np.int64) for k in frame.arrays}),
+    lambda frame: Frame(frame.document, {k: v[..., None] for k, v in frame.arrays.items()}),
+    lambda frame: Frame({**frame.document, "arrays": {"output": [1]}}, frame.arrays),
+]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lies_in_arrays_are_the_workers_fault(
+    lie: Callable[[Frame], Frame],
+    tampered: Callable[..., Any],
+    spawn: Callable[[], Any],
+    analyzed: Callable[[str], Program],
+    solved: str,
+    assignment: Assignment,
+) -> None:
+    """Whatever arrays a worker sends, a check gets numbers of the right kind, or nothing."""
+
+    def change(frame: Frame) -> Frame:
+        return frame if frame.document.get("$kind") in ("Loaded", "Built", "Done") else lie(frame)
+
+    student = Student(lambda: tampered(spawn(), change), analyzed(solved), assignment, seed=1)
+    try:
+        x = student.tensor(2, 5, 22)
+        for ask in (
+            lambda: student.build("PreNorm", 22, inner=StandIn())(x, shape=(2, 5, 22)),
+            lambda: student.build("FeedForward", 22, 31).gradients(x, x),
+            lambda: student.build("FeedForward", 22, 31).weights(),
+        ):
+            with pytest.raises((Mismatch, WorkerFault)):
+                ask()
+    finally:
+        student.close()

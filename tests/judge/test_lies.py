@@ -1,0 +1,243 @@
+"""Whatever well-formed replies a worker makes up, the judge says Mismatch or the worker's fault."""
+
+import io
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.domain.assignment import Assignment
+from grader.domain.program import Program, Recipe
+from grader.domain.standin import StandIn
+from grader.judge import believed
+from grader.judge.student import Student
+from grader.kit import Mismatch
+from grader.kit.rig import RiggedData
+from grader.protocol.conversation import receive, send
+from grader.protocol.frames import DTYPES, FrameLimit
+from grader.protocol.link import WorkerFault
+from grader.protocol.messages import (
+    Axes,
+    Built,
+    Called,
+    Done,
+    DrawnFigure,
+    ForwardPass,
+    Loaded,
+    Module,
+    Parameter,
+    Ran,
+    StandInCall,
+    StandInMade,
+    WeightValues,
+)
+
+SETTINGS = settings(deadline=None, derandomize=True, database=None)
+NAMES = st.sampled_from(["w", "b", "output", "input", "", "Attention", "x" * 300]) | st.text(max_size=4)
+INTEGERS = st.sampled_from([0, 1, 2, 3, 12, -1, 2**31, 2**40, 2**53, 2**63 - 1, -(2**63), 10**60])
+SMALL = st.sampled_from([0, 1, 2, 3, 12])
+FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([1e308, -1e308, 5e-324])
+SHAPES = st.lists(SMALL, max_size=4).map(tuple)
+
+
+def some(strategy: Any, most: int = 3) -> Any:
+    """A few of something."""
+    return st.lists(strategy, max_size=most).map(tuple)
+
+
+@st.composite
+def arrays(draw: Any, names: Any) -> dict[str, Any]:
+    """Arrays of any type and shape, with whatever floating point can hold."""
+    found = {}
+    for name in draw(st.lists(names, max_size=5, unique=True)):
+        shape = draw(SHAPES)
+        values = np.full(shape, draw(st.sampled_from([0.0, 1.0, -3.5, 1e38, np.nan, np.inf])))
+        with np.errstate(all="ignore"):
+            found[name] = values.astype(draw(st.sampled_from(DTYPES)))
+    return found
+
+
+PARAMETERS = st.builds(Parameter, NAMES, some(INTEGERS, 9) | SHAPES, st.booleans(), some(NAMES))
+MODULES = st.builds(Module, NAMES, NAMES, NAMES, INTEGERS | SMALL, st.none() | FLOATS)
+PLAIN = st.none() | st.booleans() | INTEGERS | FLOATS | NAMES
+MADE = st.builds(StandInMade, NAMES, some(PLAIN), st.dictionaries(NAMES, PLAIN, max_size=3))
+REPLIES: dict[type[Any], Any] = {
+    Built: st.builds(Built, INTEGERS, some(PARAMETERS), some(MODULES), some(MADE), some(NAMES)),
+    Called: st.builds(
+        Called,
+        st.sampled_from(["tensor", "tensor", "tensor", "tuple", ""]),
+        some(st.builds(StandInCall, NAMES, INTEGERS, SHAPES | some(INTEGERS))),
+        some(NAMES),
+        some(NAMES),
+        arrays(st.sampled_from(["output", "call0", "call1", "gradient:input", "gradient:w", "gradient:b"])),
+    ),
+    WeightValues: st.builds(WeightValues, arrays(NAMES)),
+    Done: st.builds(Done),
+    Ran: st.builds(
+        Ran,
+        printed=st.text(max_size=20),
+        returned_kind=NAMES,
+        history_problem=NAMES,
+        forwards=some(st.builds(ForwardPass, INTEGERS, st.booleans(), st.booleans(), some(INTEGERS))),
+        steps=INTEGERS,
+        events=some(NAMES),
+        training_after=st.booleans(),
+        gradients_after=st.booleans(),
+        figures=some(
+            st.builds(
+                DrawnFigure,
+                INTEGERS,
+                NAMES,
+                some(
+                    st.builds(
+                        Axes,
+                        NAMES,
+                        images=some(INTEGERS),
+                        heat_maps=some(SMALL),
+                        place=st.tuples(FLOATS, FLOATS, FLOATS, FLOATS),
+                    )
+                ),
+            )
+        ),
+        arrays=arrays(
+            st.sampled_from(
+                ["returned", "history", "logit_gradients", "step_gradients", "image0", "figure0", "figure1"]
+            )
+        ),
+    ),
+}
+EXPECTED = (Mismatch, WorkerFault)
+# what an honest worker might say to the deeds below
+HONEST: dict[type[Any], Any] = {
+    Built: Built(0, (Parameter("w", (2, 3), True),), (Module("", "Attention", "homework", 6),)),
+    Called: Called(
+        "tensor",
+        (StandInCall("Attention", 0, (2, 3)),),
+        arrays={
+            "output": np.ones((2, 3), np.float32),
+            "call0": np.ones((2, 3), np.float32),
+            "gradient:input": np.ones((2, 3), np.float32),
+            "gradient:w": np.ones((2, 3), np.float32),
+        },
+    ),
+    WeightValues: WeightValues({"w": np.ones((2, 3), np.float32)}),
+    Done: Done(),
+    Ran: Ran(
+        "loss",
+        "float",
+        figures=(DrawnFigure(0, "a", (Axes("b", images=(0,)),)),),
+        steps=1,
+        arrays={
+            "returned": np.ones(1),
+            "history": np.ones(2),
+            "logit_gradients": np.ones((3, 3), np.float32),
+            "step_gradients": np.ones((1, 2, 3), np.float32),
+            "image0": np.ones((4, 4), np.float32),
+            "figure0": np.ones((9, 9, 4), np.uint8),
+        },
+    ),
+}
+
+
+@st.composite
+def lies(draw: Any, kind: type[Any]) -> Any:
+    """An honest reply of which at most two parts are made up."""
+    honest, wild = HONEST[kind], draw(REPLIES[kind])
+    names = [part.name for part in fields(kind)]
+    chosen = draw(st.lists(st.sampled_from(names), max_size=2)) if names else []
+    changes = {name: getattr(wild, name) for name in chosen}
+    if "arrays" in changes and draw(st.booleans()):
+        changes["arrays"] = {**honest.arrays, **wild.arrays}
+    return replace(honest, **changes)
+
+
+def delivered(message: Any) -> Any:
+    """A reply as it arrives; one that cannot travel is a fault already."""
+    stream = io.BytesIO()
+    send(stream, message)
+    stream.seek(0)
+    return receive(stream, (type(message),), FrameLimit())
+
+
+class Liar:
+    """A link to a worker that answers with whatever a test draws."""
+
+    broken = False
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._data = data
+
+    def ask(self, request: Any, reply: type[Any], **_: Any) -> Any:
+        return delivered(self._data.draw(lies(reply)))
+
+
+RIGGED = RiggedData(
+    arrays={
+        "images": np.zeros((3, 1, 4, 4), np.float32),
+        "labels": np.arange(3),
+        "features": np.zeros((3, 2), np.float32),
+        "weights": np.zeros((2, 3), np.float32),
+    },
+    batch_sizes=(2, 1),
+    class_names=("a", "b", "c"),
+)
+
+
+def deeds(student: Student) -> dict[str, Callable[[], object]]:
+    """All that a check does with a student's worker."""
+    x = student.tensor(2, 3)
+
+    def measured() -> object:
+        component = student.build("Attention", 3, inner=StandIn())
+        return component.parameter_count, component.constructions("Attention"), component.gradients(x, x)
+
+    return {
+        "call": lambda: student.build("Attention", 3)(x),
+        "call in shape": lambda: student.build("Attention", 3)(x, shape=(2, 3)),
+        "measure": measured,
+        "weights": lambda: student.build("Attention", 3).weights(),
+        "randomize": lambda: student.build("Attention", 3).randomize(),
+        "model": student.configured_model,
+        "run": lambda: student.run("evaluate", RIGGED),
+    }
+
+
+@settings(SETTINGS, max_examples=600)
+@given(st.data())
+def test_no_reply_is_more_than_a_mismatch(assignment: Assignment, data: st.DataObject) -> None:
+    """Numbers beyond any size, NaN, missing arrays, wrong types and shapes, names twice."""
+    program = Program("homework.py", recipe=Recipe(model="ViT()"))
+    student = Student(lambda: pytest.fail("no worker is wanted"), program, assignment, seed=1)
+    student._link = Liar(data)  # type: ignore[assignment]
+    student._loaded = Loaded({"Attention": "class", "ViT": "class", "evaluate": "function"})
+    deed = data.draw(st.sampled_from(sorted(deeds(student))))
+    try:
+        deeds(student)[deed]()
+    except EXPECTED:
+        return
+    assert all(pixels.ndim == 3 and pixels.nbytes < 10**7 for _, pixels in student.figures)
+
+
+@settings(SETTINGS, max_examples=300)
+@given(lies(Built), lies(Called), lies(WeightValues), lies(Ran))
+def test_what_is_believed_is_what_it_says(
+    built: Built, called: Called, weights: WeightValues, ran: Ran
+) -> None:
+    """Each judgment alone, with messages that a link never saw."""
+    judgments: list[Callable[[], object]] = [
+        lambda: believed.parameters(built),
+        lambda: believed.constructions(built),
+        lambda: believed.stand_in_calls(called),
+        lambda: believed.gradients(called, built.parameters, (2, 3)),
+        lambda: believed.weights(weights.arrays, built.parameters),
+        lambda: believed.run_arrays(ran, RIGGED),
+    ]
+    for judgment in judgments:
+        try:
+            judgment()
+        except EXPECTED:
+            continue

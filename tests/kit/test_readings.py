@@ -1,0 +1,147 @@
+"""Reading a student's weights: every legitimate arrangement is found, and only where the sizes add up."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from grader.kit import (
+    UnreadableWeights,
+    attention,
+    difference,
+    feed_forwards,
+    layer_norms,
+    readings,
+    same,
+    two_layers,
+)
+
+DIM, HEADS, DIM_HEAD = 22, 5, 4
+INNER = HEADS * DIM_HEAD
+
+
+@pytest.fixture
+def parts() -> dict[str, torch.Tensor]:
+    """Weights of every role: q, k, v (heads, dim_head, dim), biases (heads, dim_head), out (dim, inner)."""
+    torch.manual_seed(3)
+    found = {role: torch.randn(HEADS, DIM_HEAD, DIM) for role in "qkv"}
+    found |= {f"{role}_bias": torch.randn(HEADS, DIM_HEAD) for role in "qkv"}
+    return found | {"out": torch.randn(DIM, INNER), "out_bias": torch.randn(DIM)}
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    """Tokens."""
+    return torch.randn(2, 6, DIM, generator=torch.Generator().manual_seed(4))
+
+
+def by_hand(x: torch.Tensor, parts: dict[str, torch.Tensor]) -> torch.Tensor:
+    """PyTorch's own multi-head attention with the weights, for which dim and heads * dim_head may differ."""
+    q, k, v = (
+        torch.einsum("bnd,hfd->bhnf", x, parts[role]) + parts[f"{role}_bias"][:, None] for role in "qkv"
+    )
+    mixed = F.scaled_dot_product_attention(q, k, v)
+    return F.linear(mixed.transpose(1, 2).flatten(2), parts["out"], parts["out_bias"])
+
+
+ARRANGEMENTS = ["role head feature", "head role feature", "feature head role", "role feature head"]
+
+
+@pytest.mark.parametrize("order", ARRANGEMENTS)
+@pytest.mark.parametrize("roles", ["qkv", "vqk", "kvq"])
+def test_a_fused_projection_is_read_in_every_nesting(
+    parts: dict[str, torch.Tensor], x: torch.Tensor, order: str, roles: str
+) -> None:
+    """Rows and biases travel together, whatever the order of role, head and feature."""
+    axes = [["role", "head", "feature"].index(name) for name in order.split()]
+    weight = torch.stack([parts[role] for role in roles]).permute(*axes, 3).reshape(3 * INNER, DIM)
+    bias = torch.stack([parts[f"{role}_bias"] for role in roles]).permute(*axes).reshape(-1)
+    weights = {
+        "to.weight": weight,
+        "to.bias": bias,
+        "out.weight": parts["out"],
+        "out.bias": parts["out_bias"],
+    }
+    expected = by_hand(x, parts)
+    possible = list(readings(weights, dim=DIM, heads=HEADS, dim_head=DIM_HEAD))
+    assert any(same(attention(x, reading), expected) for reading in possible)
+    wrong = by_hand(x, {**parts, "v": parts["k"]})
+    assert not any(same(attention(x, reading), wrong) for reading in possible)
+
+
+def test_separate_layers_in_any_order_are_read(parts: dict[str, torch.Tensor], x: torch.Tensor) -> None:
+    """All four matrices have the same numbers of elements; which is which is found."""
+    weights = {"z.weight": parts["out"], "z.bias": parts["out_bias"]}
+    for name, role in (("a", "v"), ("b", "q"), ("c", "k")):
+        weights[f"{name}.weight"] = parts[role].flatten(0, 1)
+        weights[f"{name}.bias"] = parts[f"{role}_bias"].flatten()
+    possible = readings(weights, dim=DIM, heads=HEADS, dim_head=DIM_HEAD)
+    assert any(same(attention(x, reading), by_hand(x, parts)) for reading in possible)
+
+
+def test_an_output_projection_for_every_head_is_one(parts: dict[str, torch.Tensor], x: torch.Tensor) -> None:
+    """Each head has a layer of its own to the end; what they give is summed, and so are their biases."""
+    fused = torch.cat([parts[role].flatten(0, 1) for role in "qkv"])
+    weights = {
+        "qkv.weight": fused,
+        "qkv.bias": torch.cat([parts[f"{role}_bias"].flatten() for role in "qkv"]),
+    }
+    shares = torch.linspace(-1.0, 2.0, HEADS)
+    for head, out in enumerate(parts["out"].view(DIM, HEADS, DIM_HEAD).unbind(dim=1)):
+        weights[f"outs.{head}.weight"] = out
+        weights[f"outs.{head}.bias"] = shares[head] * parts["out_bias"]
+    expected = by_hand(x, {**parts, "out_bias": shares.sum() * parts["out_bias"]})
+    possible = list(readings(weights, dim=DIM, heads=HEADS, dim_head=DIM_HEAD))
+    assert any(same(attention(x, reading), expected) for reading in possible)
+    assert not any(same(attention(x, reading), by_hand(x, parts)) for reading in possible)
+    last_alone = by_hand(x, {**parts, "out_bias": shares[-1] * parts["out_bias"]})
+    assert not any(same(attention(x, reading), last_alone) for reading in possible)
+
+
+def test_sizes_that_do_not_add_up_are_told() -> None:
+    """Two projections are not three."""
+    weights = {"a": torch.zeros(2 * INNER + 4, DIM), "out": torch.zeros(DIM, INNER)}
+    with pytest.raises(UnreadableWeights, match=r"\(44, 22\)"):
+        list(readings(weights, dim=DIM, heads=HEADS, dim_head=DIM_HEAD))
+
+
+def test_layer_norms_include_every_reading(x: torch.Tensor) -> None:
+    """Gain and bias in either order, other names and shapes, and the deviation with n - 1."""
+    gain, bias = torch.rand(DIM) + 0.5, torch.randn(DIM)
+    expected = F.layer_norm(x, (DIM,), gain, bias)
+    weights = {"beta": bias.reshape(1, 1, DIM), "gamma": gain}
+    assert any(same(found, expected) for found in layer_norms(x, weights))
+    unbiased = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) * gain + bias
+    assert any(same(found, unbiased) for found in layer_norms(x, weights))
+    beyond_one = {"beta": bias, "gamma": gain - 1}
+    assert any(same(found, expected) for found in layer_norms(x, beyond_one)), "a gain kept as 1 + g"
+    assert not any(same(found, expected) for found in layer_norms(x, {"beta": bias, "gamma": gain - 2}))
+    over_tokens = (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True, unbiased=False) * gain + bias
+    root_mean_square = x / x.pow(2).mean(-1, keepdim=True).sqrt() * gain
+    for wrong in (over_tokens, root_mean_square):
+        assert not any(same(found, wrong) for found in layer_norms(x, weights))
+
+
+def test_feed_forward_layers_are_read_whatever_their_shapes(x: torch.Tensor) -> None:
+    """Turned matrices and convolutions of width 1; not with another activation."""
+    torch.manual_seed(5)
+    first, b1, second, b2 = torch.randn(31, DIM), torch.randn(31), torch.randn(DIM, 31), torch.randn(DIM)
+    expected = F.linear(F.relu(F.linear(x, first, b1)), second, b2)
+    for weights in (
+        {"a": first, "b": b1, "c": second, "d": b2},
+        {"d": b2, "c": second.T, "b": b1, "a": first.T},
+        {"a": first[..., None], "b": b1, "c": second[..., None], "d": b2},
+    ):
+        assert any(same(found, expected) for found in feed_forwards(x, weights, 31, F.relu))
+        assert not any(same(found, expected) for found in feed_forwards(x, weights, 31, F.gelu))
+        assert len(list(two_layers(weights, DIM, 31))) == 2
+
+
+def test_closeness_is_relative_and_shape_matters() -> None:
+    """float32 noise is the same, a hundredth is not."""
+    value = torch.randn(50, generator=torch.Generator().manual_seed(1)) * 1e4
+    assert same(value * (1 + 1e-6), value)
+    assert not same(value * 1.01, value)
+    assert not same(value[None], value)
+    assert same(value[:0], value[:0])
+    assert difference(value[None], value) == float("inf")
+    assert difference(value * 1.5, value) == pytest.approx(0.5, abs=1e-3)

@@ -1,0 +1,205 @@
+"""Messages are validated strictly: kinds, fields and types."""
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.domain.program import Place, Program, Recipe, Statement
+from grader.domain.standin import StandIn
+from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
+from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
+from grader.protocol.messages import (
+    Axes,
+    Build,
+    Built,
+    Call,
+    Called,
+    CheckpointLoaded,
+    Done,
+    DrawnFigure,
+    EpochDone,
+    ForwardPass,
+    Load,
+    LoadCheckpoint,
+    Loaded,
+    Module,
+    Parameter,
+    Problem,
+    Raised,
+    Ran,
+    Reply,
+    RunFunction,
+    SetWeights,
+    StandInCall,
+    StandInMade,
+    Train,
+    Trained,
+    TrainingPlan,
+    Weights,
+    WeightValues,
+)
+
+REPLIES: tuple[type[Any], ...] = Reply.__args__
+LIMIT = FrameLimit(document=100_000, arrays=100_000)
+
+STATEMENT = Statement("import torch", Place("cell 4", 3), ("torch",), "import")
+MESSAGES = [
+    Load(
+        Program("a.py", (STATEMENT,), {"ViT": Place("a.py", 7)}, recipe=Recipe(epochs="3")), ("timm",), seed=4
+    ),
+    Build("Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, StandIn()),
+    Call(3, True, False, 8, {"0": np.ones((2, 3), dtype=np.float32)}),
+    Loaded({"ViT": "class"}, (Problem("NameError", "x", "a.py:3", "x"),), ("torchsummary",)),
+    Called("tensor", arrays={"output": np.zeros(2)}),
+    Raised(Problem("ValueError", 'no \N{SNOWMAN} "quoted"', "cell 4, line 3"), "recipe"),
+    Done(),
+    Weights(2),
+    SetWeights(2, {"w": np.zeros((2, 0))}),
+    RunFunction(
+        "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
+    ),
+    Train(("a",), "cuda", 3, 2, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    LoadCheckpoint("cpu", 5, {"file": np.zeros(3, dtype=np.uint8)}),
+    Built(
+        1,
+        (Parameter("w", (2, 3), False, ("w", "v")),),
+        (Module("", "ViT", "homework", 6, 0.1),),
+        (StandInMade("Attention", (8, None, 0.5), {"heads": 4}),),
+        ("timm",),
+    ),
+    Called(
+        "tensor", (StandInCall("Attention", 1, (2, 3, 4)),), ("w",), ("timm",), {"call0": np.zeros((2, 3, 4))}
+    ),
+    WeightValues({"w": np.zeros(2)}),
+    Ran(
+        "loss 0.5",
+        "float",
+        "a graph",
+        (ForwardPass(3, True, False, (1, 2)),),
+        1,
+        ("forward", "step"),
+        True,
+        False,
+        (DrawnFigure(0, "title", (Axes("t", "x", "y", ("1",), ("2",), ("3",), (0,), (1,)),)),),
+        {"returned": np.zeros(1)},
+    ),
+    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("No batch size was found.",)),
+    EpochDone(1, 0.1, {"logits": np.zeros((1, 2), dtype=np.float32)}),
+    Trained(3),
+    CheckpointLoaded("mismatch", "why", {}),
+]
+
+
+def test_every_kind_of_message_has_an_example() -> None:
+    """A kind that is added must be tried as well."""
+    assert {type(message) for message in MESSAGES} == {*REQUESTS, *REPLIES}
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_round_trip(message: Any) -> None:
+    """A message comes back equal, arrays included."""
+    stream = io.BytesIO()
+    send(stream, message)
+    stream.seek(0)
+    back = receive(stream, (*REQUESTS, *REPLIES), LIMIT)
+    assert type(back) is type(message)
+    arrays = getattr(message, "arrays", {})
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(back.arrays[name], value)
+    plain = {name: value for name, value in vars(message).items() if name != "arrays"}
+    assert {name: value for name, value in vars(back).items() if name != "arrays"} == plain
+
+
+def received(document: dict[str, Any], *allowed: Any, arrays: dict[str, Any] | None = None) -> Any:
+    """What is made of a document that a worker might send."""
+    stream = io.BytesIO()
+    write_frame(stream, Frame(document, arrays or {}))
+    stream.seek(0)
+    return receive(stream, allowed, LIMIT)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {KIND_KEY: "Done"},
+        {KIND_KEY: "Load"},
+        {KIND_KEY: ["Called"]},
+        {KIND_KEY: "Called"},
+        {KIND_KEY: "Called", "result": 5},
+        {KIND_KEY: "Called", "result": "tensor", "calls": "none"},
+        {KIND_KEY: "Called", "result": "tensor", "calls": [{"component": "x"}]},
+        {
+            KIND_KEY: "Called",
+            "result": "tensor",
+            "calls": [{"component": "x", "instance": "0", "shape": [1]}],
+        },
+    ],
+)
+def test_unexpected_or_malformed_replies_are_refused(document: dict[str, Any]) -> None:
+    """An unknown kind, another kind than the request allows, missing fields and wrong types."""
+    with pytest.raises(ProtocolError):
+        received(document, Called)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("number", True), ("number", "1"), ("number", 1.5), ("learning_rate", "0.1"), ("learning_rate", None)],
+)
+def test_numbers_are_not_coerced(field: str, value: object) -> None:
+    """A string is no number, and a truth value is none either."""
+    good = {KIND_KEY: "EpochDone", "number": 1, "learning_rate": 0.1}
+    assert received(good, EpochDone).number == 1
+    with pytest.raises(ProtocolError):
+        received({**good, field: value}, EpochDone)
+
+
+def test_arrays_come_only_beside_the_document() -> None:
+    """A document's own `arrays` are not believed, and a kind without arrays carries none."""
+    with pytest.raises(ProtocolError):
+        received({KIND_KEY: "Done"}, Done, arrays={"x": np.zeros(2)})
+    for smuggled in ({"output": [1, 2]}, {"output": "text"}, {}, None):
+        with pytest.raises(ProtocolError):
+            received({KIND_KEY: "Called", "result": "tensor", "arrays": smuggled}, Called)
+
+
+def test_unknown_fields_are_refused() -> None:
+    """A reply has the fields that it has."""
+    with pytest.raises(ProtocolError):
+        received({KIND_KEY: "Done", "points": 100}, Done)
+
+
+def test_values_of_the_wrong_kind_within_a_run_are_refused() -> None:
+    """Nested messages are validated as strictly."""
+    document = json.loads('{"printed": "", "returned_kind": "x", "figures": [{"pixels": 0, "axes": [3]}]}')
+    with pytest.raises(ProtocolError):
+        received({KIND_KEY: "Ran", **document}, Ran)
+
+
+@pytest.mark.parametrize("depth", [150, 250, 500, 900, 940, 960, 980, 990, 1000, 3000])
+def test_depth_is_malformed_wherever_it_stands(depth: int) -> None:
+    """However deep: whether it is the parser, the validator or a repr that has enough of it."""
+    nest = "[" * depth + "]" * depth
+    for text in (
+        f'{{"{KIND_KEY}": "Loaded", "kinds": {nest}}}',
+        f'{{"{KIND_KEY}": "Loaded", "kinds": {{}}, "problems": {nest}}}',
+        f'{{"{KIND_KEY}": {nest}}}',
+    ):
+        stream = io.BytesIO(HEADER.pack(MAGIC, len(text), 0) + text.encode())
+        with pytest.raises(ProtocolError):
+            receive(stream, (Loaded,), LIMIT)
+
+
+@pytest.mark.parametrize("text", [r'"\ud800"', r'"\u0000"'])
+def test_text_that_is_no_text_is_refused_or_arrives(text: str) -> None:
+    """A lone half of a pair cannot be written to any report; a zero byte is a character like any other."""
+    document = f'{{"{KIND_KEY}": "Raised", "problem": {{"type": "E", "message": {text}}}}}'
+    stream = io.BytesIO(HEADER.pack(MAGIC, len(document), 0) + document.encode())
+    if "ud800" in text:
+        with pytest.raises(ProtocolError):
+            receive(stream, (Raised,), LIMIT)
+    else:
+        assert receive(stream, (Raised,), LIMIT).problem.message == "\x00"

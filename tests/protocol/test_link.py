@@ -1,0 +1,270 @@
+"""A worker that hangs, trickles, dies or talks nonsense costs a bounded time and is told apart."""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+import numpy as np
+import pytest
+
+from grader.domain.errors import EngineError
+from grader.domain.evidence import Attestation
+from grader.protocol.conversation import REQUESTS, receive, send
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, StudentRaised, WorkerFault
+from grader.protocol.messages import Done, Problem, Raised, SetWeights, Trained, TrainingPlan, Weights
+
+LIMIT = FrameLimit(document=10_000, arrays=10_000)
+Behavior = Callable[[BinaryIO, BinaryIO], None]
+
+
+class FakeWorker:
+    """A thread at the other ends of two pipes; killing it closes its replies."""
+
+    attestation = Attestation("local")
+
+    def __init__(self, behavior: Behavior) -> None:
+        requests_in, requests_out = os.pipe()
+        replies_in, replies_out = os.pipe()
+        self.reader: BinaryIO = os.fdopen(replies_in, "rb", buffering=0)  # type: ignore[assignment]
+        self.writer: BinaryIO = os.fdopen(requests_out, "wb")
+        self._requests = os.fdopen(requests_in, "rb", buffering=0)
+        self._replies = os.fdopen(replies_out, "wb", buffering=0)
+        self.stop = threading.Event()
+        self.kills = 0
+        self._thread = threading.Thread(target=self._run, args=(behavior,), daemon=True)
+        self._thread.start()
+
+    def _run(self, behavior: Behavior) -> None:
+        try:
+            behavior(self._requests, self._replies)  # type: ignore[arg-type]
+            if not self.stop.is_set():
+                self.stop.wait(20)
+        except OSError:
+            pass
+        finally:
+            self._replies.close()
+            self._requests.close()
+
+    def kill(self) -> None:
+        """End it."""
+        self.kills += 1
+        self.stop.set()
+
+    def died_of(self) -> str:
+        """What a process would say."""
+        return "it was killed by signal 9"
+
+    def close(self) -> None:
+        """End it and close the pipes."""
+        self.kill()
+        self._thread.join(5)
+        self.reader.close()
+        with contextlib.suppress(OSError):
+            self.writer.close()
+
+
+@pytest.fixture
+def worker() -> Iterator[Callable[[Behavior], FakeWorker]]:
+    """Make fake workers that are closed afterwards."""
+    made: list[FakeWorker] = []
+
+    def make(behavior: Behavior) -> FakeWorker:
+        made.append(FakeWorker(behavior))
+        return made[-1]
+
+    yield make
+    for fake in made:
+        fake.close()
+
+
+def answering(*replies: object) -> Behavior:
+    """Read a request, then send the replies."""
+
+    def behave(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        for reply in replies:
+            send(sink, reply)
+
+    return behave
+
+
+def test_an_answer_arrives(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """The clock is stopped afterwards: the worker lives on."""
+    fake = worker(answering(Done()))
+    link = Link(fake)
+    assert link.ask(SetWeights(0), Done, seconds=0.3, limit=LIMIT) == Done()
+    time.sleep(0.4)
+    assert not link.broken and fake.kills == 0
+
+
+def test_what_the_student_raised_is_no_fault_of_the_worker(
+    worker: Callable[[Behavior], FakeWorker],
+) -> None:
+    """The link stays usable."""
+    link = Link(worker(answering(Raised(Problem("ValueError", "no", "homework.py:3")))))
+    with pytest.raises(StudentRaised, match="ValueError: no") as raised:
+        link.ask(Weights(0), Done, seconds=5, limit=LIMIT)
+    assert raised.value.problem.where == "homework.py:3"
+    assert not link.broken
+
+
+def test_a_hang_is_ended_within_its_limit(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """A worker that never answers is killed from outside."""
+    fake = worker(answering())
+    started = time.monotonic()
+    with pytest.raises(WorkerFault, match="within 0 s") as fault:
+        Link(fake).ask(Weights(0), Done, seconds=0.3, limit=LIMIT)
+    assert (fault.value.kind, fault.value.seconds) == ("time", 0.3)
+    assert time.monotonic() - started < 3
+    assert fake.kills >= 1
+
+
+def test_trickling_bytes_do_not_stretch_the_limit(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """A byte now and then is as slow as nothing at all."""
+    fakes: list[FakeWorker] = []
+
+    def trickle(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        while not (fakes and fakes[0].stop.is_set()):
+            sink.write(b"G")
+            time.sleep(0.05)
+
+    fakes.append(worker(trickle))
+    started = time.monotonic()
+    with pytest.raises(WorkerFault):
+        Link(fakes[0]).ask(Weights(0), Done, seconds=0.5, limit=LIMIT)
+    assert time.monotonic() - started < 4
+
+
+def test_death_is_told_in_the_words_of_the_process(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """The stream ends before the limit."""
+
+    def die(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        raise OSError
+
+    link = Link(worker(die))
+    with pytest.raises(WorkerFault, match="signal 9") as fault:
+        link.ask(Weights(0), Done, seconds=20, limit=LIMIT)
+    assert fault.value.kind == "death"
+    assert link.broken
+
+
+@pytest.mark.parametrize("noise", [b"Traceback (most recent call last)", b"GRF1" + b"\xff" * 12])
+def test_nonsense_ends_the_worker(worker: Callable[[Behavior], FakeWorker], noise: bytes) -> None:
+    """Bytes that are no frame, or announce too much."""
+
+    def rave(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        sink.write(noise)
+
+    fake = worker(rave)
+    with pytest.raises(WorkerFault) as fault:
+        Link(fake).ask(Weights(0), Done, seconds=20, limit=LIMIT)
+    assert fault.value.kind == "nonsense"
+    assert fake.kills == 1
+
+
+def test_a_reply_of_another_kind_is_nonsense(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """A worker cannot answer a question that was not asked."""
+    with pytest.raises(WorkerFault, match="not an answer") as fault:
+        Link(worker(answering(Trained(3)))).ask(Weights(0), Done, seconds=20, limit=LIMIT)
+    assert fault.value.kind == "nonsense"
+
+
+def test_a_conversation_ends_when_its_caller_stops(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """Several replies to one request, within one limit."""
+    plan = TrainingPlan(2, 8, "SGD", "", "cpu")
+    link = Link(worker(answering(plan, Trained(2))))
+    found = []
+    conversation = link.conversation(Weights(0), (TrainingPlan, Trained), seconds=20, limit=LIMIT)
+    for reply in conversation:
+        found.append(reply)
+        if isinstance(reply, Trained):
+            break
+    assert found == [plan, Trained(2)]
+
+
+def test_the_limit_holds_for_all_replies_together(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """Each reply in time is not enough."""
+    fakes: list[FakeWorker] = []
+
+    def slow(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        while not (fakes and fakes[0].stop.is_set()):
+            send(sink, Done())
+            time.sleep(0.1)
+
+    fakes.append(worker(slow))
+    started = time.monotonic()
+    with pytest.raises(WorkerFault) as fault:
+        for _ in Link(fakes[0]).conversation(Weights(0), (Done,), seconds=0.6, limit=LIMIT):
+            pass
+    assert fault.value.kind == "time"
+    assert time.monotonic() - started < 4
+
+
+def test_what_the_recipe_lacks_is_told_from_what_raised(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """A person looks at the one; the other is the student's."""
+    raised = Raised(Problem("RecipeError", "no optimizer was found"), "recipe")
+    with pytest.raises(StudentRaised) as caught:
+        Link(worker(answering(raised))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
+    assert caught.value.in_recipe
+    with pytest.raises(StudentRaised) as caught:
+        Link(worker(answering(Raised(Problem("E", "x"))))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
+    assert not caught.value.in_recipe
+
+
+def test_what_the_worker_itself_did_wrong_is_ours(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """It never costs a point, and its words are bounded."""
+    raised = Raised(Problem("KeyError", "x" * 5000), "engine")
+    with pytest.raises(EngineError, match="KeyError") as caught:
+        Link(worker(answering(raised))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
+    assert len(str(caught.value)) < 400
+
+
+def test_death_in_the_middle_of_a_reply_is_a_death(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """Half a frame is not nonsense."""
+
+    def die(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        sink.write(b"GRF1\x40")
+        raise OSError
+
+    with pytest.raises(WorkerFault) as fault:
+        Link(worker(die)).ask(Weights(0), Done, seconds=20, limit=LIMIT)
+    assert fault.value.kind == "death"
+
+
+def test_worker_that_does_not_even_read_is_ended(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """The limit counts while a large request is being sent."""
+    fake = worker(lambda requests, sink: None)
+    request = SetWeights(0, {"w": np.zeros(1_000_000)})
+    started = time.monotonic()
+    with pytest.raises(WorkerFault) as fault:
+        Link(fake).ask(request, Done, seconds=0.3, limit=LIMIT)
+    assert fault.value.kind == "time"
+    assert time.monotonic() - started < 3
+
+
+def test_reply_over_its_limit_is_nonsense(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """The limit of the request is the one that counts."""
+    reply = Raised(Problem("ValueError", "x" * 20_000))
+    with pytest.raises(WorkerFault) as fault:
+        Link(worker(answering(reply))).ask(Weights(0), Done, seconds=20, limit=LIMIT)
+    assert fault.value.kind == "nonsense"
+
+
+def test_closing_twice_ends_the_worker_and_is_harmless(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """A link may be closed wherever it is no longer needed."""
+    fake = worker(lambda requests, sink: None)
+    link = Link(fake)
+    link.close()
+    link.close()
+    assert link.broken and fake.kills
+    with pytest.raises(WorkerFault):
+        link.ask(Weights(0), Done, seconds=1, limit=LIMIT)

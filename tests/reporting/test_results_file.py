@@ -1,0 +1,145 @@
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+
+from grader.domain.score import ScoreEdit
+from grader.reporting.results_file import (
+    ResultsDocument,
+    dump,
+    results_document,
+    results_schema,
+    results_schema_text,
+)
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "results.schema.json"
+
+
+@pytest.fixture(scope="module")
+def document(assignment, pairs):
+    return json.loads(dump(results_document(assignment, pairs)))
+
+
+def one(document, student_id):
+    return next(entry for entry in document["submissions"] if entry["student_id"] == student_id)
+
+
+def test_a_remark_of_a_check_that_passed_is_kept(assignment, class_results, with_remark):
+    good = class_results["good"]
+    record = results_document(assignment, [(with_remark(good.evidence, 1), good.score)]).submissions[0]
+    [noted] = [found for found in record.findings if found.message]
+    assert (noted.component, noted.status, noted.blame) == ("ViT", "passed", None)
+    assert (noted.diagnosis, noted.where) == ("fixed_positions", "homework.py:41")
+    assert noted.message == "The positions are fixed; the handout asks for learnable ones."
+
+
+def test_keys_are_those_of_the_contract(document):
+    assert {"assignment", "max", "submissions"} <= document.keys()
+    assert (document["assignment"], document["max"]) == ("vit_defects", 100)
+    entry = one(document, "400101204")
+    wanted = {
+        "student_id",
+        "status",
+        "total",
+        "awaiting",
+        "not_run",
+        "items",
+        "findings",
+        "measurements",
+        "sandbox",
+    }
+    assert wanted <= entry.keys()
+    assert {"id", "points", "max"} <= entry["items"][0].keys()
+    assert entry["items"][0]["id"] == "model" and entry["items"][0]["max"] == 35
+    failed = next(finding for finding in entry["findings"] if finding["check"] == "attention_matches_oracle")
+    assert (failed["component"], failed["status"], failed["blame"]) == ("Attention", "failed", "student")
+    assert (failed["diagnosis"], failed["where"]) == ("missing_scale", "homework.py:41")
+    assert failed["message"].startswith("The attention scores")
+    assert entry["measurements"]["test_accuracy"] == 0.55
+    assert entry["measurements"]["parameters"] == 496_134
+    assert entry["measurements"]["test_images"] == 540
+    assert entry["sandbox"]["level"] == "strict"
+    assert entry["awaiting"] == ["report_quality", "q6", "q7", "q8", "q9", "q10"]
+
+
+def test_document_fits_the_published_schema(document):
+    jsonschema.Draft202012Validator.check_schema(results_schema())
+    jsonschema.validate(document, json.loads(SCHEMA.read_text("utf-8")))
+
+
+def test_schema_requires_every_key_of_the_contract(document):
+    for key in ("student_id", "status", "total", "awaiting", "items", "findings", "measurements", "sandbox"):
+        broken = json.loads(json.dumps(document))
+        del broken["submissions"][0][key]
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, results_schema())
+
+
+def test_published_schema_has_not_drifted():
+    told = "run: python -m grader.reporting.results_file > docs/results.schema.json"
+    assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(results_schema_text()), told
+
+
+def test_unknown_points_are_null_and_never_zero(document):
+    for student_id in ("400101211", "400101219"):
+        entry = one(document, student_id)
+        assert entry["total"] is None
+        assert {item["points"] for item in entry["items"]} == {None}
+    assert one(document, "400101215")["status"] == "incomplete"
+    assert one(document, "400101215")["total"] is None
+    assert one(document, "400101215")["missing"] == ["report"]
+    budget = one(document, "400101223")
+    assert next(item for item in budget["items"] if item["id"] == "training")["points"] is None
+    assert "training" in budget["awaiting"]
+    assert budget["measurements"]["test_accuracy"] is None
+    assert budget["training"]["outcome"] == "budget"
+
+
+def test_what_was_not_run_is_not_awaiting(document):
+    entry = one(document, "400101230")
+    assert entry["not_run"] == ["training"]
+    assert "training" not in entry["awaiting"]
+
+
+def test_submissions_are_ordered_whatever_the_order_of_results(assignment, pairs):
+    forward, backward = results_document(assignment, pairs), results_document(assignment, pairs[::-1])
+    assert dump(forward) == dump(backward)
+    ids = [entry.student_id for entry in forward.submissions]
+    assert ids == sorted(ids)
+
+
+def test_values_that_json_has_no_word_for_become_null_or_visible(assignment, class_results):
+    good = class_results["good"]
+    finding = replace(good.evidence.findings[0], message="a lone surrogate \ud800 and a \x00")
+    training = replace(good.evidence.training, accuracy=math.nan)
+    evidence = replace(good.evidence, findings=(finding,), training=training)
+    text = dump(results_document(assignment, [(evidence, good.score)]))
+    entry = json.loads(text.encode("utf-8"))["submissions"][0]
+    assert entry["measurements"]["test_accuracy"] is None
+    assert entry["findings"][0]["message"] == "a lone surrogate ⟨U+D800⟩ and a ⟨U+0000⟩"
+
+
+def test_a_persons_edit_is_kept(assignment, class_results, examples):
+    good = class_results["good"]
+    edit = ScoreEdit("ta-3", examples.WHEN, "read the report", None, 4.5)
+    lines = tuple(
+        replace(line, points=4.5, edits=(edit,)) if line.id == "q6" else line for line in good.score.lines
+    )
+    text = dump(results_document(assignment, [(good.evidence, replace(good.score, lines=lines))]))
+    item = next(item for item in json.loads(text)["submissions"][0]["items"] if item["id"] == "q6")
+    assert item["points"] == 4.5
+    assert item["edits"][0]["who"] == "ta-3" and item["edits"][0]["old"] is None
+
+
+def test_text_is_read_back_as_the_same_document(assignment, pairs):
+    document = results_document(assignment, pairs)
+    assert ResultsDocument.model_validate_json(dump(document)) == document
+
+
+def test_an_unknown_key_is_refused(document):
+    with pytest.raises(ValidationError):
+        ResultsDocument.model_validate({**document, "surprise": 1})

@@ -1,0 +1,104 @@
+"""Hosts and children for the tests of the sandbox."""
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.domain.errors import SandboxError
+from grader.sandbox import Host, ProcessLimits
+
+HERE = Path(__file__).parent
+CHILD = "sandbox_child"
+
+
+@pytest.fixture(scope="session")
+def start_host() -> Callable[..., AbstractContextManager[Host]]:
+    """Start a host of the tests' own module; environment variables steer it."""
+    if sys.platform != "linux":
+        pytest.skip("the layers need Linux")
+
+    def started(**options: Any) -> AbstractContextManager[Host]:
+        environment = {"PYTHONPATH": str(HERE), **options.pop("env", {})}
+        return Host.start(CHILD, env=environment, timeout=60, **options)
+
+    return started
+
+
+@pytest.fixture(scope="session")
+def host(start_host: Callable[..., AbstractContextManager[Host]]) -> Iterator[Host]:
+    """A host with every layer that this machine gives."""
+    try:
+        started = start_host()
+    except SandboxError as error:
+        pytest.skip(f"this machine gives too little isolation: {error}")
+    with started as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def sabotaged() -> Callable[[str], ProcessLimits]:
+    """Limits that tell the tests' own module which step of the lock-down to leave out."""
+    spec = importlib.util.spec_from_file_location(CHILD, HERE / f"{CHILD}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return lambda step: ProcessLimits(open_files=module.FIRST_SABOTAGE + module.SABOTAGES.index(step))
+
+
+@pytest.fixture
+def child(host: Host) -> Iterator[Any]:
+    """A locked-down child that executes what it is sent."""
+    with host.spawn(ProcessLimits(memory_mb=200, scratch_mb=8, file_mb=4, processes=8)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def long_lived(host: Host) -> Iterator[Any]:
+    """Like `child`, for many tests that leave nothing in it."""
+    with host.spawn(ProcessLimits(memory_mb=200, scratch_mb=8, file_mb=4, processes=8)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def answer() -> Callable[[Any, str], Any]:
+    """The reply of a child to statements that may set `value`; None when it died."""
+
+    def asked(running: Any, code: str) -> Any:
+        running.writer.write(json.dumps({"code": code}).encode() + b"\n")
+        running.writer.flush()
+        reply = b""
+        while not reply.endswith(b"\n"):
+            part = running.reader.read(65_536)
+            if not part:
+                return None
+            reply += part
+        return json.loads(reply)
+
+    return asked
+
+
+@pytest.fixture(scope="session")
+def traces(traces_of: Callable[[Callable[[int], bool]], set[str]]) -> Callable[[], set[str]]:
+    """What the sandboxes of these tests could leave on the machine."""
+    return lambda: traces_of(lambda pid: CHILD.encode() in _command_line(pid))
+
+
+@pytest.fixture(scope="session")
+def left_behind(
+    traces: Callable[[], set[str]], lasting: Callable[[Callable[[], set[str]], set[str]], set[str]]
+) -> Callable[[set[str]], set[str]]:
+    """What is new since `before` and stays."""
+    return lambda before: lasting(traces, before)
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,135 @@
+"""What a child may use: each limit stops it, and it alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from grader.domain.errors import EngineError
+from grader.sandbox import ProcessLimits, survey
+from grader.sandbox.lockdown import Layer
+
+SMALL = ProcessLimits(memory_mb=100, cpu_seconds=1, file_mb=2, processes=6, open_files=30, scratch_mb=4)
+# a thread reserves far more address space than it uses
+ROOMY = replace(SMALL, memory_mb=1500)
+
+
+@pytest.fixture
+def small(host):
+    with host.spawn(SMALL) as running:
+        yield running
+
+
+def test_memory(host, small, answer):
+    """A cgroup kills; a bound on address space answers MemoryError. The host and others go on."""
+    reply = answer(small, "value = len(bytearray(b'x') * 300_000_000)")
+    if Layer.CGROUP in survey().layers:
+        assert reply is None
+        assert small.wait(5).limit == "memory"
+    else:
+        assert reply["error"] == "MemoryError"
+    with host.spawn(SMALL) as other:
+        assert answer(other, "value = len(bytearray(b'x') * 20_000_000)")["value"] == 20_000_000
+
+
+def test_shared_memory_counts(small, answer):
+    code = """
+import mmap
+held = []
+for _ in range(40):
+    held.append(mmap.mmap(-1, 10_000_000))
+    held[-1].write(bytes(10_000_000))
+"""
+    reply = answer(small, code)
+    assert reply is None or reply["error"] in ("OSError", "MemoryError")
+
+
+def test_processor_time(small, answer):
+    code = """
+import signal
+signal.signal(signal.SIGXCPU, lambda *_: None)
+while True:
+    pass
+"""
+    assert answer(small, code) is None
+    ended = small.wait(5)
+    assert (ended.limit, ended.signal) == ("cpu", 9)
+
+
+def test_file_size(small, answer):
+    reply = answer(small, "open('big', 'wb').write(bytes(3_000_000))")
+    assert (reply["error"], reply["errno"]) == ("OSError", 27)
+
+
+def test_disk(small, answer):
+    """The folder and shared memory share one bound."""
+    code = (
+        "open('a', 'wb').write(bytes(1_900_000)); open('/dev/shm/b', 'wb').write(bytes(1_900_000)); value = 1"
+    )
+    assert answer(small, code)["value"] == 1
+    reply = answer(small, "open('c', 'wb').write(bytes(1_900_000))")
+    assert (reply["error"], reply["errno"]) == ("OSError", 28)
+
+
+def test_number_of_files(small, answer):
+    reply = answer(small, "for number in range(10_000): open(f'n{number}', 'w').close()")
+    assert (reply["error"], reply["errno"]) == ("OSError", 28)
+
+
+def test_threads(host, answer):
+    code = """
+import threading
+stop = threading.Event()
+try:
+    for value in range(1, 100):
+        threading.Thread(target=stop.wait, daemon=True).start()
+except RuntimeError:
+    pass
+stop.set()
+"""
+    with host.spawn(ROOMY) as running:
+        assert 2 <= answer(running, code)["value"] <= 6
+
+
+def test_threads_of_one_child_are_not_counted_for_another(host, answer):
+    code = """
+import threading
+for _ in range(4):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
+    with host.spawn(ROOMY) as first, host.spawn(ROOMY) as second, host.spawn(ROOMY) as third:
+        for running in (first, second, third):
+            assert "error" not in answer(running, code)
+
+
+def test_descriptors(small, answer):
+    reply = answer(small, "held = [open('/dev/null') for _ in range(100)]")
+    assert (reply["error"], reply["errno"]) == ("OSError", 24)
+
+
+def test_output_is_cut_and_does_not_block(host, answer):
+    with host.spawn(ProcessLimits(output_kb=20)) as running:
+        code = """
+import sys
+print("first")
+for _ in range(300):
+    print("x" * 10_000)
+print("last", flush=True)
+print("to errors too", file=sys.stderr, flush=True)
+value = 1
+"""
+        assert answer(running, code)["value"] == 1
+        running.kill()
+        running.wait(5)
+        tail = running.stderr_tail()
+        assert running.output_cut
+        assert len(tail) <= 20_000
+        assert "first" not in tail
+        assert tail.endswith("last\nto errors too\n")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"memory_mb": -1}, {"memory_mb": 1.5}, {"cpu_seconds": True}, {"colour": 1}]
+)
+def test_nonsense_is_refused(wrong):
+    with pytest.raises(EngineError, match="positive whole number"):
+        ProcessLimits.from_json(wrong)

@@ -1,0 +1,528 @@
+"""The rules that turn evidence into points, one table for each."""
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from grader.domain.assignment import (
+    Assignment,
+    CheckSpec,
+    Component,
+    DataUse,
+    ForbiddenRule,
+    Limits,
+    RequiredFile,
+    RubricItem,
+)
+from grader.domain.errors import EngineError, UsageError
+from grader.domain.evidence import Blame, Epoch, Evidence, Finding, Status, Training, TrainingOutcome
+from grader.domain.program import ForbiddenUse, Place
+from grader.domain.score import GradeStatus, Score, ScoreEdit, ScoreLine
+from grader.domain.submission import Role
+from grader.scoring import score
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+CHECKS = (
+    CheckSpec("oracle", "Attention", "It is attention.", weight=2),
+    CheckSpec("shape", "Attention", "The shape stays."),
+    CheckSpec("scale", "Attention", "Scores are scaled."),
+    CheckSpec("logits", "ViT", "One number per class."),
+    CheckSpec("named", "submission", "Files are named right."),
+)
+ASSIGNMENT = Assignment(
+    id="small",
+    title="Small",
+    folder=Path("small"),
+    file_stem="{student_id}_homework",
+    files=(RequiredFile(Role.CODE, (".py", ".ipynb")), RequiredFile(Role.REPORT, (".pdf",))),
+    components=(Component("Attention", "class", ""), Component("ViT", "class", "")),
+    checks=CHECKS,
+    rubric=(
+        RubricItem("model", "Model", 12, components={"Attention": 8, "ViT": 4}),
+        RubricItem(
+            "training", "Training", 15, measured="test_accuracy", threshold=0.6,
+            breakpoints=((0.2, 0), (0.6, 9), (0.8, 15)),
+        ),
+        RubricItem("essay", "Essay", 5),
+    ),
+    forbidden=(
+        ForbiddenRule("timm", "forbid", "model", "Write it yourself."),
+        ForbiddenRule("torch.nn.MultiheadAttention", "forbid", "Attention", "Write attention yourself."),
+        ForbiddenRule("torch.nn.functional.scaled*", "flag", "Attention", "A person decides."),
+    ),
+    limits=Limits(),
+    data=DataUse("real", "synthetic", ("a", "b", "c", "d", "e")),
+)  # fmt: skip
+
+
+def finding(check: str, status: Status = Status.PASSED, blame: Blame | None = None) -> Finding:
+    component = next(spec.component for spec in CHECKS if spec.id == check)
+    return Finding(check, component, "", status, blame)
+
+
+ALL = tuple(finding(spec.id) for spec in CHECKS)
+PERFECT = Evidence(
+    student_id="400101204",
+    assignment_id="small",
+    submission_digest="",
+    graded_at=NOW,
+    findings=ALL,
+    training=Training(TrainingOutcome.COMPLETED, accuracy=0.9, interval=(0.87, 0.93)),
+)
+
+
+def evidence_with(*changed: Finding, **fields: object) -> Evidence:
+    """The perfect evidence with some findings and fields replaced."""
+    others = [one for one in ALL if one.check not in {own.check for own in changed}]
+    return replace(PERFECT, findings=(*others, *changed), **fields)  # type: ignore[arg-type]
+
+
+def line_of(found: Score, item_id: str) -> ScoreLine:
+    return next(line for line in found.lines if line.id == item_id)
+
+
+def points_of(evidence: Evidence, component: str) -> float | None:
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    return next(own.points for own in model.components if own.component == component)
+
+
+# --- the whole ------------------------------------------------------------------------------------------
+
+
+def test_a_perfect_submission_awaits_only_the_person() -> None:
+    found = score(ASSIGNMENT, PERFECT)
+    assert found.status is GradeStatus.GRADED
+    assert (found.total, found.decided, found.maximum) == (27.0, 27.0, 32.0)
+    assert found.awaiting == ("essay",)
+    assert [line.id for line in found.lines] == ["model", "training", "essay"]
+    assert [line.points for line in found.lines] == [12.0, 15.0, None]
+    assert line_of(found, "model").reason == "All checks passed."
+
+
+def test_a_bare_template_earns_nothing_and_is_decided() -> None:
+    failed = [finding(spec.id, Status.FAILED, Blame.STUDENT) for spec in CHECKS]
+    training = Training(TrainingOutcome.FAILED, reason="ViT is not implemented.")
+    found = score(ASSIGNMENT, evidence_with(*failed, training=training))
+    assert (found.total, found.decided) == (0.0, 27.0)
+    assert found.awaiting == ("essay",)
+
+
+def test_scoring_changes_no_evidence_and_repeats() -> None:
+    assert score(ASSIGNMENT, PERFECT) == score(ASSIGNMENT, PERFECT)
+
+
+# --- checks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failed", "points", "passed"),
+    [((), 8.0, 3), (("oracle",), 4.0, 2), (("shape",), 6.0, 2), (("shape", "scale"), 4.0, 1),
+     (("oracle", "shape", "scale"), 0.0, 0)],
+)  # fmt: skip
+def test_a_component_earns_its_share_of_passed_weight(
+    failed: tuple[str, ...], points: float, passed: int
+) -> None:
+    evidence = evidence_with(*(finding(name, Status.FAILED, Blame.STUDENT) for name in failed))
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    attention = model.components[0]
+    assert (attention.points, attention.passed, attention.total) == (points, passed, 3)
+    assert (model.points, model.floor, model.state) == (points + 4, None, "decided")
+
+
+def test_the_line_says_where_points_were_lost() -> None:
+    model = line_of(score(ASSIGNMENT, evidence_with(finding("scale", Status.FAILED, Blame.STUDENT))), "model")
+    assert model.reason == "Attention has 6 of 8: 2 of 3 checks passed."
+
+
+@pytest.mark.parametrize(
+    ("status", "blame", "points"),
+    [
+        (Status.PASSED, None, 8.0),
+        (Status.FAILED, Blame.STUDENT, 6.0),
+        (Status.FAILED, None, 6.0),
+        (Status.FAILED, Blame.INSTRUCTOR, None),
+        (Status.FAILED, Blame.ENGINE, None),
+        (Status.SKIPPED, Blame.STUDENT, 6.0),
+        (Status.SKIPPED, Blame.INSTRUCTOR, None),
+        (Status.SKIPPED, Blame.ENGINE, None),
+        (Status.SKIPPED, None, None),
+        (Status.ERRORED, Blame.STUDENT, None),
+        (Status.ERRORED, Blame.INSTRUCTOR, None),
+        (Status.ERRORED, Blame.ENGINE, None),
+        (Status.ERRORED, None, None),
+    ],
+)
+def test_only_the_student_can_lose_points(status: Status, blame: Blame | None, points: float | None) -> None:
+    assert points_of(evidence_with(finding("scale", status, blame)), "Attention") == points
+
+
+@pytest.mark.parametrize(
+    ("findings", "told"),
+    [
+        ([one for one in ALL if one.check != "scale"], "The check 'scale' left no finding."),
+        ([*ALL, finding("scale")], "The check 'scale' left 2 findings."),
+        ([*ALL, finding("scale", Status.FAILED, Blame.STUDENT)], "The check 'scale' left 2 findings."),
+        ([], "The check 'oracle' left no finding. The check 'shape' left no finding."),
+    ],
+    ids=["missing", "twice passed", "passed and failed", "none"],
+)
+def test_a_check_that_did_not_leave_one_finding_is_undecided(findings: list[Finding], told: str) -> None:
+    evidence = replace(PERFECT, findings=tuple(findings))
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    assert (model.points, model.state) == (None, "awaiting")
+    assert told in model.reason
+    assert points_of(evidence, "Attention") is None
+
+
+def test_an_undecided_line_keeps_what_is_secured() -> None:
+    evidence = evidence_with(finding("scale", Status.ERRORED, Blame.ENGINE))
+    found = score(ASSIGNMENT, evidence)
+    model = line_of(found, "model")
+    assert (model.points, model.floor, model.state) == (None, 10.0, "awaiting")
+    assert [own.points for own in model.components] == [None, 4.0]
+    assert model.reason == (
+        "Attention is undecided: The check 'scale' could not be decided (the grader's fault)."
+    )
+    assert (found.total, found.decided) == (15.0, 15.0), "the floor is not in the total"
+
+
+def test_a_bug_in_a_check_is_called_that() -> None:
+    evidence = evidence_with(finding("scale", Status.ERRORED, Blame.INSTRUCTOR))
+    assert "(a mistake in the check)" in line_of(score(ASSIGNMENT, evidence), "model").reason
+
+
+def test_findings_that_no_check_declared_count_for_nothing() -> None:
+    invented = Finding("invented", "Attention", "", Status.PASSED)
+    failed = evidence_with(finding("oracle", Status.FAILED, Blame.STUDENT), invented)
+    assert points_of(failed, "Attention") == 4.0
+
+
+def test_a_component_without_checks_is_undecided() -> None:
+    assignment = replace(ASSIGNMENT, checks=tuple(one for one in CHECKS if one.component != "ViT"))
+    model = line_of(score(assignment, PERFECT), "model")
+    assert (model.points, model.floor) == (None, 8.0)
+    assert model.reason == "ViT is undecided: No check judges ViT."
+
+
+def test_points_are_rounded_and_still_add_up() -> None:
+    three = tuple(CheckSpec(name, "ViT", "") for name in "abc")
+    item = RubricItem("model", "Model", 4, components={"ViT": 4})
+    assignment = replace(ASSIGNMENT, checks=three, rubric=(item,))
+    passed = [Finding(name, "ViT", "", Status.PASSED) for name in "abc"]
+    for count, points in ((1, 1.33), (2, 2.67), (3, 4.0)):
+        failed = [replace(one, status=Status.FAILED, blame=Blame.STUDENT) for one in passed[count:]]
+        found = score(assignment, replace(PERFECT, findings=(*passed[:count], *failed)))
+        assert found.lines[0].points == found.lines[0].components[0].points == found.total == points
+
+
+# --- forbidden parts ------------------------------------------------------------------------------------
+
+
+def use(rule: str, *reached_from: str, line: int = 3) -> ForbiddenUse:
+    return ForbiddenUse(rule, f"{rule}.part", Place("homework.py", line), reached_from)
+
+
+def test_a_prebuilt_model_costs_the_item() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, forbidden=(use("timm", "ViT"),)))
+    model = line_of(found, "model")
+    assert (model.points, model.state) == (0.0, "decided")
+    assert model.reason == "timm.part at homework.py:3: Write it yourself."
+    assert [own.points for own in model.components] == [0.0, 0.0]
+    assert found.total == 15.0
+
+
+def test_prebuilt_attention_costs_attention_alone() -> None:
+    evidence = replace(PERFECT, forbidden=(use("torch.nn.MultiheadAttention", "Attention", "ViT"),))
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    assert [own.points for own in model.components] == [0.0, 4.0]
+    assert model.points == 4.0
+    assert "homework.py:3: Write attention yourself." in model.reason
+
+
+def test_a_forbidden_part_costs_what_is_undecided_too() -> None:
+    evidence = evidence_with(finding("scale", Status.ERRORED, Blame.ENGINE), forbidden=(use("timm", "ViT"),))
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    assert (model.points, model.floor, model.state) == (0.0, None, "decided")
+
+
+def test_a_forbidden_component_secures_nothing() -> None:
+    evidence = evidence_with(
+        finding("logits", Status.ERRORED, Blame.ENGINE),
+        forbidden=(use("torch.nn.MultiheadAttention", "Attention"),),
+    )
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    assert (model.points, model.floor) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [(use("timm"),), (use("torch.nn.MultiheadAttention"),), (use("no.longer.forbidden", "ViT"),)],
+    ids=["imported, unused", "used elsewhere", "rule is gone"],
+)
+def test_what_no_graded_name_reaches_costs_nothing(uses: tuple[ForbiddenUse, ...]) -> None:
+    assert score(ASSIGNMENT, replace(PERFECT, forbidden=uses)) == score(ASSIGNMENT, PERFECT)
+
+
+def test_a_flag_costs_nothing_but_is_told() -> None:
+    evidence = replace(PERFECT, forbidden=(use("torch.nn.functional.scaled*", "Attention"),))
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    assert (model.points, model.state) == (12.0, "decided")
+    assert (
+        "A person has a look: torch.nn.functional.scaled*.part at homework.py:3: A person decides."
+        in model.reason
+    )
+
+
+def test_a_flag_on_an_item_is_told_too() -> None:
+    rule = ForbiddenRule("timm", "flag", "training", "A person decides.")
+    evidence = replace(PERFECT, forbidden=(use("timm", "ViT"),))
+    line = line_of(score(replace(ASSIGNMENT, forbidden=(rule,)), evidence), "training")
+    assert line.points == 15.0
+    assert line.reason.endswith("A person has a look: timm.part at homework.py:3: A person decides.")
+
+
+def remark(check: str, message: str) -> Finding:
+    """A check that passed and has something for a person to look at."""
+    return replace(finding(check), diagnosis="fixed_positions", message=message, where="homework.py:41")
+
+
+def test_a_check_that_passed_with_a_remark_costs_nothing_but_is_told() -> None:
+    evidence = evidence_with(remark("logits", "The positions are fixed."))
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    assert (model.points, model.state) == (12.0, "decided")
+    assert model.reason == "ViT has 4 of 4: The check passed. A person has a look: The positions are fixed."
+    attention, vit = model.components
+    assert "A person has a look" not in attention.reason
+    assert (vit.points, vit.passed, vit.total) == (4.0, 1, 1)
+    assert vit.reason == "The check passed. A person has a look: The positions are fixed."
+
+
+def test_remarks_and_flagged_parts_are_told_together_and_once() -> None:
+    evidence = evidence_with(
+        remark("shape", "It is odd."), remark("scale", "It is odd."), remark("oracle", "It is new."),
+        forbidden=(use("torch.nn.functional.scaled*", "Attention"),),
+    )  # fmt: skip
+    attention = line_of(score(ASSIGNMENT, evidence), "model").components[0]
+    assert attention.points == 8.0
+    _, _, told = attention.reason.partition("A person has a look: ")
+    assert told.startswith("torch.nn.functional.scaled*.part at homework.py:3: A person decides.")
+    assert told.endswith("It is odd. It is new.")
+    assert told.count("It is odd.") == 1
+
+
+def test_a_remark_saves_no_points_that_a_forbidden_part_costs() -> None:
+    evidence = evidence_with(remark("logits", "It is odd."), forbidden=(use("timm", "ViT"),))
+    model = line_of(score(ASSIGNMENT, evidence), "model")
+    assert (model.points, model.reason) == (0.0, "timm.part at homework.py:3: Write it yourself.")
+
+
+def test_the_message_of_a_check_that_did_not_pass_is_no_remark() -> None:
+    failed = replace(finding("shape", Status.FAILED, Blame.STUDENT), message="It is wrong.")
+    model = line_of(score(ASSIGNMENT, evidence_with(failed)), "model")
+    assert "A person has a look" not in model.reason
+    assert "A person has a look" not in model.components[0].reason
+
+
+def test_many_uses_make_one_sentence() -> None:
+    uses = tuple(use("timm", "ViT", line=line) for line in (3, 8, 9, 9))
+    model = line_of(score(ASSIGNMENT, replace(PERFECT, forbidden=uses)), "model")
+    assert model.reason == "timm.part at homework.py:3 (and 2 more): Write it yourself."
+
+
+# --- training -------------------------------------------------------------------------------------------
+
+
+def epoch(accuracy: float) -> Epoch:
+    return Epoch(1, 1.0, 1.0, accuracy, 0.001, 1.0)
+
+
+TRAININGS = [
+    # outcome, accuracy, last epoch's accuracy, reason -> points, state, floor
+    (TrainingOutcome.COMPLETED, 0.9, 0.9, "", 15.0, "decided", None),
+    (TrainingOutcome.COMPLETED, 0.6, 0.6, "", 9.0, "decided", None),
+    (TrainingOutcome.COMPLETED, 0.7, 0.1, "", 12.0, "decided", None),
+    (TrainingOutcome.COMPLETED, 0.1, 0.1, "", 0.0, "decided", None),
+    (TrainingOutcome.COMPLETED, None, None, "", None, "awaiting", None),
+    (TrainingOutcome.COMPLETED, math.nan, None, "", None, "awaiting", None),
+    (TrainingOutcome.COMPLETED, 81.0, None, "", None, "awaiting", None),
+    (TrainingOutcome.FAILED, None, None, "ViT is not implemented.", 0.0, "decided", None),
+    (TrainingOutcome.DIVERGED, None, 0.5, "The loss is not finite.", 0.0, "decided", None),
+    (TrainingOutcome.DIVERGED, 0.4, 0.2, "The loss is not finite.", 4.5, "decided", None),
+    (TrainingOutcome.BUDGET, None, 0.7, "1800 s", None, "awaiting", 12.0),
+    (TrainingOutcome.BUDGET, 0.6, 0.5, "1800 s", None, "awaiting", 9.0),
+    (TrainingOutcome.BUDGET, None, None, "1800 s", None, "awaiting", None),
+    (TrainingOutcome.UNKNOWN, None, 0.4, "which model?", None, "awaiting", 4.5),
+    (TrainingOutcome.UNKNOWN, math.nan, None, "which model?", None, "awaiting", None),
+    (TrainingOutcome.NOT_RUN, None, None, "", None, "not_run", None),
+    (TrainingOutcome.NOT_RUN, None, None, "Something prevented it.", None, "awaiting", None),
+]
+
+
+@pytest.mark.parametrize(("outcome", "accuracy", "last", "reason", "points", "state", "floor"), TRAININGS)
+def test_training(
+    outcome: TrainingOutcome,
+    accuracy: float | None,
+    last: float | None,
+    reason: str,
+    points: float | None,
+    state: str,
+    floor: float | None,
+) -> None:
+    epochs = (epoch(0.3), epoch(last)) if last is not None else ()
+    training = Training(outcome, reason=reason, accuracy=accuracy, epochs=epochs)
+    found = score(ASSIGNMENT, replace(PERFECT, training=training))
+    line = line_of(found, "training")
+    assert (line.points, line.state, line.floor) == (points, state, floor)
+    assert reason in line.reason
+    assert found.decided == (27.0 if state == "decided" else 12.0)
+    assert ("training" in found.awaiting, "training" in found.not_run) == (
+        state == "awaiting",
+        state == "not_run",
+    )
+
+
+def test_training_that_was_not_asked_for_is_not_run_whatever_its_reason() -> None:
+    training = Training(TrainingOutcome.NOT_RUN, reason="--no-train")
+    found = score(ASSIGNMENT, replace(PERFECT, training=training, not_run=("training",)))
+    assert found.not_run == ("training",)
+    assert found.awaiting == ("essay",)
+    assert found.total == 12.0
+
+
+def test_the_training_line_gives_the_accuracy_and_what_was_asked() -> None:
+    assert line_of(score(ASSIGNMENT, PERFECT), "training").reason == (
+        "90 % of the hidden test images are classified right (95 % interval: 87 % to 93 %); "
+        "60 % is asked for."
+    )
+
+
+def test_the_students_place_is_told_when_training_failed() -> None:
+    training = Training(TrainingOutcome.FAILED, reason="train_epoch raised KeyError", where="homework.py:80")
+    line = line_of(score(ASSIGNMENT, replace(PERFECT, training=training)), "training")
+    assert line.reason == "Training failed (homework.py:80): train_epoch raised KeyError."
+
+
+def test_another_measurement_is_left_to_a_person() -> None:
+    item = replace(ASSIGNMENT.rubric[1], measured="beauty")
+    line = score(replace(ASSIGNMENT, rubric=(item,)), PERFECT).lines[0]
+    assert (line.points, line.state) == (None, "awaiting")
+
+
+# --- what cannot be graded ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR])
+def test_what_cannot_be_graded_has_no_total_and_no_zeros(status: GradeStatus) -> None:
+    evidence = replace(PERFECT, status=status.value, reason="homework.py:3 is not valid Python.", findings=())
+    found = score(ASSIGNMENT, evidence, marks={"essay": 4})
+    assert (found.status, found.total, found.decided) == (status, None, 5.0)
+    assert found.reason == "homework.py:3 is not valid Python."
+    assert [line.points for line in found.lines] == [None, None, 4.0]
+    assert found.awaiting == ("model", "training")
+    for line in found.lines[:2]:
+        assert "homework.py:3 is not valid Python." in line.reason
+
+
+def test_an_engine_error_counts_no_findings() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, status="engine_error"))
+    assert [line.points for line in found.lines] == [None, None, None]
+
+
+def test_an_unknown_status_is_our_fault() -> None:
+    with pytest.raises(EngineError, match="has the status 'fine', which does not exist"):
+        score(ASSIGNMENT, replace(PERFECT, status="fine"))
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason"),
+    [
+        ((Role.REPORT,), "400101204_homework.pdf is missing: the total is withheld."),
+        (
+            (Role.CHECKPOINT, Role.REPORT),
+            "the checkpoint file and 400101204_homework.pdf are missing: the total is withheld.",
+        ),
+    ],
+)
+def test_a_missing_file_withholds_the_total_alone(missing: tuple[Role, ...], reason: str) -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, missing=missing))
+    assert (found.status, found.total, found.reason) == (GradeStatus.INCOMPLETE, None, reason)
+    assert found.lines == score(ASSIGNMENT, PERFECT).lines
+    assert found.decided == 27.0
+
+
+def test_missing_code_leaves_nothing_to_check() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, missing=(Role.CODE,), findings=()))
+    assert found.reason == "400101204_homework.py or .ipynb is missing: the total is withheld."
+    assert found.awaiting == ("model", "training", "essay")
+    assert found.lines[0].reason == "No code was handed in, so there is nothing to check."
+
+
+def test_a_file_given_by_itself_is_not_incomplete() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, missing=(Role.REPORT,), partial=True))
+    assert (found.status, found.total) == (GradeStatus.GRADED, 27.0)
+
+
+def test_evidence_about_another_assignment_is_refused() -> None:
+    with pytest.raises(UsageError, match="the evidence is about 'other', not 'small'"):
+        score(ASSIGNMENT, replace(PERFECT, assignment_id="other"))
+
+
+# --- people ---------------------------------------------------------------------------------------------
+
+
+def test_a_mark_decides_its_line() -> None:
+    found = score(ASSIGNMENT, PERFECT, marks={"essay": 3.5})
+    assert (found.total, found.decided, found.awaiting) == (30.5, 32.0, ())
+    assert line_of(found, "essay").reason == "Marked by a person."
+
+
+def test_a_mark_of_zero_is_a_mark() -> None:
+    found = score(ASSIGNMENT, PERFECT, marks={"essay": 0})
+    assert (found.total, found.awaiting) == (27.0, ())
+
+
+@pytest.mark.parametrize(
+    ("marks", "sentence"),
+    [
+        ({"esay": 3}, "The rubric of 'small' has no item 'esay'. Its items are model, training, essay."),
+        ({"model": 3}, "'model' is not marked by a person: the grader scores it."),
+        ({"essay": 6}, "'essay' is marked with 6, but it has 0 to 5 points. Correct the mark."),
+        ({"essay": -1}, "'essay' is marked with -1, but it has 0 to 5 points."),
+        ({"essay": math.nan}, "'essay' is marked with nan, but it has 0 to 5 points."),
+    ],
+)
+def test_a_wrong_mark_is_refused(marks: dict[str, float], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        score(ASSIGNMENT, PERFECT, marks=marks)
+    assert str(caught.value).startswith(sentence)
+
+
+def edit(new: float | None, why: str = "The handout was wrong.") -> ScoreEdit:
+    return ScoreEdit("ta-1", NOW, why, 6.0, new)
+
+
+def test_the_last_edit_counts_and_all_are_kept() -> None:
+    edits = (edit(9.0), edit(11.5, "Seen in office hours."))
+    found = score(
+        ASSIGNMENT, evidence_with(finding("scale", Status.ERRORED, Blame.ENGINE)), edits={"model": edits}
+    )
+    model = line_of(found, "model")
+    assert (model.points, model.state, model.floor, model.edits) == (11.5, "decided", None, edits)
+    assert model.reason == "Changed by ta-1: Seen in office hours."
+    assert len(model.components) == 2
+    assert found.total == 26.5
+
+
+def test_an_edit_may_open_a_line_again() -> None:
+    found = score(ASSIGNMENT, PERFECT, edits={"training": (edit(None),)})
+    assert line_of(found, "training").state == "awaiting"
+    assert found.total == 12.0
+
+
+@pytest.mark.parametrize(("item", "new"), [("model", 12.5), ("model", -1.0), ("nothing", 1.0)])
+def test_a_wrong_edit_is_refused(item: str, new: float) -> None:
+    with pytest.raises(UsageError):
+        score(ASSIGNMENT, PERFECT, edits={item: (edit(new),)})

@@ -1,0 +1,127 @@
+"""Scripted workers for the judge's side of training, and a data set whose labels are easy to tell."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import pytest
+
+from grader.domain.assignment import Limits
+from grader.domain.evidence import Attestation
+from grader.domain.program import Program
+from grader.kit.splits import Splits
+from grader.protocol.conversation import REQUESTS, receive, send
+from grader.protocol.frames import FrameLimit
+from grader.protocol.messages import Load, Loaded
+from grader.training import Job
+
+HANG = "hang"
+DIE = "die"
+
+
+class ScriptedWorker:
+    """A worker that answers each request with given replies, then hangs or dies.
+
+    Attributes:
+        requests: What it was asked.
+        closed: Whether it was ended.
+    """
+
+    def __init__(self, replies: Sequence[Any], loaded: Sequence[Any]) -> None:
+        requests, answers = os.pipe(), os.pipe()
+        self.attestation = Attestation("local")
+        self.reader = cast(BinaryIO, os.fdopen(answers[0], "rb", buffering=0))
+        self.writer = cast(BinaryIO, os.fdopen(requests[1], "wb"))
+        self._ears = cast(BinaryIO, os.fdopen(requests[0], "rb", buffering=0))
+        self._mouth = cast(BinaryIO, os.fdopen(answers[1], "wb"))
+        self._script = {True: loaded, False: replies}
+        self._end = threading.Event()
+        self.requests: list[Any] = []
+        self.closed = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with contextlib.suppress(Exception):
+            while True:
+                request = receive(self._ears, REQUESTS, FrameLimit())
+                self.requests.append(request)
+                for reply in self._script[isinstance(request, Load)]:
+                    if reply == HANG:
+                        self._end.wait(30)
+                    if reply in (HANG, DIE):
+                        raise OSError
+                    if isinstance(reply, bytes):
+                        self._mouth.write(reply)
+                        self._mouth.flush()
+                    else:
+                        send(self._mouth, reply)
+        for stream in (self._mouth, self._ears):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def kill(self) -> None:
+        """End it."""
+        self._end.set()
+
+    def died_of(self) -> str:
+        """What ended it."""
+        return "it used more than its limit of 3000 MB of memory"
+
+    def close(self) -> None:
+        """End it and release its streams."""
+        self.closed = True
+        self.kill()
+        with contextlib.suppress(OSError):
+            self.writer.close()
+        self._thread.join(5)
+        self.reader.close()
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[..., ScriptedWorker]]:
+    """Make a worker that answers Train or LoadCheckpoint with these replies, and Load as usual."""
+    made: list[ScriptedWorker] = []
+
+    def make(*replies: Any, loaded: Sequence[Any] = (Loaded({}),)) -> ScriptedWorker:
+        made.append(ScriptedWorker(replies, loaded))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+@pytest.fixture(scope="session")
+def splits() -> Splits:
+    """Three classes of which the test side has 6, 5 and 2 images; the test labels are in no simple order."""
+    random = np.random.default_rng(11)
+    test_labels = np.array([2, 0, 1, 0, 0, 1, 1, 0, 2, 0, 1, 0, 1], dtype=np.int64)
+
+    def pictures(labels: Any) -> Any:
+        # each image carries its own number and is otherwise flat: PNGs can be told apart
+        made = np.zeros((len(labels), 120, 110), dtype=np.uint8)
+        made[:] = (10 + 10 * np.arange(len(labels)))[:, None, None]
+        return made
+
+    train_labels = random.permutation(np.repeat(np.arange(3), 4)).astype(np.int64)
+    return Splits(
+        "toys",
+        ("low", "middle", "high"),
+        pictures(train_labels),
+        train_labels,
+        tuple(f"train{n}" for n in range(12)),
+        pictures(test_labels),
+        test_labels,
+        tuple(f"test{n}" for n in range(13)),
+    )
+
+
+@pytest.fixture
+def job(splits: Splits) -> Job:
+    """A job with little patience."""
+    limits = Limits(load_seconds=5.0, call_seconds=5.0, training_seconds=20.0)
+    return Job(Program("homework.py"), splits, limits, ("timm",), seed=9)

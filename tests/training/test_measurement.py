@@ -1,0 +1,341 @@
+"""What is made of a worker's replies: whatever it says is checked, and no fault of ours costs points."""
+
+import io
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from grader.domain.evidence import Epoch, TrainingOutcome
+from grader.kit.splits import Splits
+from grader.protocol.messages import (
+    CheckpointLoaded,
+    EpochDone,
+    Load,
+    LoadCheckpoint,
+    Problem,
+    Raised,
+    Train,
+    Trained,
+    TrainingPlan,
+)
+from grader.training import Job, Measured, measured_checkpoint, measured_training
+
+Scripted = Callable[..., Any]
+HANG, DIE = "hang", "die"
+PLAN = TrainingPlan(2, 4, "SGD", "", "cpu")
+
+
+def logits(splits: Splits, wrong: tuple[int, ...] = (), value: float = 2.0) -> Any:
+    """Scores that are right but for some images, whose prediction is the next class."""
+    made = np.zeros((len(splits.test_labels), 3), dtype=np.float32)
+    shift = np.isin(np.arange(len(made)), wrong)
+    made[np.arange(len(made)), (splits.test_labels + shift) % 3] = value
+    return made
+
+
+def epoch(number: int, outputs: Any, reported: Any = (1.0, 2.0)) -> EpochDone:
+    """An epoch's reply."""
+    arrays = {"logits": outputs, "reported": np.array(reported, dtype=np.float64)}
+    return EpochDone(number, 0.1, {name: value for name, value in arrays.items() if outputs is not None})
+
+
+def measured(scripted: Scripted, job: Job, *replies: Any, **options: Any) -> Measured:
+    """What is measured of a worker that replies so; the worker is ended in any case."""
+    worker = scripted(*replies, **options)
+    found = measured_training(lambda: worker, job)
+    assert worker.closed
+    return found
+
+
+# --- what is measured -------------------------------------------------------------------------------------
+
+
+def test_completed_training_is_scored_epoch_by_epoch(scripted: Scripted, job: Job) -> None:
+    """On labels that only this side has; the last epoch counts."""
+    told: list[tuple[Epoch, int]] = []
+    first, second = logits(job.splits, (0, 1, 2, 3)), logits(job.splits, (0, 2))
+    plan = replace(PLAN, notes=("No batch size was found.",))
+    worker = scripted(plan, epoch(1, first), epoch(2, second, ()), Trained(2))
+    found = measured_training(lambda: worker, job, lambda done, planned: told.append((done, planned)))
+    training = found.training
+    assert (training.outcome, training.reason) == (TrainingOutcome.COMPLETED, "")
+    assert found.notes == ("No batch size was found.",)
+    assert [done.test_accuracy for done in training.epochs] == pytest.approx([9 / 13, 11 / 13])
+    assert [done.train_loss for done in training.epochs] == [1.5, None]
+    assert training.epochs[0].learning_rate == 0.1
+    # two of thirteen are wrong: ln(1 + 2 exp(-2)), and 2 more for those
+    assert training.epochs[1].test_loss == pytest.approx(np.log(1 + 2 * np.exp(-2)) + 2 * 2 / 13)
+    assert training.accuracy == pytest.approx(11 / 13)
+    assert training.interval == pytest.approx((0.5777, 0.9567), abs=1e-4)
+    assert training.confusion == ((6, 0, 0), (0, 4, 1), (1, 0, 1))
+    assert (training.planned_epochs, training.device, training.data) == (2, "cpu", "toys")
+    assert training.classes == ("low", "middle", "high")
+    assert told == [(training.epochs[0], 2), (training.epochs[1], 2)]
+
+
+def test_examples_are_four_per_class_and_belong_to_their_images(scripted: Scripted, job: Job) -> None:
+    """Their pictures are those images, small; which ones is decided by the seed."""
+    outputs = logits(job.splits, (0, 2))
+    replies = (replace(PLAN, epochs=1), epoch(1, outputs), Trained(1))
+    found = measured(scripted, job, *replies)
+    predictions = found.training.predictions
+    assert [p.true_class for p in predictions] == [0] * 4 + [1] * 4 + [2] * 2
+    assert set(found.images) == {p.image for p in predictions} and len(found.images) == 10
+    certain = np.exp(2) / (np.exp(2) + 2)
+    seen = set()
+    for prediction in predictions:
+        picture = Image.open(io.BytesIO(found.images[prediction.image]))
+        assert picture.format == "PNG" and max(picture.size) <= 100
+        index = (int(np.asarray(picture)[0, 0]) - 10) // 10
+        seen.add(index)
+        assert job.splits.test_labels[index] == prediction.true_class
+        assert outputs[index].argmax() == prediction.predicted_class
+        assert prediction.confidence == pytest.approx(certain)
+    assert len(seen) == 10
+    again = measured(scripted, job, *replies)
+    assert (again.training.predictions, again.images) == (predictions, found.images)
+    others = {tuple(measured(scripted, replace(job, seed=s), *replies).images.values()) for s in range(4)}
+    assert len(others) > 1
+
+
+def test_color_images_become_color_pictures(scripted: Scripted, job: Job) -> None:
+    """RGB data sets are shown as they are."""
+    colored = replace(job.splits, test_images=np.stack([job.splits.test_images] * 3, axis=-1))
+    replies = (replace(PLAN, epochs=1), epoch(1, logits(job.splits)), Trained(1))
+    found = measured(scripted, replace(job, splits=colored), *replies)
+    assert Image.open(io.BytesIO(found.images["prediction-00.png"])).mode == "RGB"
+
+
+def test_test_labels_are_never_part_of_a_request(scripted: Scripted, job: Job) -> None:
+    """What a worker is sent: the program, training images and labels, test images, the file. Nothing else."""
+    trainer = scripted(PLAN, Trained(2))
+    measured_training(lambda: trainer, job)
+    loader = scripted(CheckpointLoaded("refused", "no"))
+    measured_checkpoint(lambda: loader, job, b"file", "a.pth")
+    assert [type(r) for r in (*trainer.requests, *loader.requests)] == [Load, Train, Load, LoadCheckpoint]
+    train, checkpoint = trainer.requests[1], loader.requests[1]
+    assert set(train.arrays) == {"train_images", "train_labels", "test_images"}
+    assert set(checkpoint.arrays) == {"file", "test_images"}
+    assert trainer.requests[0] == Load(job.program, ("timm",), ("low", "middle", "high"), 9)
+    np.testing.assert_array_equal(train.arrays["train_labels"], job.splits.train_labels)
+    np.testing.assert_array_equal(train.arrays["test_images"], job.splits.test_images)
+    hidden = job.splits.test_labels.tobytes()
+    for request in (train, checkpoint):
+        assert all(hidden not in np.asarray(value).tobytes() for value in request.arrays.values())
+
+
+def test_the_order_of_the_test_images_is_hidden(scripted: Scripted, job: Job) -> None:
+    """A data set lists them class by class: a model that answers by position must gain nothing."""
+    hidden = replace(job, order_seed=4)
+    by_position = logits(job.splits)
+    worker = scripted(PLAN, epoch(1, by_position), epoch(2, by_position), Trained(2))
+    training = measured_training(lambda: worker, hidden).training
+    sent = worker.requests[1].arrays["test_images"]
+    assert not np.array_equal(sent, job.splits.test_images)
+    assert sorted(image.tobytes() for image in sent) == sorted(i.tobytes() for i in job.splits.test_images)
+    assert training.accuracy is not None and training.accuracy < 1
+    # the same answers, given to the images as they were sent
+    index = {image.tobytes(): number for number, image in enumerate(job.splits.test_images)}
+    if len(index) == len(sent):
+        right = by_position[[index[image.tobytes()] for image in sent]]
+        answers = (PLAN, epoch(1, right), epoch(2, right), Trained(2))
+        assert measured_training(lambda: scripted(*answers), hidden).training.accuracy == 1
+
+
+# --- how it may end ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_divergence_is_told_with_its_epoch(scripted: Scripted, job: Job, bad: float) -> None:
+    """No accuracy counts then; the epochs before it are kept."""
+    broken = logits(job.splits)
+    broken[5, 1] = bad
+    found = measured(scripted, job, PLAN, epoch(1, logits(job.splits)), epoch(2, broken), Trained(2))
+    assert found.training.outcome is TrainingOutcome.DIVERGED
+    assert "diverged in epoch 2" in found.training.reason
+    assert len(found.training.epochs) == 1
+    assert (found.training.accuracy, found.training.predictions, found.images) == (None, (), {})
+
+
+def test_our_limit_leaves_the_accuracy_open(scripted: Scripted, job: Job) -> None:
+    """Unknown, not zero: the epochs so far are there, and the limit is named."""
+    hasty = replace(job, limits=replace(job.limits, training_seconds=1.0))
+    started = time.monotonic()
+    found = measured(scripted, hasty, PLAN, epoch(1, logits(job.splits)), HANG)
+    assert time.monotonic() - started < 8
+    training = found.training
+    assert training.outcome is TrainingOutcome.BUDGET
+    assert "1 s" in training.reason and "1 of 2 epochs" in training.reason and "not zero" in training.reason
+    assert len(training.epochs) == 1 and training.accuracy == 1.0
+
+
+def test_a_limit_of_ours_is_unknown_and_never_a_zero(scripted: Scripted, job: Job) -> None:
+    """A model that needs more memory than we allow may be a good one."""
+    found = measured(scripted, job, PLAN, epoch(1, logits(job.splits)), DIE)
+    assert found.training.outcome is TrainingOutcome.BUDGET
+    assert "After 1 of 2 epochs it used more than its limit of 3000 MB of memory" in found.training.reason
+    said = Raised(Problem("RuntimeError", "DefaultCPUAllocator: can't allocate memory: you tried 9 GB"))
+    assert measured(scripted, job, PLAN, said).training.outcome is TrainingOutcome.BUDGET
+
+
+def test_load_that_hangs_is_told_as_that(scripted: Scripted, job: Job) -> None:
+    """It is no matter of the training's budget."""
+    hasty = replace(job, limits=replace(job.limits, load_seconds=0.5))
+    found = measured(scripted, hasty, loaded=(HANG,))
+    assert found.training.outcome is TrainingOutcome.FAILED
+    assert found.training.reason.startswith("The file could not be loaded for training: no answer within")
+
+
+def odd_replies(splits: Splits) -> dict[str, tuple[Any, ...]]:
+    """Replies that no honest worker gives."""
+    good = logits(splits)
+    return {
+        "first epoch is not 1": (PLAN, epoch(2, good)),
+        "an epoch twice": (PLAN, epoch(1, good), epoch(1, good)),
+        "too many epochs": (replace(PLAN, epochs=1), epoch(1, good), epoch(2, good)),
+        "an epoch before the plan": (epoch(1, good),),
+        "no logits": (PLAN, epoch(1, None)),
+        "too few images": (PLAN, epoch(1, good[1:])),
+        "too many classes": (PLAN, epoch(1, np.ones((13, 4), dtype=np.float32))),
+        "transposed": (PLAN, epoch(1, np.ascontiguousarray(good.T))),
+        "float64": (PLAN, epoch(1, good.astype(np.float64))),
+        "integers": (PLAN, epoch(1, good.astype(np.int32))),
+        "an end too early": (PLAN, epoch(1, good), Trained(2)),
+        "an end before everything": (Trained(0),),
+        "nothing planned": (replace(PLAN, epochs=0), Trained(0)),
+        "less than nothing planned": (replace(PLAN, epochs=-1), Trained(-1)),
+        "another plan later": (PLAN, epoch(1, good), replace(PLAN, epochs=1), Trained(1)),
+        "no frame": (PLAN, b"Traceback (most recent call last)"),
+        "a reply to something else": (CheckpointLoaded("fits"),),
+    }
+
+
+def test_what_no_honest_worker_says_fails(scripted: Scripted, job: Job) -> None:
+    """Numbers, shapes and types are checked, and the order of things."""
+    for case, replies in odd_replies(job.splits).items():
+        found = measured(scripted, job, *replies)
+        assert found.training.outcome is TrainingOutcome.FAILED, case
+        assert found.training.reason.endswith("."), case
+        assert len(found.training.epochs) <= 1, case
+
+
+@pytest.mark.parametrize(
+    ("reported", "loss"),
+    [
+        ([1e308, 1e308], None),
+        ([np.nan, np.inf, 3.0], 3.0),
+        ([[1.0, 2.0]], None),
+        (3.0, None),
+        ([], None),
+    ],
+    ids=str,
+)
+def test_reported_losses_are_only_shown(
+    scripted: Scripted, job: Job, reported: Any, loss: float | None
+) -> None:
+    """Nothing that a student reports breaks or changes a score."""
+    plan = replace(PLAN, epochs=1)
+    found = measured(scripted, job, plan, epoch(1, logits(job.splits), reported), Trained(1))
+    assert found.training.epochs[0].train_loss == loss
+    assert found.training.accuracy == 1.0
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome", "reason"),
+    [
+        (
+            Raised(Problem("RecipeError", "no optimizer was found in the source"), "recipe"),
+            TrainingOutcome.UNKNOWN,
+            "It could not be trained: no optimizer was found in the source.",
+        ),
+        (
+            Raised(Problem("KeyError", "'x'"), "engine"),
+            TrainingOutcome.UNKNOWN,
+            "The worker failed (KeyError).",
+        ),
+        (
+            Raised(Problem("NotImplementedError", "TODO Attention.forward: scaled ...", "homework.py:9")),
+            TrainingOutcome.FAILED,
+            "There is nothing to train yet: `Attention.forward` is not implemented.",
+        ),
+        (
+            Raised(Problem("NotImplementedError", "", "homework.py:9")),
+            TrainingOutcome.FAILED,
+            "There is nothing to train yet: a part of it is not implemented.",
+        ),
+        (
+            Raised(Problem("RuntimeError", "shapes differ", "homework.py:9")),
+            TrainingOutcome.FAILED,
+            "Training ended before the first epoch: RuntimeError: shapes differ",
+        ),
+    ],
+    ids=["recipe", "engine", "todo", "bare todo", "student"],
+)
+def test_what_raised_is_told_by_whose_it_is(
+    scripted: Scripted, job: Job, raised: Raised, outcome: TrainingOutcome, reason: str
+) -> None:
+    """Only what the student's code raised fails; the rest is for a person."""
+    training = measured(scripted, job, raised).training
+    assert (training.outcome, training.reason) == (outcome, reason)
+    assert training.where == raised.problem.where
+    assert training.accuracy is None
+
+
+def test_exception_in_a_later_epoch_names_it(scripted: Scripted, job: Job) -> None:
+    """With its place."""
+    raised = Raised(Problem("IndexError", "out of range", "cell 4, line 3"))
+    training = measured(scripted, job, PLAN, epoch(1, logits(job.splits)), raised).training
+    assert training.reason == "Training ended in epoch 2: IndexError: out of range"
+    assert training.where == "cell 4, line 3"
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------
+
+
+def test_checkpoint_is_scored_here(scripted: Scripted, job: Job) -> None:
+    """The worker answers for images; this side counts."""
+    outputs = logits(job.splits, (1,))
+    loaded = CheckpointLoaded("fits", arrays={"logits": outputs})
+    found = measured_checkpoint(lambda: scripted(loaded), job, b"file", "a.pth")
+    assert (found.status, found.reason, found.accuracy) == ("fits", "", 12 / 13)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "words"),
+    [
+        (CheckpointLoaded("fits"), "refused", "not usable numbers"),
+        (
+            CheckpointLoaded("fits", arrays={"logits": np.full((13, 3), np.nan, dtype=np.float32)}),
+            "refused",
+            "not usable numbers",
+        ),
+        (
+            CheckpointLoaded("fits", arrays={"logits": np.zeros((13, 3))}),
+            "refused",
+            "not usable numbers",
+        ),
+        (CheckpointLoaded("mismatch", "`w` is missing"), "mismatch", "`w` is missing. Save the weights of"),
+        (CheckpointLoaded("refused", "it cannot be read"), "refused", "it cannot be read."),
+        (CheckpointLoaded("perfect"), "refused", ""),
+        (DIE, "refused", "its limit of 3000 MB of memory"),
+        (b"nonsense nonsense nonsense", "refused", "not an answer"),
+        (Raised(Problem("TypeError", "no ViT")), "not_tried", "could not be tried (TypeError: no ViT)"),
+        (Raised(Problem("RecipeError", "no model"), "recipe"), "not_tried", "no model"),
+        (Raised(Problem("KeyError", "x"), "engine"), "not_tried", "The worker failed"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_checkpoint_that_cannot_be_scored_is_told_why(
+    scripted: Scripted, job: Job, reply: Any, status: str, words: str
+) -> None:
+    """Every sentence names the file."""
+    worker = scripted(reply)
+    found = measured_checkpoint(lambda: worker, job, b"file", "a.pth")
+    assert (found.status, found.accuracy) == (status, None)
+    assert found.reason.startswith("a.pth") and words in found.reason
+    assert worker.closed

@@ -1,0 +1,152 @@
+"""Workers with a homework loaded, and a tiny homework that trains in no time."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.domain.program import Place, Program, Recipe, Statement
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, WorkerProcess
+from grader.protocol.messages import (
+    CheckpointLoaded,
+    EpochDone,
+    Load,
+    LoadCheckpoint,
+    Loaded,
+    Train,
+    Trained,
+    TrainingPlan,
+)
+
+LIMIT = FrameLimit()
+CLASSES = ("low", "middle", "high")
+
+TINY = """
+    import torch
+    from torch import nn, optim
+    from torchvision import transforms
+
+    class ViT(nn.Module):
+        def __init__(self, num_classes=3):
+            super().__init__()
+            self.head = nn.Linear(64, num_classes)
+
+        def forward(self, img):
+            return self.head(img.flatten(1))
+
+    def train_epoch(model, optimizer, data_loader, loss_history):
+        for images, labels in data_loader:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+            loss_history.append(loss.item())
+
+    transform = transforms.Compose([transforms.Resize((8, 8)), transforms.Grayscale(), transforms.ToTensor()])
+    """
+RECIPE = Recipe(
+    model="ViT()",
+    optimizer="optim.SGD(model.parameters(), lr=0.5)",
+    train_transform="transform",
+    test_transform="transform",
+    batch_size="4",
+    epochs="2",
+)
+
+
+def tiny_images(count: int, *, channels: int = 1, size: int = 8, seed: int = 1) -> tuple[Any, Any]:
+    """Images uint8 whose brightness is their class, and labels int64, `count` of each of three classes."""
+    labels = np.repeat(np.arange(3), count)
+    shape = (len(labels), size, size) + ((3,) if channels == 3 else ())
+    noise = np.random.default_rng(seed).integers(0, 60, shape)
+    bright = labels.reshape(-1, *[1] * (len(shape) - 1)) * 90
+    return (noise + bright).astype(np.uint8), labels.astype(np.int64)
+
+
+class Homework:
+    """A worker that has a homework loaded.
+
+    Attributes:
+        link: The conversation with it.
+        loaded: Its reply to Load.
+    """
+
+    def __init__(self, process: WorkerProcess, program: Program, forbidden: tuple[str, ...]) -> None:
+        self.link = Link(process)
+        self.loaded = self.ask(Load(program, forbidden, CLASSES, 7), Loaded)
+
+    def ask(self, request: Any, reply: Any) -> Any:
+        """The reply to a request, within twenty seconds."""
+        return self.link.ask(request, reply, seconds=20, limit=LIMIT)
+
+    def trained(self, **changes: Any) -> tuple[TrainingPlan, list[EpochDone]]:
+        """The plan and the epochs of a training on tiny images."""
+        train, labels = tiny_images(4)
+        arrays = {"train_images": train, "train_labels": labels, "test_images": tiny_images(3, seed=2)[0]}
+        request = Train(**{"class_names": CLASSES, "seed": 3, "arrays": arrays, **changes})
+        replies: list[Any] = []
+        for reply in self.link.conversation(
+            request, (TrainingPlan, EpochDone, Trained), seconds=20, limit=LIMIT
+        ):
+            replies.append(reply)
+            if isinstance(reply, Trained):
+                break
+        plan, *epochs, end = replies
+        assert isinstance(plan, TrainingPlan)
+        assert end == Trained(len(epochs))
+        return plan, epochs
+
+    def checkpoint(self, data: bytes, **changes: Any) -> CheckpointLoaded:
+        """What becomes of a checkpoint."""
+        arrays = {"file": np.frombuffer(data, dtype=np.uint8), "test_images": tiny_images(3, seed=2)[0]}
+        found: CheckpointLoaded = self.ask(LoadCheckpoint(**changes, arrays=arrays), CheckpointLoaded)
+        return found
+
+
+@pytest.fixture
+def load(
+    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program]
+) -> Iterator[Callable[..., Homework]]:
+    """Load a homework, given by its text or its program, in a new worker; changes are to the program."""
+    started: list[WorkerProcess] = []
+
+    def started_with(text: str | Program, *, forbidden: tuple[str, ...] = (), **changes: Any) -> Homework:
+        program = analyzed(textwrap.dedent(text)) if isinstance(text, str) else text
+        started.append(spawn())
+        return Homework(started[-1], replace(program, **changes), forbidden)
+
+    yield started_with
+    for process in started:
+        process.close()
+
+
+@pytest.fixture
+def tiny(load: Callable[..., Homework]) -> Callable[..., Homework]:
+    """The tiny homework with some text after it, one change to its own, and changes to its recipe."""
+
+    def with_more(
+        more: str = "",
+        *,
+        roles: dict[str, str] | None = None,
+        tuned: Any = (),
+        change: tuple[str, str] = ("", ""),
+        **recipe: Any,
+    ) -> Homework:
+        text = textwrap.dedent(TINY).replace(*change) + textwrap.dedent(more)
+        place = Place("homework.py", 1)
+        program = Program(
+            "homework.py",
+            (Statement(text, place, (), "definition"),),
+            defined=dict.fromkeys(("ViT", "train_epoch"), place),
+            roles=roles or {},
+            tuned=tuned,
+            recipe=replace(RECIPE, **recipe),
+            source={"homework.py": text},
+        )
+        return load(program)
+
+    return with_more

@@ -1,0 +1,142 @@
+"""Reading a `.pth`: weights only, bounded, plain; and whether it fits the model."""
+
+import io
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from grader.worker.checkpoint import state_dict
+from grader.worker.training import mismatch
+
+
+class Whole(nn.Module):
+    """A model that somebody saves as a whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(3, 2)
+
+
+def saved(value: Any) -> bytes:
+    """The bytes of a checkpoint."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    return file.getvalue()
+
+
+GOOD = Whole().state_dict()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        GOOD,
+        dict(GOOD),
+        {"state_dict": GOOD, "epoch": 3},
+        {"model_state_dict": GOOD, "optimizer": {"lr": 0.1}},
+        {"model": GOOD},
+        OrderedDict((f"module.{name}", value) for name, value in GOOD.items()),
+    ],
+    ids=["plain", "dict", "nested", "tutorial", "short", "data parallel"],
+)
+def test_usual_forms_are_read(value: Any) -> None:
+    """Plain, nested in a dictionary of the training's state, or with DataParallel's prefix."""
+    found = state_dict(saved(value), 10_000)
+    assert isinstance(found, dict)
+    assert set(found) == set(GOOD)
+    assert mismatch(Whole(), found) == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (saved(Whole()), "whole pickled object"),
+        (b"", "cannot be read"),
+        (b"PK\x03\x04 not a zip", "cannot be read"),
+        (saved(GOOD)[:-300], "cannot be read"),
+        (saved([1, 2]), "no state_dict"),
+        (saved({}), "no state_dict"),
+        (saved({"epoch": 3}), "not a plain tensor"),
+        (saved({5: torch.zeros(2)}), "not a plain tensor"),
+        (saved({"a": torch.zeros(2, 2).to_sparse()}), "cannot be read"),
+        (saved({"a": torch.zeros(100_000)}), "more memory"),
+    ],
+    ids=["whole", "empty", "no zip", "cut", "list", "nothing", "number", "key", "sparse", "large"],
+)
+def test_everything_else_is_refused_with_a_clause(data: bytes, words: str) -> None:
+    """And nothing of it is executed."""
+    found = state_dict(data, 10_000)
+    assert isinstance(found, str)
+    assert words in found
+
+
+def test_a_tensor_that_claims_more_than_it_holds_is_refused() -> None:
+    """A stride of 0 makes a file of a kilobyte claim a terabyte."""
+    bomb = torch.zeros(1).expand(2**38)
+    data = saved({"a": bomb})
+    assert len(data) < 5000
+    found = state_dict(data, 2**60)
+    assert isinstance(found, str) and "more memory" in found
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float16, torch.bfloat16, torch.int8, torch.bool, torch.complex64, torch.float8_e5m2, torch.uint16],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_tensors_of_any_type_fit_or_are_told_why(dtype: torch.dtype) -> None:
+    """Half as many bits, whole numbers, complex ones: they are converted as PyTorch converts, or refused."""
+    data = saved({name: value.to(dtype) for name, value in GOOD.items()})
+    found = state_dict(data, 10_000)
+    assert isinstance(found, dict)
+    assert mismatch(Whole(), found) == ""
+    Whole().load_state_dict(found)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": torch.zeros(3).as_strided((2**20, 2**20), (0, 0))},
+        {"a": torch.zeros(2, 3).expand(2, 2, 3)},
+        {"a": torch.zeros(3).to("meta")},
+        {"a": nn.Parameter(torch.zeros(3)).data.to_sparse()},
+        {"state_dict": {"a": [torch.zeros(3)]}},
+        {"a": {"b": torch.zeros(3)}},
+        {f"{number}": torch.zeros(0) for number in range(5_001)},
+    ],
+    ids=["stride 0", "expanded", "no storage", "sparse", "list", "nested", "many"],
+)
+def test_tensors_that_are_not_plain_are_refused(value: Any) -> None:
+    """Before anything is computed with them."""
+    assert isinstance(state_dict(saved(value), 2**62), str)
+
+
+def test_a_pickle_is_not_executed(tmp_path: Any) -> None:
+    """Neither in the zip form nor in the old one."""
+    trace = tmp_path / "executed"
+
+    class Evil:
+        def __reduce__(self) -> Any:
+            return (open, (str(trace), "w"))
+
+    file = io.BytesIO()
+    torch.save(Evil(), file, _use_new_zipfile_serialization=False)
+    for data in (saved(Evil()), file.getvalue()):
+        assert isinstance(state_dict(data, 10_000), str)
+    assert not trace.exists()
+
+
+def test_a_misfit_is_told_by_numbers_and_an_example() -> None:
+    """What is missing, what is unknown, or which shape differs."""
+    assert mismatch(Whole(), {"line.weight": torch.zeros(2, 3)}) == (
+        "1 of the model's 2 tensors are missing in it and 0 of its own are not in the model "
+        "(for example `line.bias` is missing)"
+    )
+    other = {**GOOD, "extra": torch.zeros(1)}
+    assert "`extra` is not in the model" in mismatch(Whole(), other)
+    turned = {**GOOD, "line.weight": torch.zeros(3, 2)}
+    assert mismatch(Whole(), turned) == ("`line.weight` has the shape (3, 2) in it and (2, 3) in the model")

@@ -1,0 +1,108 @@
+"""Where things stand in a figure."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from grader.kit.rig import classified_data
+from grader.protocol.messages import Axes, Ran, RunFunction
+
+NAMES = ("low", "middle", "high")
+HEAD = (
+    "import numpy as np\nimport matplotlib.pyplot as plt\nnames = ['low', 'middle', 'high']\ncm = np.eye(3)\n"
+)
+
+
+@pytest.fixture
+def axes_of(load: Callable[..., Any]) -> Callable[[str], list[Axes]]:
+    """What the axes of the figures that a body draws are described as."""
+
+    def described(body: str) -> list[Axes]:
+        lines = "\n".join(f"    {line}" for line in (HEAD + body).strip().splitlines())
+        worker = load(f"def plot_confusion_matrix(model, data_loader, class_names):\n{lines}\n")
+        data = classified_data(NAMES, (4,), accuracy=0.5, seed=1)
+        request = RunFunction(
+            "plot_confusion_matrix",
+            ("model", "data_loader", "class_names"),
+            data.batch_sizes,
+            data.class_names,
+            id_bits=data.id_bits,
+            arrays=data.arrays,
+            pictures=False,
+        )
+        ran: Ran = worker.ask(request, Ran)
+        return [axes for figure in ran.figures for axes in figure.axes]
+
+    return described
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "plt.imshow(cm)\nplt.yticks(range(3), names)",
+        "plt.imshow(cm)\nplt.yticks([2, 0, 1], ['high', 'low', 'middle'])",
+        "plt.imshow(cm, origin='lower')\nplt.yticks(range(3), names)",
+        "plt.imshow(cm, extent=(0, 3, 0, 3))\nplt.yticks([2.5, 1.5, 0.5], names)",
+        "plt.imshow(cm, origin='lower', extent=(0, 30, 0, 30))\nplt.yticks([5, 15, 25], names)",
+        "plt.pcolormesh(cm)\nplt.yticks([0.5, 1.5, 2.5], names)",
+        "plt.pcolormesh(cm)\nplt.yticks(range(3), names)",  # at the edges: meant all the same
+        "plt.pcolor(cm)\nplt.yticks([0.5, 1.5, 2.5], names)\nplt.gca().invert_yaxis()",
+        "import seaborn as sns\nsns.heatmap(cm, yticklabels=names)",
+        "plt.matshow(cm)\nplt.gca().set_yticks(range(-1, 4))\nplt.gca().set_yticklabels(['', *names, ''])",
+        "plt.imshow(cm)\nplt.gca().set_yticks([])\nplt.gca().set_yticks(range(3), names, minor=True)",
+    ],
+)
+def test_names_stand_beside_their_rows(axes_of: Callable[[str], list[Axes]], body: str) -> None:
+    """In the order of the array, however it is drawn and whatever the coordinates."""
+    assert axes_of(body)[0].row_names == NAMES
+
+
+def test_names_stand_beside_their_columns(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Also when the axis runs backwards."""
+    (axes,) = axes_of("plt.imshow(cm)\nplt.xticks(range(3), names[::-1])\nplt.gca().invert_xaxis()")
+    assert axes.column_names == NAMES[::-1]
+
+
+def test_a_name_that_is_out_of_view_is_beside_nothing(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Labels without ticks of their own begin at the first tick, which is out of the map."""
+    body = "plt.imshow(cm)\nplt.gca().set_xticks(range(-1, 3))\nplt.gca().set_xticklabels([*names, ''])"
+    assert axes_of(body)[0].column_names == ("middle", "high", "")
+
+
+def test_a_photograph_has_no_names(axes_of: Callable[[str], list[Axes]]) -> None:
+    """It would have one per row of pixels."""
+    (axes,) = axes_of("plt.imshow(np.zeros((60, 60)))")
+    assert axes.row_names == axes.column_names == ()
+
+
+def test_the_titles_of_subfigures_are_headings(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Of all that an axes is in, and of no other; the figure's own title is told elsewhere."""
+    first, second = axes_of(
+        "figure = plt.figure()\nfigure.suptitle('all')\ntop, bottom = figure.subfigures(2, 1)\n"
+        "top.suptitle('top')\nleft, right = top.subfigures(1, 2)\nleft.suptitle('left')\n"
+        "left.subplots()\nbottom.subplots()\nbottom.text(0.1, 0.5, 'note')"
+    )
+    assert set(first.headings) == {"left", "top"}
+    assert second.headings == ("note",)
+
+
+def test_texts_of_the_figure_belong_to_rows_and_columns(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Beside a row, or over a column."""
+    axes = axes_of(
+        "figure, grid = plt.subplots(2, 2)\nbox = grid[1, 0].get_position()\n"
+        "figure.text(0.01, (box.y0 + box.y1) / 2, 'row')\n"
+        "figure.text((box.x0 + box.x1) / 2, 0.95, 'column')"
+    )
+    assert [set(found.headings) for found in axes] == [{"column"}, set(), {"row", "column"}, {"row"}]
+    assert axes[0].place[1] > axes[2].place[1] and axes[0].place[0] < axes[1].place[0]
+
+
+def test_labels_of_the_whole_figure_are_those_of_its_axes(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Where an axes has none of its own."""
+    first, second = axes_of(
+        "figure, (one, two) = plt.subplots(1, 2)\nfigure.supxlabel('Predicted')\n"
+        "figure.supylabel('True')\ntwo.set_xlabel('own')"
+    )
+    assert (first.x_label, first.y_label, first.headings) == ("Predicted", "True", ())
+    assert (second.x_label, second.y_label) == ("own", "True")

@@ -1,0 +1,209 @@
+"""Running a student's functions on rigged data: what is recorded, and the figures."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.kit.rig import classified_data, image_number, numbered_images, trainable_data
+from grader.protocol.link import StudentRaised
+from grader.protocol.messages import Ran, RunFunction
+
+CLASSES = ("a", "b", "c")
+ROLES = {
+    "train_epoch": ("model", "optimizer", "data_loader", "loss_history"),
+    "evaluate": ("model", "data_loader", "loss_history"),
+    "plot_confusion_matrix": ("model", "data_loader", "class_names"),
+}
+HEAD = "import torch\nimport matplotlib.pyplot as plt\nfrom torch.nn import functional as F\n"
+LOOP = """
+def train_epoch(model, optimizer, data_loader, loss_history):
+    model.train()
+    for images, labels in data_loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        loss_history.append(loss.item())
+"""
+
+
+def request(function: str, data: Any, **more: Any) -> RunFunction:
+    """A run of the function on the data."""
+    return RunFunction(
+        function,
+        ROLES[function],
+        data.batch_sizes,
+        data.class_names,
+        id_bits=data.id_bits,
+        learning_rate=data.learning_rate,
+        arrays=data.arrays,
+        **more,
+    )
+
+
+def plotted(load: Callable[..., Any], body: str, **more: Any) -> Ran:
+    """What a body draws as plot_confusion_matrix."""
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    worker = load(f"{HEAD}\ndef plot_confusion_matrix(model, data_loader, class_names):\n{lines}\n")
+    data = classified_data(CLASSES, (4, 4), accuracy=0.5, seed=1)
+    ran: Ran = worker.ask(request("plot_confusion_matrix", data, **more), Ran)
+    return ran
+
+
+def test_training_is_recorded_step_by_step(load: Callable[..., Any]) -> None:
+    """The weights follow plain SGD along the recorded gradients, and every event is there in order."""
+    data = trainable_data(CLASSES, (4, 4, 3), features=5, seed=2)
+    ran = load(HEAD + LOOP).ask(request("train_epoch", data), Ran)
+    assert ran.events == ("zero_grad", "forward", "backward", "step") * 3
+    assert [forward.size for forward in ran.forwards] == [4, 4, 3]
+    assert all(forward.training and forward.gradients for forward in ran.forwards)
+    expected = data.arrays["weights"] - data.learning_rate * ran.arrays["step_gradients"].sum(axis=0)
+    np.testing.assert_allclose(ran.arrays["weights"], expected, rtol=1e-5, atol=1e-6)
+    first = data.arrays["features"][:4].T @ ran.arrays["logit_gradients"][:4]
+    np.testing.assert_allclose(ran.arrays["step_gradients"][0], first, rtol=1e-4, atol=1e-6)
+    assert len(ran.arrays["history"]) == 3 and ran.history_problem == ""
+
+
+def test_a_schedule_within_the_epoch_is_there(load: Callable[..., Any]) -> None:
+    """`scheduler` and `epoch` of the main loop are bound by their roles."""
+    main = (
+        "model = torch.nn.Linear(3, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10)\n"
+        "for epoch in range(2):\n    train_epoch(model, optimizer, train_loader, [])\n"
+    )
+    loop = LOOP.replace("optimizer.step()", "optimizer.step()\n        scheduler.step()")
+    data = trainable_data(CLASSES, (4, 4), features=5, seed=2)
+    ran = load(HEAD + loop + main).ask(request("train_epoch", data), Ran)
+    assert ran.steps == 2
+
+
+def test_other_parameters_are_understood(load: Callable[..., Any]) -> None:
+    """By name, in any order, with defaults of the student's own, and a device."""
+    text = (
+        f"{HEAD}\ndef evaluate(test_loader, net, device, losses=None, show=False):\n"
+        "    assert isinstance(device, torch.device) and show is False\n"
+        "    return {'n': sum(len(net(x)) for x, _ in test_loader), 'p': torch.tensor([[1.5, 2.5]])}\n"
+    )
+    data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
+    ran = load(text).ask(request("evaluate", data), Ran)
+    assert ran.arrays["returned"].tolist() == [7.0, 1.5, 2.5]
+    assert ran.returned_kind == "dict"
+
+
+def test_the_table_model_knows_images_by_their_numbers(load: Callable[..., Any]) -> None:
+    """One by one, reversed, and normalized otherwise: each image has its own scores."""
+    text = (
+        f"{HEAD}\ndef evaluate(model, data_loader, loss_history):\n"
+        "    for images, labels in data_loader:\n"
+        "        for image in images.flip(0):\n"
+        "            loss_history.append(model(2 * image[None]).argmax().item())\n"
+    )
+    data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
+    ran = load(text).ask(request("evaluate", data), Ran)
+    order = [3, 2, 1, 0, 6, 5, 4]
+    assert ran.arrays["history"].tolist() == data.predictions[order].tolist()
+    assert [forward.images for forward in ran.forwards] == [(number,) for number in order]
+
+
+def test_numbers_are_read_from_shown_images() -> None:
+    """Whatever the scale and the axes; anything else has no number."""
+    images = numbered_images(600, seed=4)
+    for number in (0, 1, 511, 599):
+        image = images[number, 0]
+        assert image_number(image * 0.5 + 0.5) == number
+        assert image_number(np.repeat(image[..., None], 3, axis=-1)) == number
+        assert image_number(image[None]) == number
+    assert image_number(np.zeros((28, 28))) is None
+    assert image_number(images[0, 0, :14, :14]) is None
+
+
+def test_what_raises_while_running_is_told(load: Callable[..., Any]) -> None:
+    """With the student's line."""
+    loop = LOOP.replace("loss.backward()", "loss.backwards()")
+    data = trainable_data(CLASSES, (4,), features=5, seed=2)
+    with pytest.raises(StudentRaised, match="backwards") as raised:
+        load(HEAD + loop).ask(request("train_epoch", data), Ran)
+    assert raised.value.problem.line == "loss.backwards()"
+
+
+SHOWN = "plt.imshow([[1, 2], [3, 4]])\nplt.title('one')\n"
+
+
+@pytest.mark.parametrize(
+    "ending", ["", "plt.show()", "plt.close()", "plt.show()\nplt.close('all')", "plt.gcf().canvas.draw()"]
+)
+def test_a_figure_is_kept_however_it_ends(load: Callable[..., Any], ending: str) -> None:
+    """Shown, closed or left open."""
+    ran = plotted(load, SHOWN + ending)
+    (figure,) = ran.figures
+    assert figure.axes[0].title == "one"
+    np.testing.assert_array_equal(ran.arrays[f"image{figure.axes[0].images[0]}"], [[1, 2], [3, 4]])
+    height, width, channels = ran.arrays["figure0"].shape
+    assert channels == 4 and max(height, width) <= 1400
+    assert ran.arrays["figure0"].std() > 5  # something is drawn
+
+
+def test_after_show_a_new_figure_begins(load: Callable[..., Any]) -> None:
+    """A figure per image, as notebooks have them: each with its own title."""
+    ran = plotted(load, "for k in range(24):\n    plt.imshow([[k, 1]])\n    plt.title(k)\n    plt.show()")
+    assert [figure.axes[0].title for figure in ran.figures] == [str(k) for k in range(24)]
+    assert [figure.pixels for figure in ran.figures] == [0, 1, 2] + [-1] * 21
+
+
+def test_pictures_are_drawn_on_request_only(load: Callable[..., Any]) -> None:
+    """Structure costs little, pixels much."""
+    ran = plotted(load, SHOWN, pictures=False)
+    assert ran.figures[0].pixels == -1
+    assert not any(name.startswith("figure") for name in ran.arrays)
+
+
+@pytest.mark.parametrize("body", ["pass", "plt.figure()", "plt.figure()\nplt.show()"])
+def test_nothing_drawn_is_no_figure(load: Callable[..., Any], body: str) -> None:
+    """An empty figure is none."""
+    assert plotted(load, body).figures == ()
+
+
+@pytest.mark.parametrize("size", ["(500, 400)", "(0.1, 90)", "(99, 99)"])
+def test_a_huge_figure_is_drawn_small(load: Callable[..., Any], size: str) -> None:
+    """However many inches a student asks for."""
+    ran = plotted(load, f"plt.figure(figsize={size}, dpi=1000)\nplt.plot([1, 2])")
+    assert max(ran.arrays["figure0"].shape) <= 1500
+
+
+def test_many_figures_and_axes_are_bounded(load: Callable[..., Any]) -> None:
+    """A flood of figures does not flood the judge."""
+    ran = plotted(
+        load, "for k in range(60):\n    plt.figure()\n    plt.plot([1])\nplt.text(0, 0, 'x' * 9999)"
+    )
+    assert len(ran.figures) == 40
+    assert all(len(text) <= 300 for figure in ran.figures for ax in figure.axes for text in ax.texts)
+
+
+def test_a_heat_map_and_its_labels_are_read(load: Callable[..., Any]) -> None:
+    """seaborn's mesh, ticks, axis labels and the title of the whole figure."""
+    ran = plotted(
+        load,
+        "import seaborn as sns\n"
+        "names = class_names[:2]\n"
+        "ax = sns.heatmap([[1, 2], [3, 4]], xticklabels=names, yticklabels=['p', 'q'], annot=True)\n"
+        "ax.set(xlabel='Predicted', ylabel='True')\nplt.suptitle('All')",
+    )
+    axes = ran.figures[0].axes[0]
+    assert (axes.x_label, axes.y_label, axes.x_ticks, axes.y_ticks) == (
+        "Predicted",
+        "True",
+        ("a", "b"),
+        ("p", "q"),
+    )
+    assert ran.figures[0].title == "All"
+    assert ran.arrays[f"image{axes.heat_maps[0]}"].reshape(2, 2).tolist() == [[1, 2], [3, 4]]
+    assert axes.texts == ("1", "2", "3", "4")
+
+
+def test_printing_is_kept_and_cut(load: Callable[..., Any]) -> None:
+    """The end of what was printed."""
+    ran = plotted(load, "print('x' * 300_000)\nprint('the end')")
+    assert ran.printed.endswith("the end\n")
+    assert len(ran.printed) <= 20_000

@@ -1,0 +1,420 @@
+"""Training in the worker: the student's own loop, seeded, with what each epoch reports; and checkpoints."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from grader.domain.errors import EngineError
+from grader.protocol.link import StudentRaised
+from grader.protocol.messages import Build, Built, Train, TrainingPlan, Weights, WeightValues
+from grader.worker.images import GradedImages, handed_out_transform, is_deterministic
+
+Tiny = Callable[..., Any]
+
+
+def all_logits(epochs: list[Any]) -> Any:
+    """The logits of every epoch, (epochs, images, classes)."""
+    return np.stack([epoch.arrays["logits"] for epoch in epochs])
+
+
+def images(count: int, *shape: int) -> Any:
+    """Gray or RGB noise."""
+    return np.random.default_rng(5).integers(0, 255, (count, *shape)).astype(np.uint8)
+
+
+def train_request(train: Any, test: Any, **changes: Any) -> dict[str, Any]:
+    """The arrays of a training on other images, as keywords for `trained`."""
+    labels = np.arange(len(train), dtype=np.int64) % 3
+    return {"arrays": {"train_images": train, "train_labels": labels, "test_images": test}, **changes}
+
+
+# --- training ---------------------------------------------------------------------------------------------
+
+
+def test_training_learns_and_tells_of_each_epoch(tiny: Tiny) -> None:
+    """Numbers, losses and logits, in float32 for every test image."""
+    plan, epochs = tiny(epochs="15").trained()
+    assert plan == TrainingPlan(15, 4, "SGD", "", "cpu")
+    assert [epoch.number for epoch in epochs] == list(range(1, 16))
+    assert {epoch.learning_rate for epoch in epochs} == {0.5}
+    assert all(epoch.arrays["logits"].dtype == np.float32 for epoch in epochs)
+    # brightness is the class, so a linear model must find it
+    assert (epochs[-1].arrays["logits"].argmax(axis=1) == np.repeat(np.arange(3), 3)).mean() > 0.6
+    assert epochs[-1].arrays["reported"].mean() < epochs[0].arrays["reported"].mean()
+
+
+def test_seed_decides_everything(tiny: Tiny) -> None:
+    """Initialization, shuffling and dropout: equal seeds give equal numbers, also in another worker."""
+    drop = "ViT = lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.Dropout(), nn.Linear(8, 3))"
+    worker = tiny(drop)
+    one, other, again = (all_logits(worker.trained(seed=seed)[1]) for seed in (3, 4, 3))
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).any()
+    np.testing.assert_array_equal(one, all_logits(tiny(drop).trained(seed=3)[1]))
+
+
+def test_loader_shuffles_every_epoch_and_loses_no_image(tiny: Tiny) -> None:
+    """As a DataLoader with shuffle does, by the seed alone."""
+    text = """
+        def train_epoch(model, optimizer, data_loader, loss_history):
+            for images, labels in data_loader:
+                loss_history.extend(labels.tolist())
+        """
+    _, (first, second) = tiny(text).trained()
+    orders = [epoch.arrays["reported"].tolist() for epoch in (first, second)]
+    assert [sorted(order) for order in orders] == [[0] * 4 + [1] * 4 + [2] * 4] * 2
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) != orders[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "losses"),
+    [
+        ("loss_history += [0.5, torch.tensor(1.5), np.float64(2.5)]; return 9.0", [0.5, 1.5, 2.5]),
+        ("return 0.25", [0.25]),
+        ("return torch.tensor([0.75], requires_grad=True)", [0.75]),
+        ("print('batch 1 Loss: 0.125'); print('batch 2, loss = 2.5 (1.0 s)'); return None", [0.125, 2.5]),
+        ("return (0.5, 0.9)", []),
+        ("loss_history.append('bad'); return None", []),
+        ("loss_history.append(float('nan')); loss_history.append(1.0)", [1.0]),
+        ("loss_history += [True, 1.0]", [1.0]),
+        ("pass", []),
+    ],
+)
+def test_losses_are_taken_from_where_the_student_puts_them(
+    tiny: Tiny, body: str, losses: list[float]
+) -> None:
+    """The history, else what is returned, else what is printed; of this epoch only."""
+    text = f"import numpy as np\ndef train_epoch(model, optimizer, data_loader, loss_history):\n    {body}\n"
+    _, epochs = tiny(text).trained()
+    assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [losses, losses]
+
+
+EXPONENTIAL = {
+    "scheduler": "optim.lr_scheduler.ExponentialLR(optimizer, 0.1)",
+    "scheduler_name": "schedule",
+}
+
+
+def test_schedule_of_epochs_is_stepped_after_each(tiny: Tiny) -> None:
+    """Per epoch by us."""
+    plan, epochs = tiny(scheduler_steps="epoch", **EXPONENTIAL).trained()
+    assert plan.scheduler == "ExponentialLR"
+    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.05, 0.005])
+
+
+def test_schedule_that_nobody_steps_goes_to_a_person(tiny: Tiny) -> None:
+    """Stepped per batch in a loop that is not replayed: training on would not be the student's."""
+    with pytest.raises(StudentRaised, match="stepped for every batch") as raised:
+        tiny(scheduler_steps="batch", **EXPONENTIAL).trained()
+    assert raised.value.in_recipe
+
+
+def test_schedule_is_handed_to_a_train_epoch_that_steps_it(tiny: Tiny) -> None:
+    """Only where the student's loop does so: a default of None otherwise stays None."""
+    text = """
+        def train_epoch(model, optimizer, data_loader, loss_history, scheduler=None):
+            optimizer.step()
+            if scheduler is not None:
+                scheduler.step()
+        """
+    _, epochs = tiny(text, scheduler_steps="batch", **EXPONENTIAL).trained()
+    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.05, 0.005])
+    _, epochs = tiny(text, scheduler_steps="epoch", **EXPONENTIAL).trained()
+    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.05, 0.005])
+
+
+@pytest.mark.parametrize("line", ['device = "cuda"', 'DEVICE = torch.device("cuda:0")', 'gpu = "mps"'])
+def test_a_students_gpu_is_the_device_of_the_run(tiny: Tiny, line: str) -> None:
+    """It costs nobody a point that this machine has none."""
+    name = line.split()[0]
+    text = f"""
+        import torch
+        {line}
+        def train_epoch(model, optimizer, data_loader, loss_history):
+            model.cuda()
+            for images, labels in data_loader:
+                images, labels = images.to({name}), labels.to("cuda", non_blocking=True).cuda()
+                loss_history.append(float(model(images).sum()))
+        """
+    _, epochs = tiny(text).trained()
+    assert len(epochs) == 2
+
+
+def test_schedule_of_the_students_loop_is_found_by_role(tiny: Tiny) -> None:
+    """As a global of the student's module, with the other names of the main loop."""
+    text = """
+        def train_epoch(net, optimizer, data_loader, loss_history):
+            assert net is model and epoch in (0, 1) and names == ["low", "middle", "high"]
+            for _ in data_loader:
+                optimizer.step()
+                schedule.step()
+            loss_history.append(float(len(held_out.dataset.targets)) + epoch)
+        """
+    worker = tiny(
+        text,
+        scheduler="optim.lr_scheduler.ExponentialLR(optimizer, 0.1)",
+        scheduler_steps="batch",
+        roles={
+            "model": "model",
+            "schedule": "scheduler",
+            "epoch": "epoch",
+            "names": "class_names",
+            "held_out": "test_loader",
+        },
+    )
+    _, epochs = worker.trained()
+    # three batches an epoch; the loader for a look holds the 12 training images, never the 9 hidden ones
+    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([5e-4, 5e-7])
+    assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [[12.0], [13.0]]
+
+
+def test_other_parameters_of_train_epoch_are_understood(tiny: Tiny) -> None:
+    """The same that the checks understand, or a good loop would not be trained."""
+    text = """
+        def train_epoch(train_loader, net, opt, device, losses, criterion=nn.CrossEntropyLoss()):
+            for images, labels in train_loader:
+                opt.zero_grad()
+                loss = criterion(net(images.to(device)), labels.to(device))
+                loss.backward()
+                opt.step()
+                losses.append(loss.item())
+        """
+    usual, other = (all_logits(tiny(more).trained()[1]) for more in ("", text))
+    np.testing.assert_array_equal(usual, other)
+
+
+def test_outputs_that_are_not_finite_arrive(tiny: Tiny) -> None:
+    """The judge tells divergence; the worker only says what came."""
+    _, epochs = tiny(optimizer="optim.SGD(model.parameters(), lr=1e38)", epochs="3").trained()
+    assert not np.isfinite(all_logits(epochs)[-1]).all()
+
+
+def test_learning_rate_that_is_no_number_is_told(tiny: Tiny) -> None:
+    """A frame cannot carry it, and the worker must not die of it."""
+    scheduler = "optim.lr_scheduler.LambdaLR(optimizer, lambda n: 1.0 if n == 0 else float('nan'))"
+    with pytest.raises(StudentRaised, match="the learning rate became nan"):
+        tiny(scheduler=scheduler, scheduler_steps="epoch").trained()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("loss.backward()", "loss.backwards()", "backwards"),
+        ("self.head(img.flatten(1))", "self.head(img)", "shapes cannot be multiplied"),
+    ],
+)
+def test_exception_has_the_students_line(tiny: Tiny, old: str, new: str, words: str) -> None:
+    """In the loop and in the model."""
+    worker = tiny(change=(old, new))
+    with pytest.raises(StudentRaised, match=words) as caught:
+        worker.trained()
+    assert new in caught.value.problem.line
+    assert caught.value.problem.where.startswith("homework.py:")
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("self.head(img.flatten(1))[:, :2]", r"not \(4|9, 2\)"),
+        ("self.head(img.flatten(1)).argmax(1)", "must return a tensor of shape"),
+        ("[self.head(img.flatten(1))]", "not list"),
+    ],
+)
+def test_model_that_returns_something_else_is_told_the_shape(tiny: Tiny, output: str, told: str) -> None:
+    """Before anything is scored."""
+    text = f"""
+        class ViT(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(64, 3)
+
+            def forward(self, img):
+                return {output}
+
+        def train_epoch(model, optimizer, data_loader, loss_history):
+            pass
+        """
+    with pytest.raises(StudentRaised, match=told) as caught:
+        tiny(text).trained()
+    assert "(batch, 3)" in caught.value.problem.message
+
+
+@pytest.mark.parametrize("left", ["eval", "train"])
+def test_evaluation_is_in_evaluation_mode_and_training_in_training_mode(tiny: Tiny, left: str) -> None:
+    """Whatever the student's loop left behind."""
+    text = f"""
+        class ViT(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(64, 3)
+
+            def forward(self, img):
+                return torch.full((len(img), 3), float(self.training) + 2 * torch.is_grad_enabled())
+
+        def train_epoch(model, optimizer, data_loader, loss_history):
+            loss_history.append(model(torch.zeros(1, 1, 8, 8))[0, 0].item())
+            model.{left}()
+        """
+    _, epochs = tiny(text).trained()
+    assert all_logits(epochs).max() == 0
+    assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [[3.0], [3.0]]
+
+
+def test_missing_train_epoch_is_said(tiny: Tiny) -> None:
+    """Before anything is announced."""
+    with pytest.raises(StudentRaised, match="`train_epoch` is not defined"):
+        tiny("del train_epoch").trained()
+
+
+def test_three_channels_and_other_sizes_go_through_the_students_transform(tiny: Tiny) -> None:
+    """RGB images of 64 x 64, kept in color by a transform that keeps it."""
+    worker = tiny(
+        """
+        color = transforms.Compose([transforms.ToTensor()])
+        ViT = lambda: nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, 3))
+        """,
+        train_transform="color",
+        test_transform="color",
+        optimizer="optim.SGD(model.parameters(), lr=0.001)",
+    )
+    _, epochs = worker.trained(**train_request(images(6, 64, 64, 3), images(5, 64, 64, 3)))
+    assert all_logits(epochs).shape == (2, 5, 3)
+
+
+def test_gpu_that_is_not_there_is_ours(tiny: Tiny) -> None:
+    """It never costs a point."""
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(EngineError, match="UnusableGpuError"):
+        tiny().trained(device="cuda")
+
+
+def test_request_before_loading_is_ours(spawn: Callable[[], Any]) -> None:
+    """A worker that has loaded nothing says so, and stays."""
+    from grader.protocol.frames import FrameLimit
+    from grader.protocol.link import Link
+
+    link = Link(spawn())
+    try:
+        for request in (Weights(0), Train(("a",))):
+            with pytest.raises(EngineError, match="The worker failed"):
+                link.ask(request, WeightValues, seconds=20, limit=FrameLimit())
+    finally:
+        link.close()
+
+
+# --- images -----------------------------------------------------------------------------------------------
+
+
+def test_random_transform_is_applied_afresh_and_a_fixed_one_once(tiny: Tiny) -> None:
+    """A student's augmentation is lost if its first result is kept."""
+    text = """
+        counts = []
+
+        def counted(image):
+            counts.append(1)
+            return transform(image)
+
+        def train_epoch(model, optimizer, data_loader, loss_history):
+            for images, labels in data_loader:
+                loss_history.append(float(images.mean()))
+            loss_history.append(float(len(counts)))
+        """
+    _, epochs = tiny(text, train_transform="counted").trained()
+    # 12 training images, none ahead of time
+    assert [epoch.arrays["reported"][-1] for epoch in epochs] == [12.0, 24.0]
+    flips = "transforms.Compose([transform, transforms.RandomErasing(p=1.0)])"
+    _, (first, second) = tiny(text, train_transform=flips).trained()
+    assert sorted(first.arrays["reported"][:-1]) != sorted(second.arrays["reported"][:-1])
+
+
+def test_deterministic_transform_is_applied_once_per_image() -> None:
+    """What is known to do the same always is not repeated for every epoch."""
+    data = GradedImages(images(3, 9, 9), np.array([2, 0, 1]), ("a", "b", "c"), handed_out_transform(6, 1))
+    assert data[0][0] is data[0][0]
+    assert data[1][0].shape == (1, 6, 6)
+    assert (data.targets, data.classes) == ([2, 0, 1], ["a", "b", "c"])
+    assert (data.class_to_idx["b"], data.samples[2][1], len(data)) == (1, 1, 3)
+    hidden = GradedImages(images(3, 9, 9), None, ("a",), handed_out_transform(6, 3))
+    assert hidden.targets == [0, 0, 0]
+    assert hidden.batch(1, 3).shape == (2, 3, 6, 6)
+
+
+def test_transforms_are_known_as_deterministic_only_where_they_are() -> None:
+    """Compositions are as random as their parts; what is unknown counts as random."""
+    from torchvision import transforms as T
+
+    fixed = T.Compose([T.Resize(8), T.Compose([T.Grayscale()]), T.ToTensor(), T.Normalize((0.5,), (0.5,))])
+    assert is_deterministic(fixed)
+    assert not is_deterministic(T.Compose([fixed, T.RandomRotation(3)]))
+    assert not is_deterministic(T.RandomApply([T.ToTensor()]))
+    assert not is_deterministic(T.Lambda(lambda x: x))
+    assert not is_deterministic(lambda x: x)
+    assert not is_deterministic(type("Resize", (), {})())
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------
+
+
+def saved(value: Any) -> bytes:
+    """The bytes of a checkpoint."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    return file.getvalue()
+
+
+def test_checkpoint_that_fits_answers_for_the_images(tiny: Tiny) -> None:
+    """With its own weights, in the submitted model, through the test transform."""
+    worker = tiny()
+    weights = {"head.weight": torch.zeros(3, 64), "head.bias": torch.tensor([1.0, 2.0, 3.0])}
+    found = worker.checkpoint(saved(weights))
+    assert (found.status, found.reason) == ("fits", "")
+    np.testing.assert_array_equal(found.arrays["logits"], np.tile([1.0, 2.0, 3.0], (9, 1)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "words"),
+    [
+        (saved({"other": torch.zeros(2)}), "mismatch", "2 of the model's 2 tensors are missing"),
+        (saved({"head.weight": torch.zeros(3, 64), "head.bias": torch.zeros(4)}), "mismatch", "(4,) in it"),
+        (np.random.default_rng(1).bytes(3000), "refused", "cannot be read"),
+        (b"\x80\x02" + b"x" * 100, "refused", "cannot be read"),
+        (saved(nn.Linear(2, 2)), "refused", "whole pickled object"),
+        (
+            saved({name: torch.zeros(2, device="meta") for name in ("head.weight", "head.bias")}),
+            "refused",
+            "not a plain tensor",
+        ),
+    ],
+    ids=["names", "shapes", "noise", "pickle", "whole", "meta"],
+)
+def test_checkpoint_that_does_not_fit_is_told_why(tiny: Tiny, data: bytes, status: str, words: str) -> None:
+    """And the worker goes on."""
+    worker = tiny()
+    found = worker.checkpoint(data)
+    assert (found.status, dict(found.arrays)) == (status, {})
+    assert words in found.reason
+    assert worker.ask(Build("$model"), Built).parameters
+
+
+def test_checkpoint_over_its_bound_is_refused(tiny: Tiny) -> None:
+    """The bound counts the tensors, not the file."""
+    weights = {"head.weight": torch.zeros(3, 64), "head.bias": torch.zeros(3)}
+    assert tiny().checkpoint(saved(weights), max_bytes=500).status == "refused"
+
+
+def test_transform_that_fails_with_a_checkpoint_is_the_students(tiny: Tiny) -> None:
+    """As it is in training."""
+    weights = {"head.weight": torch.zeros(3, 64), "head.bias": torch.zeros(3)}
+    broken = "transforms.Compose([transforms.Normalize((0.5,), (0.5,))])"
+    worker = tiny(train_transform=broken, test_transform=broken)
+    with pytest.raises(StudentRaised, match="TypeError"):
+        worker.checkpoint(saved(weights))
+    with pytest.raises(StudentRaised, match="TypeError"):
+        worker.trained()
