@@ -150,7 +150,7 @@ def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
     Raises:
         WorkerFault: They are not what they should be, or the worker says more than our own would.
     """
-    if len(ran.printed) > MAX_PRINTED or max(len(ran.forwards), len(ran.events)) > MAX_EVENTS:
+    if len(ran.printed) > MAX_PRINTED or len(ran.events) > MAX_EVENTS:
         raise nonsense()
     if len(ran.figures) > MAX_FIGURES or not all(map(_is_drawable, ran.figures)):
         raise nonsense()

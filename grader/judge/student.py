@@ -24,6 +24,7 @@ from grader.domain.standin import StandIn
 from grader.judge import believed
 from grader.judge.component import Component
 from grader.judge.fault import cannot_be_had, explained, explained_mismatch
+from grader.judge.forwards import ForwardRecord
 from grader.kit import Mismatch
 from grader.kit.rig import RiggedData
 from grader.protocol.frames import FrameLimit
@@ -43,6 +44,8 @@ from grader.sandbox.limits import ProcessLimits
 REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
 MAX_PICTURES = 3  # of one function
 MAX_SIDE = 1500  # pixels
+
+Answers = Mapping[type[Any], Callable[[Any], Any]]
 
 
 @dataclass(frozen=True)
@@ -143,11 +146,13 @@ class Student:
             self._note_reached(self._loaded.forbidden)
         return self._link
 
-    def _asked(self, link: Link, request: Any, reply: type[Any], seconds: float) -> Any:
+    def _asked(
+        self, link: Link, request: Any, reply: type[Any], seconds: float, answers: Answers | None = None
+    ) -> Any:
         """Ask the worker and note how long it took."""
         started = time.monotonic()
         try:
-            return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT)
+            return link.ask(request, reply, seconds=seconds, limit=REPLY_LIMIT, answers=answers)
         except WorkerFault as fault:
             if fault.kind == "time":  # a hang costs its component, not the time of the others
                 started = time.monotonic()
@@ -295,9 +300,11 @@ class Student:
             data.id_bits,
             self.next_seed(),
             pictures=self._pictures and not any(component == function for component, _ in self.figures),
-            arrays=data.arrays,
+            arrays=data.shown,
         )
-        ran = self.ask(request, Ran, self.link, function, f"{function}(...)")
+        record = ForwardRecord(data)
+        label = f"{function}(...)"
+        ran = self.ask(request, Ran, self.link, function, label, {ForwardPass: record.rows})
         arrays = believed.run_arrays(ran, data)
         self._keep(function, [arrays.get(f"figure{figure.pixels}") for figure in ran.figures])
         return Run(
@@ -306,7 +313,7 @@ class Student:
             ran.returned_kind,
             tuple(arrays["history"].tolist()),
             ran.history_problem,
-            ran.forwards,
+            tuple(record.forwards),
             ran.steps,
             ran.events,
             ran.training_after,
@@ -324,9 +331,18 @@ class Student:
             return None
 
     def ask(
-        self, request: Any, reply: type[Any], link: Link, component: str, label: str | None = None
+        self,
+        request: Any,
+        reply: type[Any],
+        link: Link,
+        component: str,
+        label: str | None = None,
+        answers: Answers | None = None,
     ) -> Any:
         """Ask the worker; what went wrong in the student's code becomes a Mismatch.
+
+        Args:
+            answers: What the worker may ask back -> what it gets for an answer.
 
         Raises:
             Mismatch: The student's code raised.
@@ -336,7 +352,7 @@ class Student:
             raise WorkerFault("death", "the worker ended before the check was done")
         try:
             left = max(self._until - time.monotonic(), 0.1)
-            answer = self._asked(link, request, reply, min(self._limits.call_seconds, left))
+            answer = self._asked(link, request, reply, min(self._limits.call_seconds, left), answers)
         except StudentRaised as raised:
             raise explained_mismatch(raised, component, label or component, self._granted) from None
         except WorkerFault as fault:

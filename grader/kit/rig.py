@@ -31,6 +31,16 @@ class RiggedData:
     id_bits: int = ID_BITS
 
     @property
+    def shown(self) -> dict[str, Array]:
+        """What the worker is handed; what a model says of an image it must ask for."""
+        return {name: value for name, value in self.arrays.items() if name not in ("table", "features")}
+
+    @property
+    def rows(self) -> Array:
+        """What the rigged model says, or knows, of each image: the table or the features."""
+        return self.arrays["table" if "table" in self.arrays else "features"]
+
+    @property
     def labels(self) -> Array:
         """int64 (n,)."""
         return self.arrays["labels"]

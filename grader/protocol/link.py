@@ -1,8 +1,9 @@
 """One side of a conversation with a worker that may hang, die or talk nonsense."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 from grader.domain.errors import EngineError
@@ -89,16 +90,39 @@ class Link:
         self.process = process
         self.broken = False
 
-    def ask(self, request: Any, reply: type[Reply], *, seconds: float, limit: FrameLimit) -> Reply:
+    def ask(
+        self,
+        request: Any,
+        reply: type[Reply],
+        *,
+        seconds: float,
+        limit: FrameLimit,
+        answers: Mapping[type[Any], Callable[[Any], Any]] | None = None,
+    ) -> Reply:
         """The reply to a request.
+
+        Args:
+            answers: What the worker may ask back before it replies -> what it gets for an answer, or raises
+                WorkerFault.
 
         Raises:
             StudentRaised: The student's code raised.
             WorkerFault: The worker hung, died or talked nonsense; it is dead now.
             EngineError: The worker's own code failed.
         """
-        answer: Reply = next(self.conversation(request, (reply,), seconds=seconds, limit=limit))
-        return answer
+        answers = answers or {}
+        for said in self.conversation(request, (reply, *answers), seconds=seconds, limit=limit):
+            if isinstance(said, reply):
+                return said
+            try:
+                answer = answers[type(said)](said)
+            except WorkerFault:
+                self._give_up()
+                raise
+            # one that is gone is found out, and told, by what is read next
+            with contextlib.suppress(ClosedError):
+                send(self.process.writer, answer)
+        raise AssertionError("a conversation has no end of its own")
 
     def conversation(
         self, request: Any, replies: tuple[type[Any], ...], *, seconds: float, limit: FrameLimit

@@ -98,8 +98,9 @@ class SetWeights:
 class RunFunction:
     """Run `train_epoch`, `evaluate` or a plotting function on a rigged model and loader. Reply: Ran.
 
-    The rigged model's logits for image i are the row i of `table` (evaluate, plots), or
-    `features[i] @ W` with the trainable W that starts at `weights` (train_epoch).
+    The rigged model asks for the rows of the images that it is given (ForwardPass), which the judge answers
+    (Rows): they are the logits (evaluate, plots), or features, and `features @ W` with the trainable W that
+    starts at `weights` are (train_epoch). A function that does not ask the model cannot know them.
 
     Attributes:
         function: The graded function's name.
@@ -111,8 +112,8 @@ class RunFunction:
         learning_rate: Of the rigged SGD.
         id_bits: How many pixels of an image's first row carry its number, lowest bit first, as signs.
         pictures: Whether the figures are wanted as pixels, which takes a while.
-        arrays: `images` float32 (n, 1, height, width), `labels` int64 (n,), and `table` float32
-            (n, classes), or `features` float32 (n, k) and `weights` float32 (k, classes).
+        arrays: `images` float32 (n, 1, height, width), `labels` int64 (n,), and for train_epoch `weights`
+            float32 (k, classes).
     """
 
     function: str
@@ -125,6 +126,13 @@ class RunFunction:
     id_bits: int = 0
     seed: int = 0
     pictures: bool = True
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The answer to a ForwardPass, `rows` float32 (size, classes or k), as an array."""
+
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -353,19 +361,19 @@ class DrawnFigure:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """One forward pass of the rigged model.
+    """A forward pass of the rigged model, which asks for the rows of its images. Answered by Rows.
 
     Attributes:
         size: Images in the batch.
         training: The mode.
         gradients: Whether gradients were enabled.
-        images: Ids of the images (evaluate, plots); empty for train_epoch.
+        images: The images' ids, in order.
     """
 
     size: int
     training: bool
     gradients: bool
-    images: tuple[int, ...] = ()
+    images: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -376,7 +384,6 @@ class Ran:
         printed: What it printed, the end of it.
         returned_kind: What it returned, in words.
         history_problem: What is wrong with the history (a tensor with a graph, ...), in words.
-        forwards: The model's forward passes in order.
         steps: Optimizer steps taken.
         events: `zero_grad`, `forward`, `backward`, `step`, in order, the first 4000.
         training_after: The model's mode afterwards.
@@ -391,7 +398,6 @@ class Ran:
     printed: str
     returned_kind: str
     history_problem: str = ""
-    forwards: tuple[ForwardPass, ...] = ()
     steps: int = 0
     events: tuple[str, ...] = ()
     training_after: bool = False
@@ -461,6 +467,7 @@ Reply = (
     | Called
     | WeightValues
     | Done
+    | ForwardPass
     | Ran
     | TrainingPlan
     | EpochDone

@@ -1,4 +1,4 @@
-"""A rigged model, loader and optimizer: their right answers are known to the judge.
+"""A rigged model, loader and optimizer: their right answers are known to the judge, and to the judge only.
 
 What the student's functions do to them is recorded. Evaluation reads the images' ids from the pixels (the
 first row carries the id in bits), so that images may be looked at one by one and in any order; training
@@ -16,6 +16,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from grader.protocol.messages import ForwardPass
 
 MAX_EVENTS = 4000
+
+AskForRows = Callable[[ForwardPass], Tensor]
 
 
 class RiggedDataset(Dataset[tuple[Tensor, int]]):
@@ -66,7 +68,6 @@ class Events:
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.forwards: list[ForwardPass] = []
 
     def add(self, name: str) -> None:
         """Remember an event."""
@@ -79,28 +80,41 @@ def ids_of(images: Tensor, bits: int) -> Tensor:
     return ((images[:, 0, 0, :bits] > 0).long() * (2 ** torch.arange(bits))).sum(dim=1)
 
 
-class TableModel(nn.Module):
-    """Logits by the image's id, read from the pixels: `table[id]` of shape (classes,)."""
+class RiggedModel(nn.Module):
+    """A model that asks for what it knows of an image.
 
-    def __init__(self, table: Tensor, id_bits: int, events: Events) -> None:
+    Args:
+        count: How many images there are.
+        rows: Asks the judge.
+    """
+
+    def __init__(self, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
         super().__init__()
-        self.table = table
+        self.count = count
         self.id_bits = id_bits
-        self.scale = nn.Parameter(torch.ones(()))
+        self._rows = rows
         self._events = events
+
+    def rows_of(self, ids: Tensor) -> Tensor:
+        """What the judge knows of the images with these ids, a row for each."""
+        self._events.add("forward")
+        return self._rows(ForwardPass(len(ids), self.training, torch.is_grad_enabled(), tuple(ids.tolist())))
+
+
+class TableModel(RiggedModel):
+    """Logits by the image's id, read from the pixels."""
+
+    def __init__(self, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
+        super().__init__(count, id_bits, rows, events)
+        self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images of shape (batch, channels, height, width) to logits (batch, classes)."""
-        ids = ids_of(images, self.id_bits).clamp(max=len(self.table) - 1)
-        self._events.add("forward")
-        self._events.forwards.append(
-            ForwardPass(len(ids), self.training, torch.is_grad_enabled(), tuple(ids.tolist()))
-        )
-        return self.table[ids] * self.scale
+        return self.rows_of(ids_of(images, self.id_bits).clamp(max=self.count - 1)) * self.scale
 
 
-class FeatureModel(nn.Module):
-    """Logits of the images as they arrive: `features[k] @ weight`, with a trainable weight.
+class FeatureModel(RiggedModel):
+    """Logits of the images as they arrive: `features @ weight`, with a trainable weight.
 
     A batch whose images were put into another order, but not changed, is recognized by their ids.
 
@@ -109,35 +123,30 @@ class FeatureModel(nn.Module):
             nothing did.
     """
 
-    def __init__(self, features: Tensor, weight: Tensor, id_bits: int, events: Events) -> None:
-        super().__init__()
-        self.features = features
-        self.id_bits = id_bits
+    def __init__(self, weight: Tensor, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
+        super().__init__(count, id_bits, rows, events)
         self.weight = nn.Parameter(weight.clone())
-        self.logit_gradients = torch.full((len(features), weight.shape[1]), float("nan"))
+        self.logit_gradients = torch.full((count, weight.shape[1]), float("nan"))
         self._next = 0
-        self._events = events
 
     def forward(self, images: Tensor) -> Tensor:
         """Map the next images, of shape (batch, ...), to logits (batch, classes)."""
         first, count = self._next, len(images)
         self._next += count
-        rows = torch.arange(first, first + count) % len(self.features)
-        if images.ndim == 4 and len(self.features) < 2**self.id_bits:
-            ids = ids_of(images, self.id_bits)
-            if torch.equal(ids.sort().values, rows):
-                rows = ids
-        self._events.add("forward")
-        self._events.forwards.append(ForwardPass(count, self.training, torch.is_grad_enabled()))
-        logits = self.features[rows] @ self.weight
-        if logits.requires_grad and first + count <= len(self.features):
-            logits.register_hook(self._recorder(rows))  # type: ignore[no-untyped-call]
+        ids = torch.arange(first, first + count) % self.count
+        if images.ndim == 4 and self.count < 2**self.id_bits:
+            written = ids_of(images, self.id_bits)
+            if torch.equal(written.sort().values, ids):
+                ids = written
+        logits = self.rows_of(ids) @ self.weight
+        if logits.requires_grad and first + count <= self.count:
+            logits.register_hook(self._recorder(ids))  # type: ignore[no-untyped-call]
         return logits
 
-    def _recorder(self, rows: Tensor) -> Callable[[Tensor], None]:
+    def _recorder(self, ids: Tensor) -> Callable[[Tensor], None]:
         def record(gradient: Tensor) -> None:
             self._events.add("backward")
-            self.logit_gradients[rows] = gradient
+            self.logit_gradients[ids] = gradient
 
         return record
 

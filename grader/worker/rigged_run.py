@@ -13,6 +13,7 @@ from grader.worker.fault import students_code
 from grader.worker.figures import kept_figures
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.rig import (
+    AskForRows,
     Events,
     FeatureModel,
     RecordingSGD,
@@ -25,17 +26,18 @@ MAX_NUMBERS = 10_000
 DECOYS = 5  # images in the loader that a function is not given
 
 
-def rigged_run(student: StudentModule, request: RunFunction) -> Ran:
+def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -> Ran:
     """Run one function; whatever the student's code raises goes through."""
     events = Events()
     arrays = {name: torch.from_numpy(value.copy()) for name, value in request.arrays.items()}
     dataset = RiggedDataset(arrays["images"], arrays["labels"], request.class_names)
     loader = rigged_loader(dataset, request.batch_sizes)
-    if "table" in arrays:
-        model: TableModel | FeatureModel = TableModel(arrays["table"], request.id_bits, events)
+    rigged = len(dataset), request.id_bits, rows, events
+    if "weights" not in arrays:
+        model: TableModel | FeatureModel = TableModel(*rigged)
         optimizer = torch.optim.SGD(model.parameters(), lr=request.learning_rate)
     else:
-        model = FeatureModel(arrays["features"], arrays["weights"], request.id_bits, events)
+        model = FeatureModel(arrays["weights"], *rigged)
         optimizer = RecordingSGD(model, request.learning_rate, events)
     model.train(request.initial_mode == "train")
     history: list[Any] = []
@@ -82,7 +84,6 @@ def rigged_run(student: StudentModule, request: RunFunction) -> Ran:
         printed=printed.getvalue()[-20_000:],
         returned_kind=type(returned).__name__[:80],
         history_problem=history_problem,
-        forwards=tuple(events.forwards[:2000]),
         steps=steps,
         events=tuple(events.names),
         training_after=model.training,

@@ -3,16 +3,21 @@
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+import torch
+from torch import Tensor
+
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.messages import (
     Build,
     Call,
+    ForwardPass,
     Load,
     LoadCheckpoint,
     Problem,
     Raised,
     Reply,
+    Rows,
     RunFunction,
     SetWeights,
     Train,
@@ -22,6 +27,7 @@ from grader.worker.component import Components
 from grader.worker.fault import RecipeError, StudentFault
 from grader.worker.origin import problem
 from grader.worker.program import StudentModule, restore_torch
+from grader.worker.rig import AskForRows
 from grader.worker.rigged_run import rigged_run
 from grader.worker.training import checkpoint_loaded, trained
 
@@ -30,7 +36,12 @@ FROM_JUDGE = FrameLimit(document=64_000_000, arrays=4_000_000_000, values=2_000_
 
 def serve(reader: BinaryIO, writer: BinaryIO) -> None:
     """Answer requests until the other side closes the stream."""
-    service = Service()
+
+    def rows(forward: ForwardPass) -> Tensor:
+        send(writer, forward)
+        return torch.from_numpy(receive(reader, (Rows,), FROM_JUDGE).arrays["rows"].copy())
+
+    service = Service(rows)
     while True:
         try:
             request = receive(reader, REQUESTS, FROM_JUDGE)
@@ -46,7 +57,13 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
 class Service:
     """Answers the requests about one submission."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: AskForRows) -> None:
+        """Nothing is loaded yet.
+
+        Args:
+            rows: Asks the judge for the rows of a rigged model's images.
+        """
+        self._rows = rows
         self._student: StudentModule | None = None
         self._components: Components | None = None
 
@@ -75,7 +92,7 @@ class Service:
             Call: self._components.call,
             Weights: self._components.weights,
             SetWeights: self._components.set_weights,
-            RunFunction: lambda wanted: rigged_run(self._the_student(), wanted),
+            RunFunction: lambda wanted: rigged_run(self._the_student(), wanted, self._rows),
             LoadCheckpoint: lambda wanted: checkpoint_loaded(self._the_student(), wanted),
         }
         if isinstance(request, Train):

@@ -14,7 +14,6 @@ An attack in code is a file of `code/`; its docstring says what must come of it:
     Notes: a person should look                 a regular expression for what the report notes
     Twice: yes                                  it is run again, to find what the first run left
     Root only: why                              it is not tried as an ordinary user
-    Succeeds: why                               it is not stopped: known, and told in docs/security.md
 
 The rest is put into the correct solution, in the place of the definitions with the same names. It may use the
 names of `KNOWN`: the attacker knows where everything lies. A file's number is that of the list of attacks in
@@ -38,9 +37,8 @@ OUTCOMES = {
     "refused": "the file is not taken, with a sentence; nothing of it is executed",
     "a person looks": "it is noted in the report for a person",
     "undecided": "no points are given or taken: a person decides",
-    "succeeds": "it is not stopped: see what is not promised",
 }
-FIELDS = ("Stopped by", "Outcome", "Fails", "Says", "Runs", "Notes", "Twice", "Root only", "Succeeds")
+FIELDS = ("Stopped by", "Outcome", "Fails", "Says", "Runs", "Notes", "Twice", "Root only")
 
 # what every attack may name; `planted` finds the planted secrets in whatever it is given
 KNOWN = """
@@ -74,7 +72,6 @@ class Attack:
         notes: What the report must note.
         twice: It is run again.
         root_only: Why it is not tried as an ordinary user; empty when it is.
-        succeeds: Why it is not stopped; empty when it is.
         source: Definitions for the solution.
     """
 
@@ -89,7 +86,6 @@ class Attack:
     notes: str
     twice: bool
     root_only: str
-    succeeds: str
     source: str
 
     @property
@@ -131,7 +127,6 @@ def attack(path: Path) -> Attack:
         notes=told.get("Notes", ""),
         twice="Twice" in told,
         root_only=told.get("Root only", ""),
-        succeeds=told.get("Succeeds", ""),
         source=text,
     )
 

@@ -253,7 +253,6 @@ def left_behind(
 
 @pytest.fixture
 def comes_to_nothing(
-    request: pytest.FixtureRequest,
     judged_text: Examine,
     with_attack: Callable[[str], str],
     told: Callable[[Program, Judged], str],
@@ -266,8 +265,6 @@ def comes_to_nothing(
     """Carry an attack out, and see that it gained nothing, left nothing and hurt nobody."""
 
     def carried_out(attack: Any) -> None:
-        if attack.succeeds:
-            request.applymarker(pytest.mark.xfail(strict=True, reason=attack.succeeds))
         before = hosts_traces()
         for _ in range(2 if attack.twice else 1):
             found, said = judged_text(with_attack(attack.source), attack.runs)

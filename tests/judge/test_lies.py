@@ -66,6 +66,9 @@ MODULES = st.builds(Module, NAMES, NAMES, NAMES, INTEGERS | SMALL, st.none() | F
 PLAIN = st.none() | st.booleans() | INTEGERS | FLOATS | NAMES
 MADE = st.builds(StandInMade, NAMES, some(PLAIN), st.dictionaries(NAMES, PLAIN, max_size=3))
 REPLIES: dict[type[Any], Any] = {
+    ForwardPass: st.builds(
+        ForwardPass, INTEGERS | SMALL, st.booleans(), st.booleans(), some(INTEGERS | SMALL)
+    ),
     Built: st.builds(Built, INTEGERS, some(PARAMETERS), some(MODULES), some(MADE), some(NAMES)),
     Called: st.builds(
         Called,
@@ -82,7 +85,6 @@ REPLIES: dict[type[Any], Any] = {
         printed=st.text(max_size=20),
         returned_kind=NAMES,
         history_problem=NAMES,
-        forwards=some(st.builds(ForwardPass, INTEGERS, st.booleans(), st.booleans(), some(INTEGERS))),
         steps=INTEGERS,
         events=some(NAMES),
         training_after=st.booleans(),
@@ -113,6 +115,7 @@ REPLIES: dict[type[Any], Any] = {
 EXPECTED = (Mismatch, WorkerFault)
 # what an honest worker might say to the deeds below
 HONEST: dict[type[Any], Any] = {
+    ForwardPass: ForwardPass(2, False, False, (0, 2)),
     Built: Built(0, (Parameter("w", (2, 3), True),), (Module("", "Attention", "homework", 6),)),
     Called: Called(
         "tensor",
@@ -171,7 +174,10 @@ class Liar:
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
 
-    def ask(self, request: Any, reply: type[Any], **_: Any) -> Any:
+    def ask(self, request: Any, reply: type[Any], answers: Any = None, **_: Any) -> Any:
+        for asked, answer in (answers or {}).items():
+            for _ in range(self._data.draw(st.integers(0, 2))):
+                delivered(answer(delivered(self._data.draw(lies(asked)))))
         return delivered(self._data.draw(lies(reply)))
 
 

@@ -31,6 +31,7 @@ from grader.protocol.messages import (
     Raised,
     Ran,
     Reply,
+    Rows,
     RunFunction,
     SetWeights,
     StandInCall,
@@ -78,7 +79,6 @@ MESSAGES = [
         "loss 0.5",
         "float",
         "a graph",
-        (ForwardPass(3, True, False, (1, 2)),),
         1,
         ("forward", "step"),
         True,
@@ -86,6 +86,8 @@ MESSAGES = [
         (DrawnFigure(0, "title", (Axes("t", "x", "y", ("1",), ("2",), ("3",), (0,), (1,)),)),),
         {"returned": np.zeros(1)},
     ),
+    ForwardPass(2, True, False, (1, 2)),
+    Rows({"rows": np.zeros((2, 3), dtype=np.float32)}),
     TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("No batch size was found.",)),
     EpochDone(1, 0.1, {"logits": np.zeros((1, 2), dtype=np.float32)}),
     Trained(3),
@@ -95,7 +97,7 @@ MESSAGES = [
 
 def test_every_kind_of_message_has_an_example() -> None:
     """A kind that is added must be tried as well."""
-    assert {type(message) for message in MESSAGES} == {*REQUESTS, *REPLIES}
+    assert {type(message) for message in MESSAGES} == {*REQUESTS, *REPLIES, Rows}
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
@@ -104,7 +106,7 @@ def test_round_trip(message: Any) -> None:
     stream = io.BytesIO()
     send(stream, message)
     stream.seek(0)
-    back = receive(stream, (*REQUESTS, *REPLIES), LIMIT)
+    back = receive(stream, (*REQUESTS, *REPLIES, Rows), LIMIT)
     assert type(back) is type(message)
     arrays = getattr(message, "arrays", {})
     for name, value in arrays.items():

@@ -13,9 +13,19 @@ import pytest
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.protocol.conversation import REQUESTS, receive, send
-from grader.protocol.frames import FrameLimit
+from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.messages import Done, Problem, Raised, SetWeights, Trained, TrainingPlan, Weights
+from grader.protocol.messages import (
+    Done,
+    ForwardPass,
+    Problem,
+    Raised,
+    Rows,
+    SetWeights,
+    Trained,
+    TrainingPlan,
+    Weights,
+)
 
 LIMIT = FrameLimit(document=10_000, arrays=10_000)
 Behavior = Callable[[BinaryIO, BinaryIO], None]
@@ -99,6 +109,43 @@ def test_an_answer_arrives(worker: Callable[[Behavior], FakeWorker]) -> None:
     assert link.ask(SetWeights(0), Done, seconds=0.3, limit=LIMIT) == Done()
     time.sleep(0.4)
     assert not link.broken and fake.kills == 0
+
+
+def asking(*passes: ForwardPass) -> Behavior:
+    """Read a request, ask for rows, and reply once they are all there."""
+
+    def behave(requests: BinaryIO, sink: BinaryIO) -> None:
+        receive(requests, REQUESTS, LIMIT)
+        with contextlib.suppress(ClosedError):
+            for forward in passes:
+                send(sink, forward)
+                assert receive(requests, (Rows,), LIMIT).arrays["rows"].tolist() == [forward.size]
+            send(sink, Done())
+
+    return behave
+
+
+def test_a_worker_may_ask_back(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """What it may ask it is answered, as often as it asks."""
+    link = Link(worker(asking(ForwardPass(1, True, True, (0,)), ForwardPass(2, True, True, (0, 1)))))
+    answers = {ForwardPass: lambda forward: Rows({"rows": np.array([forward.size])})}
+    assert link.ask(SetWeights(0), Done, seconds=5, limit=LIMIT, answers=answers) == Done()
+    assert not link.broken
+
+
+def test_a_worker_that_asks_what_it_may_not_is_ended(worker: Callable[[Behavior], FakeWorker]) -> None:
+    """Where nothing may be asked, and where the answer is that there is none."""
+    fault = WorkerFault("nonsense", "it answered with something that is not an answer")
+
+    def refuse(forward: ForwardPass) -> Rows:
+        raise fault
+
+    for answers in ({}, {ForwardPass: refuse}):
+        fake = worker(asking(ForwardPass(1, True, True, (7,))))
+        link = Link(fake)
+        with pytest.raises(WorkerFault, match="not an answer"):
+            link.ask(SetWeights(0), Done, seconds=5, limit=LIMIT, answers=answers)
+        assert link.broken and fake.kills
 
 
 def test_what_the_student_raised_is_no_fault_of_the_worker(

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.judge.forwards import ForwardRecord
 from grader.kit.rig import classified_data, image_number, numbered_images, trainable_data
-from grader.protocol.link import StudentRaised
-from grader.protocol.messages import Ran, RunFunction
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.messages import ForwardPass, Ran, RunFunction
 
 CLASSES = ("a", "b", "c")
 ROLES = {
@@ -29,18 +31,21 @@ def train_epoch(model, optimizer, data_loader, loss_history):
 """
 
 
-def request(function: str, data: Any, **more: Any) -> RunFunction:
-    """A run of the function on the data."""
-    return RunFunction(
+def rigged(worker: Any, function: str, data: Any, **more: Any) -> tuple[Ran, list[ForwardPass]]:
+    """A run of the function on the data, and the model's forward passes."""
+    record = ForwardRecord(data)
+    request = RunFunction(
         function,
         ROLES[function],
         data.batch_sizes,
         data.class_names,
         id_bits=data.id_bits,
         learning_rate=data.learning_rate,
-        arrays=data.arrays,
+        arrays=data.shown,
         **more,
     )
+    ran = worker.link.ask(request, Ran, seconds=20, limit=FrameLimit(), answers={ForwardPass: record.rows})
+    return ran, record.forwards
 
 
 def plotted(load: Callable[..., Any], body: str, **more: Any) -> Ran:
@@ -48,17 +53,16 @@ def plotted(load: Callable[..., Any], body: str, **more: Any) -> Ran:
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
     worker = load(f"{HEAD}\ndef plot_confusion_matrix(model, data_loader, class_names):\n{lines}\n")
     data = classified_data(CLASSES, (4, 4), accuracy=0.5, seed=1)
-    ran: Ran = worker.ask(request("plot_confusion_matrix", data, **more), Ran)
-    return ran
+    return rigged(worker, "plot_confusion_matrix", data, **more)[0]
 
 
 def test_training_is_recorded_step_by_step(load: Callable[..., Any]) -> None:
     """The weights follow plain SGD along the recorded gradients, and every event is there in order."""
     data = trainable_data(CLASSES, (4, 4, 3), features=5, seed=2)
-    ran = load(HEAD + LOOP).ask(request("train_epoch", data), Ran)
+    ran, forwards = rigged(load(HEAD + LOOP), "train_epoch", data)
     assert ran.events == ("zero_grad", "forward", "backward", "step") * 3
-    assert [forward.size for forward in ran.forwards] == [4, 4, 3]
-    assert all(forward.training and forward.gradients for forward in ran.forwards)
+    assert [forward.size for forward in forwards] == [4, 4, 3]
+    assert all(forward.training and forward.gradients for forward in forwards)
     expected = data.arrays["weights"] - data.learning_rate * ran.arrays["step_gradients"].sum(axis=0)
     np.testing.assert_allclose(ran.arrays["weights"], expected, rtol=1e-5, atol=1e-6)
     first = data.arrays["features"][:4].T @ ran.arrays["logit_gradients"][:4]
@@ -75,7 +79,7 @@ def test_a_schedule_within_the_epoch_is_there(load: Callable[..., Any]) -> None:
     )
     loop = LOOP.replace("optimizer.step()", "optimizer.step()\n        scheduler.step()")
     data = trainable_data(CLASSES, (4, 4), features=5, seed=2)
-    ran = load(HEAD + loop + main).ask(request("train_epoch", data), Ran)
+    ran, _ = rigged(load(HEAD + loop + main), "train_epoch", data)
     assert ran.steps == 2
 
 
@@ -87,7 +91,7 @@ def test_other_parameters_are_understood(load: Callable[..., Any]) -> None:
         "    return {'n': sum(len(net(x)) for x, _ in test_loader), 'p': torch.tensor([[1.5, 2.5]])}\n"
     )
     data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
-    ran = load(text).ask(request("evaluate", data), Ran)
+    ran, _ = rigged(load(text), "evaluate", data)
     assert ran.arrays["returned"].tolist() == [7.0, 1.5, 2.5]
     assert ran.returned_kind == "dict"
 
@@ -101,10 +105,35 @@ def test_the_table_model_knows_images_by_their_numbers(load: Callable[..., Any])
         "            loss_history.append(model(2 * image[None]).argmax().item())\n"
     )
     data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
-    ran = load(text).ask(request("evaluate", data), Ran)
+    ran, forwards = rigged(load(text), "evaluate", data)
     order = [3, 2, 1, 0, 6, 5, 4]
     assert ran.arrays["history"].tolist() == data.predictions[order].tolist()
-    assert [forward.images for forward in ran.forwards] == [(number,) for number in order]
+    assert [forward.images for forward in forwards] == [(number,) for number in order]
+
+
+def test_what_the_model_would_say_is_not_in_the_worker(load: Callable[..., Any]) -> None:
+    """Neither in the model nor anywhere else among its arrays and tensors."""
+    text = (
+        f"{HEAD}\nimport gc\nimport numpy as np\n"
+        "def evaluate(model, data_loader, loss_history):\n"
+        "    found = [o for o in gc.get_objects() if isinstance(o, (torch.Tensor, np.ndarray))]\n"
+        "    loss_history.append(float((7, 3) in [tuple(o.shape) for o in found]))\n"
+    )
+    data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
+    ran, forwards = rigged(load(text), "evaluate", data)
+    assert data.table.shape == (7, 3) and ran.arrays["history"].tolist() == [0.0]
+    assert forwards == []
+
+
+@pytest.mark.parametrize(
+    "asked", [(2, False, False, (0, 7)), (2, True, True, (0, -1)), (3, False, False, (0,))]
+)
+def test_a_forward_pass_of_images_that_are_not_there_is_nonsense(asked: Any) -> None:
+    """The judge answers for its own images only."""
+    record = ForwardRecord(classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1))
+    with pytest.raises(WorkerFault, match="not an answer"):
+        record.rows(ForwardPass(*asked))
+    assert record.forwards == []
 
 
 def test_numbers_are_read_from_shown_images() -> None:
@@ -124,7 +153,7 @@ def test_what_raises_while_running_is_told(load: Callable[..., Any]) -> None:
     loop = LOOP.replace("loss.backward()", "loss.backwards()")
     data = trainable_data(CLASSES, (4,), features=5, seed=2)
     with pytest.raises(StudentRaised, match="backwards") as raised:
-        load(HEAD + loop).ask(request("train_epoch", data), Ran)
+        rigged(load(HEAD + loop), "train_epoch", data)
     assert raised.value.problem.line == "loss.backwards()"
 
 

@@ -1,17 +1,17 @@
-"""Reads the rigged labels and scores instead of asking the model, and forges the record of it.
+"""Looks for the rigged scores instead of asking the model, and forges the record of it.
 
-Stopped by: nothing: the worker holds what a rigged model answers
-Outcome: succeeds
+Stopped by: a worker that holds nothing of what a rigged model answers: its forward asks the judge, which keeps the record
+Outcome: nothing is found
 Fails: evaluate
-Succeeds: evaluate and the plots run on a rigged model whose scores and labels are in the worker; reading them takes more than asking for them
 """
 
 
 def evaluate(model, data_loader, loss_history):
-    passes = type(model).forward.__globals__["ForwardPass"]
+    import gc
+
     labels = torch.tensor(data_loader.dataset.targets)
-    model._events.forwards.extend(
-        passes(len(part), False, False, tuple(part)) for part in [range(len(labels))]
-    )
-    loss_history.append(F.cross_entropy(model.table, labels).item())
-    print(loss_history[-1], (model.table.argmax(dim=1) == labels).float().mean().item())
+    tensors = [each for each in gc.get_objects() if isinstance(each, torch.Tensor)]
+    scores = [each for each in tensors if each.ndim == 2 and len(each) == len(labels) and each.shape[1] < 20]
+    logits = getattr(model, "table", scores[0] if scores else F.one_hot(labels, 6).float())
+    loss_history.append(F.cross_entropy(logits, labels).item())
+    print(loss_history[-1], (logits.argmax(dim=1) == labels).float().mean().item())

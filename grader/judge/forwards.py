@@ -1,0 +1,35 @@
+"""The forward passes of a rigged model, as the judge answers and so knows them."""
+
+from grader.judge.believed import nonsense
+from grader.kit.rig import RiggedData
+from grader.protocol.messages import ForwardPass, Rows
+
+MAX_PASSES = 2000  # that are remembered; more are answered
+MAX_IMAGES = 20_000  # of one pass
+
+
+class ForwardRecord:
+    """Answers a rigged model's forward passes, and remembers them.
+
+    Attributes:
+        forwards: In order. The images are what was answered; the modes are what the worker says.
+    """
+
+    def __init__(self, data: RiggedData) -> None:
+        self.forwards: list[ForwardPass] = []
+        self._rows = data.rows
+
+    def rows(self, forward: ForwardPass) -> Rows:
+        """What the model needs of its images.
+
+        Raises:
+            WorkerFault: It asks for what is not there.
+        """
+        ids = forward.images
+        if forward.size != len(ids) or len(ids) > MAX_IMAGES:
+            raise nonsense()
+        if any(not 0 <= number < len(self._rows) for number in ids):
+            raise nonsense()
+        if len(self.forwards) < MAX_PASSES:
+            self.forwards.append(forward)
+        return Rows({"rows": self._rows[list(ids)]})
