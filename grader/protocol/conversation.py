@@ -14,6 +14,8 @@ from grader.protocol import messages
 from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame, write_frame
 
 KIND_KEY = "$kind"
+REQUESTS: tuple[type[Any], ...] = messages.Request.__args__
+REPLIES: tuple[type[Any], ...] = messages.Reply.__args__
 ARRAYS_FIELD = "arrays"
 
 Message = TypeVar("Message")
@@ -27,6 +29,12 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     if kind.__name__ not in _adapters:
         _adapters[kind.__name__] = TypeAdapter(kind)
     return _adapters[kind.__name__]
+
+
+def prepare() -> None:
+    """Make the validators of all kinds of messages: a process that forks others does it once for all."""
+    for kind in (*REQUESTS, *REPLIES, messages.Rows):
+        _adapter(kind)
 
 
 def send(stream: BinaryIO, message: Any) -> None:
@@ -66,6 +74,3 @@ def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLi
             raise ProtocolError(f"a {kind.__name__} message carries no arrays")
         message = replace(message, arrays=dict(frame.arrays))  # type: ignore[type-var]
     return message
-
-
-REQUESTS: tuple[type[Any], ...] = messages.Request.__args__

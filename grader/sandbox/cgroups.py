@@ -66,12 +66,9 @@ class Cgroup:
             if (self.path / name).exists():
                 (self.path / name).write_text(value)
 
-    def admit(self, pid: int) -> None:
-        """Move a process in, by its pid as the caller numbers processes.
-
-        The kernel takes about 10 ms for it, so the host does it while the child builds its root.
-        """
-        (self.path / "cgroup.procs").write_text(str(pid))
+    def enter(self) -> None:
+        """Move the calling process in. The kernel lets it wait for about 10 ms."""
+        (self.path / "cgroup.procs").write_text("0")
 
     def ran_out(self) -> bool:
         """Whether a process in it was killed for memory."""

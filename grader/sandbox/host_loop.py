@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,26 @@ from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import namespace_links
 from grader.sandbox.visible import visible
 
+# how many kinds of children are kept in readiness: those that check, and those that train
+_MOST_SPARES = 2
+
 
 @dataclass
 class _Job:
-    """A child, as its host keeps it."""
+    """A child, as its host keeps it.
 
-    connection: socket.socket
+    Attributes:
+        connection: The client that it works for; a spare has none yet.
+        for_client: The client's ends of its pipes, until they are handed over.
+        attested: What isolates it, once that is proved.
+        started: When it was handed over, in monotonic seconds.
+    """
+
     limits: ProcessLimits
     gpu: bool
+    connection: socket.socket | None = None
+    for_client: tuple[int, ...] = ()
+    attested: dict[str, Any] | None = None
     pid: int = -1
     pidfd: int = -1
     report: int = -1
@@ -47,11 +60,15 @@ class _Job:
     scratch: Path | None = None
     reported: bytearray = field(default_factory=bytearray)
     killed: bool = False
-    started: float = field(default_factory=time.monotonic)
+    started: float = 0.0
 
 
 class HostLoop:
-    """The loop of a host process."""
+    """The loop of a host process.
+
+    Beside the children at work it keeps a spare of each kind that was asked for last: locked down, attested
+    and waiting, because to fork and lock one down takes longer than much of what it is asked to do.
+    """
 
     def __init__(
         self,
@@ -71,6 +88,7 @@ class HostLoop:
         self._missing = missing
         self._selector = selectors.DefaultSelector()
         self._jobs: list[_Job] = []
+        self._spares: dict[tuple[ProcessLimits, bool], _Job] = {}
         self._made = 0
         self._controller: MemoryController | None = None
         # as /proc numbers it: in its own namespace the host is 1
@@ -127,21 +145,25 @@ class HostLoop:
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._request(connection))
 
     def _request(self, connection: socket.socket) -> None:
-        """Start the child that a client asks for."""
+        """Hand over the child that a client asks for, or start one."""
         self._selector.unregister(connection)
         try:
             message, _ = wire.received(connection)
             if message is None:
                 connection.close()
                 return
-            job = _Job(connection, ProcessLimits.from_json(message["limits"]), bool(message["gpu"]))
-            self._start(job)
+            kind = ProcessLimits.from_json(message["limits"]), bool(message["gpu"])
+            job = self._spares.pop(kind, None) or self._started(*kind)
         except (GraderError, OSError, KeyError) as error:
             sentence = str(error) if isinstance(error, GraderError) else f"The host could not fork: {error}."
             _tell(connection, {"error": sentence})
             connection.close()
+            return
+        self._hand_over(job, connection)
 
-    def _start(self, job: _Job) -> None:
+    def _started(self, limits: ProcessLimits, gpu: bool) -> _Job:
+        """A new child, which locks itself down, reports and waits."""
+        job = _Job(limits, gpu)
         self._made += 1
         name = f"{self._pid}-{self._made}"
         if self._controller is not None:
@@ -157,8 +179,6 @@ class HostLoop:
                 own_ns=self._own_namespace,
             )
             job.pidfd = os.pidfd_open(job.pid)
-            if job.cgroup is not None:
-                job.cgroup.admit(job.pid)
         except OSError:
             pipes.close_all()
             if job.pid > 0:
@@ -168,15 +188,44 @@ class HostLoop:
                 job.cgroup.remove()
             raise
         job.report, job.go = pipes.report[0], pipes.go[1]
+        job.for_client = tuple(pipes.of_client)
+        pipes.close_all(but=(job.report, job.go, *job.for_client))
         self._jobs.append(job)
-        job.connection.setblocking(False)
         self._selector.register(job.pidfd, selectors.EVENT_READ, lambda: self._ended(job))
         self._selector.register(job.report, selectors.EVENT_READ, lambda: self._reported(job))
-        self._selector.register(job.connection, selectors.EVENT_READ, lambda: self._dropped(job))
-        told = _tell(job.connection, {"pid": job.pid}, pipes.of_client)
-        pipes.close_all(but=(job.report, job.go))
+        return job
+
+    def _hand_over(self, job: _Job, connection: socket.socket) -> None:
+        """Give a child to a client; it goes on when what isolates it is proved."""
+        job.connection = connection
+        job.started = time.monotonic()
+        connection.setblocking(False)
+        self._selector.register(connection, selectors.EVENT_READ, lambda: self._dropped(job))
+        told = _tell(connection, {"pid": job.pid}, job.for_client)
+        _close(job.for_client)
+        job.for_client = ()
         if not told:
             self._kill(job)
+        elif job.attested is not None:
+            self._let_go(job)
+
+    def _let_go(self, job: _Job) -> None:
+        """Let an attested child begin for its client, and have another ready for the next."""
+        if not _tell(job.connection, {"attestation": job.attested}):
+            self._kill(job)
+            return
+        with contextlib.suppress(BrokenPipeError):
+            os.write(job.go, b"g")
+        self._prepare_spare(job.limits, job.gpu)
+
+    def _prepare_spare(self, limits: ProcessLimits, gpu: bool) -> None:
+        if (limits, gpu) in self._spares:
+            return
+        if len(self._spares) >= _MOST_SPARES:
+            self._kill(self._spares.pop(next(iter(self._spares))))
+        # what is wrong is told to the client that asks for one
+        with contextlib.suppress(GraderError, OSError):
+            self._spares[limits, gpu] = self._started(limits, gpu)
 
     def _confinement(self, job: _Job, name: str) -> Confinement | None:
         if not self._lockdown.layers:
@@ -202,7 +251,7 @@ class HostLoop:
         return Outside(self._secret, self._listener.getsockname(), self._pid, DESCRIPTORS)
 
     def _reported(self, job: _Job) -> None:
-        """Read a child's report; when it is complete, look from outside, and let the child go on."""
+        """Read a child's report; when it is complete, look from outside, and let a client's child go on."""
         part = os.read(job.report, MOST_REPORT_BYTES)
         job.reported += part
         if part and not job.reported.endswith(b"\n"):
@@ -211,7 +260,7 @@ class HostLoop:
         os.close(job.report)
         job.report = -1
         try:
-            attested = self._attestation(job)
+            job.attested = self._attestation(job)
         except (GraderError, OSError) as error:
             sentence = (
                 str(error) if isinstance(error, GraderError) else f"The lock-down was not seen: {error}."
@@ -219,11 +268,8 @@ class HostLoop:
             _tell(job.connection, {"error": sentence})
             self._kill(job)
             return
-        if _tell(job.connection, {"attestation": attested}):
-            with contextlib.suppress(BrokenPipeError):
-                os.write(job.go, b"g")
-        else:
-            self._kill(job)
+        if job.connection is not None:
+            self._let_go(job)
 
     def _attestation(self, job: _Job) -> dict[str, Any]:
         report = child_report(bytes(job.reported))
@@ -245,6 +291,7 @@ class HostLoop:
 
     def _dropped(self, job: _Job) -> None:
         """The client closed its side, or spoke out of turn: both end the child."""
+        assert job.connection is not None
         self._selector.unregister(job.connection)
         self._kill(job)
 
@@ -279,7 +326,8 @@ class HostLoop:
             "exceeded": job.limits.exceeded(limit) if limit else "",
         }
         _tell(job.connection, {"exit": ended})
-        job.connection.close()
+        if job.connection is not None:
+            job.connection.close()
 
     def _reported_by_dying(self, job: _Job) -> None:
         """A child that died before its report: its last words, if any, are in the pipe."""
@@ -288,12 +336,12 @@ class HostLoop:
 
     def _clean(self, job: _Job) -> None:
         self._jobs.remove(job)
+        self._spares = {kind: spare for kind, spare in self._spares.items() if spare is not job}
         for watched in (job.connection, job.pidfd, job.report):
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(watched)
-        for descriptor in (job.pidfd, job.report, job.go):
-            if descriptor >= 0:
-                os.close(descriptor)
+            if watched is not None:
+                with contextlib.suppress(KeyError, ValueError):
+                    self._selector.unregister(watched)
+        _close((job.pidfd, job.report, job.go, *job.for_client))
         if job.cgroup is not None:
             job.cgroup.remove()
         if job.scratch is not None:
@@ -311,8 +359,16 @@ def _ran_out_of_cpu(signal_number: int, seconds: float, job: _Job) -> bool:
     return signal_number in (signal.SIGKILL, signal.SIGXCPU) and near
 
 
-def _tell(connection: socket.socket, message: dict[str, Any], descriptors: list[int] | None = None) -> bool:
-    """Send a message; whether the client was there to take it."""
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _tell(connection: socket.socket | None, message: dict[str, Any], descriptors: Sequence[int] = ()) -> bool:
+    """Send a message; whether there is a client to take it."""
+    if connection is None:
+        return False
     try:
         wire.send(connection, message, descriptors)
     except OSError:

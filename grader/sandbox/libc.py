@@ -10,6 +10,7 @@ from typing import Any
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_CAPBSET_DROP = 24
+PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
@@ -34,6 +35,7 @@ SYS_MOUNT_SETATTR = 442
 SYS_LANDLOCK_CREATE_RULESET = 444
 SYS_LANDLOCK_ADD_RULE = 445
 SYS_LANDLOCK_RESTRICT_SELF = 446
+_SECCOMP_MODE_FILTER = 2
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
@@ -76,6 +78,25 @@ def prctl(option: int, *arguments: int) -> int:
         OSError: It failed.
     """
     return checked("prctl", option, *arguments, *(0,) * (4 - len(arguments)))
+
+
+class _FilterProgram(ctypes.Structure):
+    """`struct sock_fprog` of <linux/filter.h>."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def load_filter(instructions: bytes) -> None:
+    """Put a system-call filter on the calling thread.
+
+    Args:
+        instructions: The filter in the kernel's form, 8 bytes each (`struct sock_filter`).
+
+    Raises:
+        OSError: The kernel refuses it, or no_new_privs was not set.
+    """
+    program = _FilterProgram(len(instructions) // 8, instructions)
+    prctl(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program))
 
 
 def pivot_root() -> None:

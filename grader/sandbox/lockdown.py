@@ -111,7 +111,9 @@ def confine(child: Confinement) -> dict[str, str]:
         os.setsid()
         # the host reads /proc/<pid>/ns of a dumpable child only; it inherited the host's 0
         libc.prctl(libc.PR_SET_DUMPABLE, 1)
-        if child.cgroup is not None:
+    if child.cgroup is not None:
+        with _step("its memory cgroup"):
+            child.cgroup.enter()
             # when memory runs out, it is the one to be killed
             Path("/proc/self/oom_score_adj").write_text("1000")
     if own_root:

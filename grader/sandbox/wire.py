@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from grader.domain.errors import EngineError
@@ -17,7 +18,7 @@ def listening_socket(path: str) -> socket.socket:
     return listener
 
 
-def send(connection: socket.socket, message: dict[str, Any], descriptors: list[int] | None = None) -> None:
+def send(connection: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
     """Send one message, with file descriptors if any.
 
     Raises:
@@ -27,7 +28,7 @@ def send(connection: socket.socket, message: dict[str, Any], descriptors: list[i
     if len(packed) > MOST_BYTES:
         raise EngineError(f"A message of {len(packed)} bytes to a host is too long.")
     if descriptors:
-        socket.send_fds(connection, [packed], descriptors)
+        socket.send_fds(connection, [packed], list(descriptors))
     else:
         connection.send(packed)
 

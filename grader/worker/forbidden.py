@@ -2,11 +2,15 @@
 
 import fnmatch
 import importlib
+import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
 from torch import nn
+
+_MARK = "grader.worker.until_here"
 
 
 class ForbiddenWatch:
@@ -21,17 +25,18 @@ class ForbiddenWatch:
     def __init__(self, patterns: Iterable[str]) -> None:
         self.patterns = tuple(patterns)
         self.seen: list[str] = []
-        self._before = set(sys.modules)
+        self.begin()
         for pattern in self.patterns:
             self._wrap(pattern)
 
     def begin(self) -> None:
         """Forget what was imported so far: an import at the top of a file that nothing uses costs nothing."""
-        self._before = set(sys.modules)
+        sys.modules.pop(_MARK, None)
+        sys.modules[_MARK] = ModuleType(_MARK)
 
     def imported(self) -> None:
         """Record the forbidden modules that were imported since the beginning."""
-        for name in sorted(set(sys.modules) - self._before):
+        for name in sorted(_imported_since_mark()):
             for pattern in self.patterns:
                 if fnmatch.fnmatchcase(name, pattern) or name.partition(".")[0] == pattern:
                     self._record(pattern)
@@ -73,3 +78,12 @@ class ForbiddenWatch:
             return function(*args, **kwargs)
 
         return watched
+
+
+def _imported_since_mark() -> Iterator[str]:
+    """The names of the modules that were imported after the mark was set.
+
+    Modules stand in the order of their import. In a fork a look at all of them costs a copy of the memory in
+    which their names lie, 11 ms; those behind the mark are few.
+    """
+    return itertools.takewhile(lambda name: name != _MARK, reversed(sys.modules))

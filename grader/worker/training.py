@@ -46,7 +46,7 @@ def trained(student: StudentModule, request: Train) -> Iterator[TrainingReply]:
     """
     torch.set_num_threads(request.threads)
     device = _usable(request.device)
-    seed_all(request.seed)
+    seed_all(request.seed, device.type)
     chosen = settings(student, device)
     data, test_images = _data(request, chosen)
     model = built_model(student, data, device)
