@@ -1,12 +1,13 @@
 # make demo   grades a small example class on the synthetic data (first run: sets up .venv)
 # make test   everything that CI checks
+# make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: demo test lint types floors unit template setup clean
+.PHONY: demo test bench lint types floors unit template setup clean
 
 setup: $(STAMP)
 
@@ -35,6 +36,9 @@ floors: $(STAMP)
 
 unit: $(STAMP)
 	@$(BIN)/python -m pytest -n auto --dist loadfile
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks $(BENCH)
 
 template: $(STAMP)
 	@$(BIN)/grader template vit_defects

@@ -6,7 +6,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from grader.course.marks import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.program import Program
 from grader.protocol.link import WorkerProcess
+from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.local import LocalProcesses
 from grader.sandbox.processes import Processes
@@ -135,17 +136,19 @@ def composed(solved: str) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def traces_of() -> Callable[[Callable[[int], bool]], set[str]]:
+def traces_of() -> Callable[..., set[str]]:
     """What sandboxes could leave on the machine: processes, mounts, shared memory, control groups.
 
-    Its argument says which processes, by pid, are the asking tests' own: others are at work beside them.
+    Its arguments are a function that says which processes, by pid, are the asking tests' own, since others
+    are at work beside them, and the hosts whose spares, in which nothing ever ran, are no traces.
     """
 
-    def found(is_ours: Callable[[int], bool]) -> set[str]:
+    def found(is_ours: Callable[[int], bool], hosts: Iterable[Host] = ()) -> set[str]:
+        spares = {pid for host in hosts for pid in host.spares()}
         processes = (
             f"process {entry.name}"
             for entry in Path("/proc").iterdir()
-            if entry.name.isdigit() and is_ours(int(entry.name))
+            if entry.name.isdigit() and int(entry.name) not in spares and is_ours(int(entry.name))
         )
         mounts = (
             "mount " + line.split(" ", 3)[3].split(" - ")[0]
@@ -158,6 +161,7 @@ def traces_of() -> Callable[[Callable[[int], bool]], set[str]]:
             for folder, names, _ in os.walk("/sys/fs/cgroup")
             for name in names
             if name.startswith("grader-") and _is_gone_or(is_ours, int(name.split("-")[1]))
+            if not _holds_only(spares, Path(folder, name))
         )
         return {*processes, *mounts, *shared, *groups}
 
@@ -184,6 +188,14 @@ def lasting() -> Callable[[Callable[[], set[str]], set[str]], set[str]]:
 
 def _is_gone_or(is_ours: Callable[[int], bool], pid: int) -> bool:
     return not Path("/proc", str(pid)).exists() or is_ours(pid)
+
+
+def _holds_only(pids: Collection[int], group: Path) -> bool:
+    try:
+        held = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    except OSError:
+        return False
+    return bool(held) and set(held) <= set(pids)
 
 
 def _owner(entry: Path) -> int:

@@ -112,6 +112,21 @@ def _show_layers(page: "Page", found: "Survey") -> None:
         )
         if not state.available:
             page.detail(state.detail, style="yellow", indent=4)
+    _show_bubblewrap(page, found)
+
+
+def _show_bubblewrap(page: "Page", found: "Survey") -> None:
+    """The second wall, which no grade needs."""
+    from grader.sandbox import bubblewrap
+    from grader.sandbox.survey import survey
+
+    version = bubblewrap.installed()
+    if not version:
+        page.item("note", "bubblewrap is not installed (`apt install bubblewrap`): it would be a second wall")
+    elif survey(wrapped=True).layers >= found.layers:
+        page.item("passed", f"bubblewrap {version}: a second wall around them all")
+    else:
+        page.item("note", f"bubblewrap {version} does not work beside these layers here, and is left out")
 
 
 def _show_course(page: "Page", course: "Course | None", why: str) -> None:

@@ -36,7 +36,8 @@ def running_parsers(course: Course, *, hidden: tuple[Path, ...], unofficial: boo
         SandboxError: The machine gives too little isolation.
     """
     folders = (course.root, *hidden)
-    with Host.start("grader.pipeline.parser", hidden=folders, unofficial=unofficial) as parsers:
+    starting = Host.start("grader.pipeline.parser", hidden=folders, unofficial=unofficial, wrapped=True)
+    with starting as parsers:
         yield parsers
 
 
@@ -63,7 +64,7 @@ def running_hosts(
     _require_torch()
     folders = (course.root, *hidden)
     with contextlib.ExitStack() as stack:
-        workers = Host.start("grader.worker", hidden=folders, unofficial=unofficial)
+        workers = Host.start("grader.worker", hidden=folders, unofficial=unofficial, wrapped=True)
         stack.callback(workers.close)
         judges = Host.start("grader.judge", [str(assignment.folder)])
         stack.callback(judges.close)

@@ -212,7 +212,7 @@ def _hosts(course: Course, assignment: Assignment) -> Iterator[tuple[Host, Host]
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
         judges = pool.submit(Host.start, "grader.judge", [str(assignment.folder)])
         try:
-            workers = Host.start("grader.worker", hidden=(course.root,), unofficial=True)
+            workers = Host.start("grader.worker", hidden=(course.root,), unofficial=True, wrapped=True)
             stack.callback(workers.close)
         finally:
             if judges.exception() is None:

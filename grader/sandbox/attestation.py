@@ -47,6 +47,7 @@ class Expectation:
         host_links: The host's own namespaces.
         uid: The uid that it should have in the host's view.
         own_uids: It gave up root for that uid, rather than entering a user namespace.
+        bubblewrap: The version of the bubblewrap around its host, if there is one.
     """
 
     layers: frozenset[Layer]
@@ -55,6 +56,7 @@ class Expectation:
     host_links: Mapping[str, str]
     uid: int
     own_uids: bool
+    bubblewrap: str = ""
 
 
 def level(layers: Mapping[str, str]) -> str:
@@ -117,6 +119,8 @@ def _observed_layers(pid: int, report: ChildReport, expected: Expectation) -> di
         layers["seccomp"] = _required("the system-call filter", status["Seccomp"], "2")
     if Layer.LANDLOCK in expected.layers:
         layers["landlock"] = report.told.get("landlock", "")
+    if expected.bubblewrap:
+        layers["bubblewrap"] = expected.bubblewrap
     if expected.gpu:
         layers["gpu"] = "true"
     return layers

@@ -46,7 +46,9 @@ def main(child: ChildFunction, prepare: Callable[[], None], lockdown: Lockdown |
     try:
         host = _prepared_host(child, prepare, lockdown or Lockdown.FULL, settings)
     except GraderError as error:
-        os.write(ready, json.dumps({"error": str(error)}).encode())
+        # what bubblewrap takes away the machine may give without it
+        said = {"lost": True} if settings["bubblewrap"] else {"error": str(error)}
+        os.write(ready, json.dumps(said).encode())
         os._exit(1)
     os.write(ready, json.dumps({"ready": pid_in_host_proc()}).encode())
     os.close(ready)
@@ -82,7 +84,10 @@ def _prepared_host(
     missing: tuple[str, ...] = ()
     if lockdown.layers:
         hidden = tuple(Path(folder) for folder in settings["hidden"])
+        wanted = lockdown.layers - frozenset(settings["given_up"])
         lockdown, missing = _planned(replace(lockdown, unofficial=settings["unofficial"], hidden=hidden))
+        if settings["bubblewrap"] and not lockdown.layers >= wanted:
+            raise SandboxError(" ".join(missing))
     who, own_namespace = _entered_namespaces(lockdown)
     unguarded = own_namespace < 0 and settings["die_with_starter"]
     if unguarded:
@@ -95,7 +100,15 @@ def _prepared_host(
     gc.collect()
     gc.freeze()
     listener = socket.socket(fileno=settings["listener"])
-    return HostLoop(child, listener, lockdown, who=who, own_namespace=own_namespace, missing=missing)
+    return HostLoop(
+        child,
+        listener,
+        lockdown,
+        who=who,
+        own_namespace=own_namespace,
+        missing=missing,
+        bubblewrap=settings["bubblewrap"],
+    )
 
 
 def _entered_namespaces(lockdown: Lockdown) -> tuple[Identity, int]:

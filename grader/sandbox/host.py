@@ -13,14 +13,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
 from grader.domain.errors import EngineError, SandboxError, UsageError
 from grader.domain.evidence import Attestation
-from grader.sandbox import wire
+from grader.sandbox import bubblewrap, wire
 from grader.sandbox.cgroups import memory_controller
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.processes import Exit, OutputTail, died_of
@@ -113,6 +113,34 @@ class HostChild:
         self.close()
 
 
+class _LayersAreLost(Exception):
+    """Within bubblewrap the machine does not give all layers, or the host does not run at all."""
+
+
+# what one host finds out about the machine, the next need not try
+_layers_are_lost = threading.Event()
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A host that is to be started: see `Host.start`."""
+
+    module: str
+    arguments: tuple[str, ...]
+    env: Mapping[str, str]
+    hidden: tuple[Path, ...]
+    unofficial: bool
+
+    def command(self, folder: Path, *, wrapped: bool) -> list[str]:
+        """Python with this environment's packages and nothing of the working directory."""
+        flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
+        command = [sys.executable, *flags, "-m", self.module, *self.arguments]
+        if not wrapped:
+            return command
+        modules = [Path(entry) for entry in self.env.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        return bubblewrap.wrapped(command, folder=folder, hidden=self.hidden, modules=modules)
+
+
 class Host:
     """A host process, as its starter or another client sees it."""
 
@@ -139,6 +167,7 @@ class Host:
         env: Mapping[str, str] | None = None,
         hidden: Sequence[Path] = (),
         unofficial: bool = False,
+        wrapped: bool = False,
         timeout: float = 120.0,
     ) -> "Host":
         """Start a host process and wait until it is ready.
@@ -149,6 +178,7 @@ class Host:
             env: Added to an otherwise scrubbed environment. Its children can read it.
             hidden: Folders that its children must not see wherever they lie: the course, the submissions.
             unofficial: The operator accepts less isolation than an official grade needs.
+            wrapped: Put bubblewrap around it, if that is installed and no layer is lost by it.
             timeout: Seconds until it must be ready.
 
         Raises:
@@ -157,17 +187,31 @@ class Host:
         """
         if sys.platform != "linux":
             raise UsageError("Grading others' work needs Linux. `grader check` runs your own here.")
+        asked = _Asked(module, tuple(arguments), dict(env or {}), tuple(hidden), unofficial)
+        if wrapped and bubblewrap.installed() and not _layers_are_lost.is_set():
+            with contextlib.suppress(_LayersAreLost):
+                return cls._started(asked, timeout, bubblewrap.installed())
+            _layers_are_lost.set()
+        return cls._started(asked, timeout)
+
+    @classmethod
+    def _started(cls, asked: "_Asked", timeout: float, wall: str = "") -> "Host":
+        """A host that is ready.
+
+        Args:
+            wall: The version of the bubblewrap to put around it.
+        """
         folder = Path(tempfile.mkdtemp(prefix="grader-host-"))
         address = str(folder / "socket")
         ready, ready_of_host = os.pipe()
         try:
             with wire.listening_socket(address) as listener, (folder / "log").open("wb") as log:
                 process = subprocess.Popen(
-                    _python_command(module, arguments),
+                    asked.command(folder, wrapped=bool(wall)),
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
-                    env=_environment(folder, env or {}),
+                    env=_environment(folder, asked.env),
                     cwd=folder,
                     pass_fds=(listener.fileno(), ready_of_host),
                     start_new_session=True,
@@ -175,8 +219,11 @@ class Host:
                 settings = {
                     "listener": listener.fileno(),
                     "ready": ready_of_host,
-                    "hidden": [str(path.absolute()) for path in hidden],
-                    "unofficial": unofficial,
+                    "hidden": [str(path.absolute()) for path in asked.hidden],
+                    "unofficial": asked.unofficial,
+                    "bubblewrap": wall,
+                    # the other layers are essential, so that without them nothing is graded anyway
+                    "given_up": [] if memory_controller() else ["cgroup"],
                     # the signal follows the starting thread, so only the main thread may ask for it
                     "die_with_starter": threading.current_thread() is threading.main_thread(),
                 }
@@ -206,6 +253,8 @@ class Host:
                 f"The host process was not ready within {timeout:g} s. It said: {self._log_tail()}"
             )
         answer = json.loads(said or b"{}")
+        if "lost" in answer or (not answer and settings["bubblewrap"]):
+            raise _LayersAreLost
         if "error" in answer:
             raise SandboxError(answer["error"])
         if not answer:
@@ -245,6 +294,22 @@ class Host:
             self._discard(connection, child)
             raise
         return child
+
+    def spares(self) -> tuple[int, ...]:
+        """The pids, as /proc shows them, of the children that wait for a request; none of them ran anything.
+
+        Raises:
+            SandboxError: The host is gone.
+        """
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+                connection.settimeout(_LOCKDOWN_SECONDS)
+                connection.connect(self.address)
+                wire.send(connection, {"spares": True})
+                message, _ = wire.received(connection)
+        except OSError as error:
+            raise SandboxError(f"{self._died()} ({error})") from error
+        return tuple((message or {}).get("spares", ()))
 
     def _died(self) -> str:
         return f"A host process does not answer, so nothing was executed. Its log ends: {self._log_tail()}"
@@ -286,12 +351,6 @@ def _remove_cgroups(host_pid: int) -> None:
     controller = memory_controller()
     if controller is not None:
         controller.remove_of(host_pid)
-
-
-def _python_command(module: str, arguments: Sequence[str]) -> list[str]:
-    """Python with this environment's packages and nothing of the working directory."""
-    flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
-    return [sys.executable, *flags, "-m", module, *arguments]
 
 
 def _environment(folder: Path, added: Mapping[str, str]) -> dict[str, str]:

@@ -79,6 +79,7 @@ class HostLoop:
         who: Identity | None = None,
         own_namespace: int = -1,
         missing: tuple[str, ...] = (),
+        bubblewrap: str = "",
     ) -> None:
         self._child = child
         self._listener = listener
@@ -86,6 +87,7 @@ class HostLoop:
         self._who = who or Identity(own_uids=False)
         self._own_namespace = own_namespace
         self._missing = missing
+        self._bubblewrap = bubblewrap
         self._selector = selectors.DefaultSelector()
         self._jobs: list[_Job] = []
         self._spares: dict[tuple[ProcessLimits, bool], _Job] = {}
@@ -150,6 +152,10 @@ class HostLoop:
         try:
             message, _ = wire.received(connection)
             if message is None:
+                connection.close()
+                return
+            if "spares" in message:
+                _tell(connection, {"spares": [pid_in_proc(spare.pidfd) for spare in self._spares.values()]})
                 connection.close()
                 return
             kind = ProcessLimits.from_json(message["limits"]), bool(message["gpu"])
@@ -283,6 +289,7 @@ class HostLoop:
             host_links=self._links,
             uid=self._who.uid_of(pid),
             own_uids=self._who.own_uids,
+            bubblewrap=self._bubblewrap,
         )
         proof = attestation(
             pid, report, expected, unofficial=self._lockdown.unofficial, missing=self._missing

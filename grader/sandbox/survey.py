@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.domain.errors import GraderError
+from grader.sandbox import bubblewrap
 from grader.sandbox.attestation import REFUSED, STANDARD, STRICT
 from grader.sandbox.cgroups import memory_controller
 from grader.sandbox.identity import identity
@@ -73,22 +74,30 @@ class Survey:
         return tuple(state.detail for state in self.states if not state.available)
 
 
-def survey() -> Survey:
+def survey(*, wrapped: bool = False) -> Survey:
     """What isolation this machine gives to the calling user; found in a process of its own.
 
     Nothing of it remains, and the calling process is not changed.
+
+    Args:
+        wrapped: Within bubblewrap, which must be installed.
     """
     if sys.platform != "linux":
         reason = "Only Linux has this layer; a student's own checks work here, grading others does not."
         return _verdict({layer: f"{layer}: not available. {reason}" for layer in Layer})
     flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
-    done = subprocess.run(
-        [sys.executable, *flags, "-c", "from grader.sandbox.survey import main; main()"],
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
+    command = [sys.executable, *flags, "-c", "from grader.sandbox.survey import main; main()"]
+    with tempfile.TemporaryDirectory(prefix="grader-survey-") as name:
+        if wrapped:
+            command = bubblewrap.wrapped(command, folder=Path(name))
+        done = subprocess.run(
+            command,
+            env={**os.environ, "TMPDIR": name},
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
     try:
         found = json.loads(done.stdout)
         return _verdict({Layer(name): str(reason) for name, reason in found.items()})

@@ -238,7 +238,7 @@ def hosts_traces(hosts: Hosts, traces_of: Callable[..., set[str]]) -> Callable[[
     def found() -> set[str]:
         files = {f"file {path}" for folder in folders for path in folder.rglob("*")}
         mounts = {f"mount of {pid}: {line}" for pid in pids for line in mounts_of(pid)}
-        return traces_of(ours) | files | mounts
+        return traces_of(ours, (hosts.parsers, hosts.judges, hosts.workers)) | files | mounts
 
     return found
 

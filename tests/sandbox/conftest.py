@@ -84,9 +84,20 @@ def answer() -> Callable[[Any, str], Any]:
 
 
 @pytest.fixture(scope="session")
-def traces(traces_of: Callable[[Callable[[int], bool]], set[str]]) -> Callable[[], set[str]]:
-    """What the sandboxes of these tests could leave on the machine."""
-    return lambda: traces_of(lambda pid: CHILD.encode() in _command_line(pid))
+def processes_of() -> Callable[[Host], list[int]]:
+    """The pids of a host's children."""
+
+    def found(host: Host) -> list[int]:
+        tasks = Path(f"/proc/{host._pid}/task/{host._pid}/children")
+        return [int(pid) for pid in tasks.read_text().split()]
+
+    return found
+
+
+@pytest.fixture(scope="session")
+def traces(traces_of: Callable[..., set[str]]) -> Callable[..., set[str]]:
+    """What the sandboxes of these tests could leave on the machine, but for the spares of the hosts given."""
+    return lambda *hosts: traces_of(lambda pid: CHILD.encode() in _command_line(pid), hosts)
 
 
 @pytest.fixture(scope="session")

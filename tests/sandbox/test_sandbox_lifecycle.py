@@ -1,10 +1,12 @@
 """Children begin, end and are cleaned up after, whatever ends them."""
 
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,7 +118,8 @@ def test_nothing_is_left_behind(start_host, host, answer, traces, left_behind):
         ):
             with own.spawn(LIMITS) as running:
                 answer(running, code)
-            assert not any(f"grader-{own._process.pid}-" in trace for trace in traces())
+            # the spare's, which waits for the next request
+            assert len([trace for trace in traces() if f"grader-{own._pid}-" in trace]) <= 1
         folder = Path(own.address).parent
         abandoned = own.spawn(LIMITS)
     assert not folder.exists()
@@ -176,9 +179,64 @@ def test_many_at_once(host, answer):
             one.close()
 
 
+STARTED = "import time; value = int(open('/proc/self/stat').read().split()[21])"
+
+
+def test_a_child_is_ready_before_it_is_asked_for(start_host, host, answer):
+    with start_host() as own:
+        with own.spawn(LIMITS) as first:
+            answer(first, "value = 1")
+        time.sleep(0.5)
+        asked = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
+        with own.spawn(LIMITS) as second:
+            assert answer(second, STARTED)["value"] < asked
+            assert second.attestation.level == first.attestation.level
+            assert second.attestation.layers.keys() == first.attestation.layers.keys()
+        with own.spawn(ProcessLimits(memory_mb=300)) as other:
+            assert answer(other, STARTED)["value"] >= int(asked)
+
+
+def test_few_spares_are_kept(start_host, host, answer, processes_of):
+    with start_host() as own:
+        for size in (200, 210, 220, 230, 200):
+            with own.spawn(ProcessLimits(memory_mb=size)) as running:
+                answer(running, "value = 1")
+        deadline = time.monotonic() + 10
+        while len(processes_of(own)) > 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(processes_of(own)) == 2
+
+
+def test_a_spare_that_died_is_not_handed_over(start_host, host, answer, processes_of):
+    with start_host() as own:
+        for _ in range(3):
+            with own.spawn(LIMITS) as running:
+                assert answer(running, "value = 1")["value"] == 1
+            spares = processes_of(own)
+            for pid in spares:
+                os.kill(pid, signal.SIGKILL)
+            while set(spares) & set(processes_of(own)):
+                time.sleep(0.02)
+
+
 def test_descriptors_do_not_pile_up(host, answer):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         with host.spawn(LIMITS) as running:
             answer(running, "value = 1")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_spare_is_no_trace_and_a_child_at_work_is_one(start_host, host, answer, traces, processes_of):
+    with start_host() as own:
+
+        def listed():
+            return {pid for pid in processes_of(own) if f"process {pid}" in traces(own)}
+
+        with own.spawn(LIMITS) as running:
+            answer(running, "value = 1")
+            deadline = time.monotonic() + 10
+            while len(processes_of(own)) < 2 or len(listed()) != 1:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            assert listed() < set(processes_of(own))

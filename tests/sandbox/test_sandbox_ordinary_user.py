@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 UID = 54321
 # what differs without root: namespaces, identity, the bound on memory, the end of a host
 AGAIN = (
+    "test_sandbox_bubblewrap.py",
     "test_sandbox_layers.py",
     "test_sandbox_attestation.py",
     "test_sandbox_limits.py",

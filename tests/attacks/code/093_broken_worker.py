@@ -10,4 +10,4 @@ Runs: PreNorm
 class PreNorm(nn.Module):
     def __init__(self, dim, fn):
         super().__init__()
-        torch.manual_seed = None
+        torch.default_generator = torch.manual_seed = None

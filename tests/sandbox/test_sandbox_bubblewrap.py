@@ -1,0 +1,110 @@
+"""Bubblewrap around a host: a second wall that takes nothing away."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox import ProcessLimits, bubblewrap
+from grader.sandbox import host as host_module
+
+LIMITS = ProcessLimits(memory_mb=200)
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Nothing is known of the machine yet."""
+    monkeypatch.setattr(host_module, "_layers_are_lost", threading.Event())
+
+
+@pytest.fixture
+def installed(host, fresh):
+    """Bubblewrap is there, and works beside the other layers."""
+    if not bubblewrap.installed():
+        pytest.skip("bubblewrap is not installed")
+
+
+def test_no_layer_is_lost_by_it(host, installed, start_host, answer):
+    with host.spawn(LIMITS) as plain, start_host(wrapped=True) as own, own.spawn(LIMITS) as child:
+        layers = dict(child.attestation.layers)
+        assert layers.pop("bubblewrap") == bubblewrap.installed()
+        assert layers.keys() == plain.attestation.layers.keys()
+        assert child.attestation.level == plain.attestation.level
+        assert answer(child, "import decimal; value = str(decimal.Decimal(1) / 8)")["value"] == "0.125"
+
+
+def test_the_host_sees_little(host, installed, start_host, tmp_path):
+    secret = HERE / "conftest.py"
+    with start_host(wrapped=True, hidden=[HERE.parents[1]]) as own:
+        root = Path(f"/proc/{own._pid}/root")
+        if not os.access(root, os.X_OK):
+            pytest.skip("only root can look into it")
+        assert Path(own.address).parent.relative_to("/") and (root / own.address.lstrip("/")).exists()
+        assert (root / str(bubblewrap._engine()).lstrip("/") / "sandbox").is_dir()
+        assert not (root / str(HERE.parents[1] / "reference").lstrip("/")).exists()
+        assert not (root / "home").exists() and not (root / str(tmp_path).lstrip("/")).exists()
+        assert (root / str(secret).lstrip("/")).exists()  # PYTHONPATH names its folder
+        assert own._process.poll() is None
+        mine, its = (Path(f"/proc/{pid}/ns/net").readlink() for pid in ("self", own._pid))
+        assert mine != its
+
+
+def test_nothing_of_it_stays(host, installed, start_host, answer, traces, left_behind):
+    before = traces()
+    with start_host(wrapped=True) as own:
+        with own.spawn(LIMITS) as running:
+            answer(running, "value = 1")
+        folder = Path(own.address).parent
+    assert not folder.exists()
+    with start_host(wrapped=True) as own:
+        own.spawn(LIMITS).close()
+        own._process.kill()
+    assert not left_behind(before)
+
+
+def program(folder: Path, body: str) -> None:
+    """A bwrap of our own."""
+    path = folder / "bwrap"
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.0 && exit\n{body}\n')
+    path.chmod(0o755)
+
+
+# what follows `--` is the command
+BROKEN = {
+    "does not run": "echo no user namespaces >&2; exit 1",
+    "loses a layer": (
+        'while [ "$1" != -- ]; do shift; done; shift\n'
+        'exec unshare -m sh -c \'mount -t tmpfs none /sys/fs/cgroup; exec "$@"\' - "$@"'
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_one_that_takes_a_layer_away_is_left_out(how, host, fresh, start_host, answer, tmp_path, monkeypatch):
+    with host.spawn(LIMITS) as plain:
+        expected = plain.attestation.layers.keys()
+    if how == "loses a layer" and (os.geteuid() != 0 or "cgroup" not in plain.attestation.layers["memory"]):
+        pytest.skip("there is no control group to lose")
+    program(tmp_path, BROKEN[how])
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    bubblewrap.installed.cache_clear()
+    try:
+        assert shutil.which("bwrap") == str(tmp_path / "bwrap") and bubblewrap.installed() == "0.0"
+        with start_host(wrapped=True) as own, own.spawn(LIMITS) as child:
+            assert child.attestation.layers.keys() == expected
+            assert answer(child, "value = 1")["value"] == 1
+        assert host_module._layers_are_lost.is_set()
+    finally:
+        bubblewrap.installed.cache_clear()
+
+
+def test_what_is_not_installed_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    bubblewrap.installed.cache_clear()
+    try:
+        assert bubblewrap.installed() == ""
+    finally:
+        bubblewrap.installed.cache_clear()
