@@ -42,16 +42,18 @@ def command(course: Path | None) -> None:
     _show_layers(page, found)
     _show_course(page, located, why)
     hindrance = _hindrance(found, located)
+    before = " once the secret is changed" if located is not None and located.secret_is_public else ""
     if fault:
-        page.verdict(False, f"This machine cannot check homework yet. {fault}")
+        said = f"This machine cannot check homework yet. {fault}"
     elif hindrance and located is not None:
-        page.verdict(False, f"This machine can check your own homework, but not grade others. {hindrance}")
+        said = f"This machine can check your own homework, but not grade others. {hindrance}"
     elif hindrance:
-        page.verdict(True, f"This machine can check your own homework. (To grade others: {hindrance})")
+        said = f"This machine can check your own homework. (To grade others: {hindrance})"
     else:
-        before = " once the secret is changed" if located is not None and located.secret_is_public else ""
-        page.verdict(True, f"This machine can check your own homework, and grade others{before}.")
-    sys.exit(1 if fault or (located is not None and hindrance) else 0)
+        said = f"This machine can check your own homework, and grade others{before}."
+    fine = not fault and (located is None or not hindrance)
+    page.verdict(fine, f"Isolation: {found.verdict}. {said}")
+    sys.exit(0 if fine else 1)
 
 
 def _located(given: Path | None) -> tuple["Course | None", str]:
@@ -105,10 +107,9 @@ def _show_software(page: "Page") -> str:
 def _show_layers(page: "Page", found: "Survey") -> None:
     page.heading(f"Isolation of other people's code: {found.verdict}")
     for state in found.states:
-        title = LAYER_TITLES.get(state.layer, "")
+        form = f" ({state.detail})" if state.available and state.detail else ""
         page.item(
-            "passed" if state.available else "skipped",
-            f"{state.layer}: {title}" if title else str(state.layer),
+            "passed" if state.available else "skipped", f"{state.layer}: {LAYER_TITLES[state.layer]}{form}"
         )
         if not state.available:
             page.detail(state.detail, style="yellow", indent=4)

@@ -6,7 +6,7 @@ import site
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from grader.sandbox.identity import identity
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Confinement, Layer, confine
 from grader.sandbox.namespaces import enter_host_namespaces, fork_first_process, own_pid_namespace
+from grader.sandbox.syscall_filter import ALLOWED
 from grader.sandbox.visible import visible
 
 _REMEDIES = {
@@ -43,7 +44,7 @@ class LayerState:
     """Whether the machine gives a layer.
 
     Attributes:
-        detail: Empty when it does; else why not and how to get it.
+        detail: When it does, in which form; else why not and how to get it.
     """
 
     layer: Layer
@@ -100,58 +101,63 @@ def survey(*, wrapped: bool = False) -> Survey:
         )
     try:
         found = json.loads(done.stdout)
-        return _verdict({Layer(name): str(reason) for name, reason in found.items()})
-    except (ValueError, AttributeError):
+        missing = {Layer(name): str(reason) for name, reason in found["missing"].items()}
+        return _verdict(missing, {Layer(name): str(form) for name, form in found["forms"].items()})
+    except (ValueError, AttributeError, KeyError):
         end = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
         return _verdict({layer: f"{layer}: could not be tried ({end[0]})." for layer in Layer})
 
 
 def survey_by_forks() -> Survey:
     """Like `survey`, but in forks of the calling process, which must have one thread."""
-    attempts: dict[Layer, Callable[[Path], None]] = {
+    attempts: dict[Layer, Callable[[Path], str]] = {
         Layer.NAMESPACES: _try_namespaces,
-        Layer.LANDLOCK: lambda folder: _try_alone(Layer.LANDLOCK, folder),
-        Layer.SECCOMP: lambda folder: _try_alone(Layer.SECCOMP, folder),
+        Layer.LANDLOCK: _try_landlock,
+        Layer.SECCOMP: _try_seccomp,
         Layer.CGROUP: _try_cgroup,
     }
-    missing = {}
+    missing, forms = {}, {}
     with tempfile.TemporaryDirectory(prefix="grader-survey-") as name:
         folder = Path(name)
         folder.chmod(0o711)
         for layer, attempt in attempts.items():
-            reason = _reason_for_failure(attempt, folder)
+            form, reason = _outcome(attempt, folder)
             if reason:
                 missing[layer] = f"{layer}: not available ({reason}). {_REMEDIES[layer]}"
-    return _verdict(missing)
+            else:
+                forms[layer] = form
+    return _verdict(missing, forms)
 
 
-def _verdict(missing: dict[Layer, str]) -> Survey:
-    states = tuple(LayerState(layer, layer not in missing, missing.get(layer, "")) for layer in Layer)
+def _verdict(missing: Mapping[Layer, str], forms: Mapping[Layer, str] | None = None) -> Survey:
+    forms = forms or {}
+    states = tuple(
+        LayerState(layer, layer not in missing, missing.get(layer, forms.get(layer, ""))) for layer in Layer
+    )
     if any(layer in missing for layer in _ESSENTIAL):
         return Survey(states, REFUSED)
     return Survey(states, STANDARD if Layer.CGROUP in missing else STRICT)
 
 
-def _reason_for_failure(attempt: Callable[[Path], None], folder: Path) -> str:
-    """Why the attempt fails in a fork; empty if it does not."""
+def _outcome(attempt: Callable[[Path], str], folder: Path) -> tuple[str, str]:
+    """What the attempt says in a fork, and why it fails; one of them is empty, or both."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             try:
-                attempt(folder)
-                said = b"ok"
+                said = [attempt(folder), ""]
             except (GraderError, OSError) as error:
-                cause = error.__cause__ or error
-                said = str(cause).encode()[:1000] or b"it failed"
-            os.write(write_end, said)
+                said = ["", str(error.__cause__ or error)[:1000] or "it failed"]
+            os.write(write_end, json.dumps(said).encode())
         finally:
             os._exit(0)
     os.close(write_end)
     with open(read_end, "rb") as stream:  # noqa: PTH123 - a descriptor
-        said = stream.read()
+        answer = stream.read()
     os.waitpid(pid, 0)
-    return "" if said == b"ok" else said.decode(errors="replace") or "the process that tried it died"
+    form, reason = json.loads(answer) if answer else ("", "the process that tried it died")
+    return form, reason
 
 
 def _confinement(layer: Layer, folder: Path) -> Confinement:
@@ -169,11 +175,17 @@ def _confinement(layer: Layer, folder: Path) -> Confinement:
     )
 
 
-def _try_alone(layer: Layer, folder: Path) -> None:
-    confine(_confinement(layer, folder))
+def _try_landlock(folder: Path) -> str:
+    told = confine(_confinement(Layer.LANDLOCK, folder))
+    return f"version {told['landlock']} of its interface"
 
 
-def _try_namespaces(folder: Path) -> None:
+def _try_seccomp(folder: Path) -> str:
+    confine(_confinement(Layer.SECCOMP, folder))
+    return f"{len(ALLOWED)} calls allowed"
+
+
+def _try_namespaces(folder: Path) -> str:
     planned = _confinement(Layer.NAMESPACES, folder)
     enter_host_namespaces(planned.who)
     if pid := fork_first_process(own_pid_namespace()):
@@ -181,16 +193,21 @@ def _try_namespaces(folder: Path) -> None:
         os.waitpid(pid, 0)
         os._exit(0)
     confine(planned)
+    return "a uid for each process" if planned.who.own_uids else "in user namespaces, without root"
 
 
-def _try_cgroup(_: Path) -> None:
-    if memory_controller() is None:
+def _try_cgroup(_: Path) -> str:
+    controller = memory_controller()
+    if controller is None:
         raise OSError("no memory cgroup can be made")
+    return f"version {controller.version}"
 
 
 def main() -> None:
-    """Print what is missing, by layer, as JSON."""
-    surveyed = survey_by_forks()
-    sys.stdout.write(
-        json.dumps({state.layer: state.detail for state in surveyed.states if not state.available})
-    )
+    """Print what is missing and in which form the rest is there, by layer, as JSON."""
+    states = survey_by_forks().states
+    told = {
+        "missing": {state.layer: state.detail for state in states if not state.available},
+        "forms": {state.layer: state.detail for state in states if state.available},
+    }
+    sys.stdout.write(json.dumps(told))

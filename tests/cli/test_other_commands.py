@@ -74,15 +74,20 @@ def test_the_synthetic_data_is_written_once(desk, run, monkeypatch):
 def machine(monkeypatch):
     """Set what the machine is found to give: `machine(missing layers, PyTorch's version, its fault)`."""
 
-    def give(missing=(), torch="2.15.0", fault=""):
-        states = [
-            LayerState(layer, layer not in missing, f"{layer}: not available." * (layer in missing))
-            for layer in Layer
-        ]
-        verdict = "refused" if Layer.SECCOMP in missing else "standard" if missing else "strict"
-        monkeypatch.setattr(
-            sys.modules["grader.sandbox.survey"], "survey", lambda: Survey(tuple(states), verdict)
-        )
+    def give(missing=(), torch="2.15.0", fault="", bubblewrap="", taken=()):
+        def survey(*, wrapped=False):
+            gone = {*missing, *(taken if wrapped else ())}
+            states = [
+                LayerState(
+                    layer, layer not in gone, f"{layer}: not available." if layer in gone else "its form"
+                )
+                for layer in Layer
+            ]
+            verdict = "refused" if Layer.SECCOMP in gone else "standard" if gone else "strict"
+            return Survey(tuple(states), verdict)
+
+        monkeypatch.setattr(sys.modules["grader.sandbox.survey"], "survey", survey)
+        monkeypatch.setattr("grader.sandbox.bubblewrap.installed", lambda: bubblewrap)
         monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
         monkeypatch.setattr(local_training, "torch_probe", lambda: TorchProbe("A card", fault))
 
@@ -98,7 +103,9 @@ def test_a_good_machine(run, machine, course_root, monkeypatch):
     monkeypatch.setenv("GRADER_SECRET", "something nobody knows")
     result = run("doctor", "--course", course_root)
     assert result.exit_code == 0
-    assert verdict(result) == "✓ This machine can check your own homework, and grade others."
+    said = "✓ Isolation: strict. This machine can check your own homework, and grade others."
+    assert verdict(result) == said
+    assert "cgroup: its memory is bounded exactly (its form)" in result.output
     assert "GPU: A card" in result.output and "something nobody knows" not in result.output
 
 
@@ -127,12 +134,25 @@ def test_a_machine_that_lacks_something(run, machine, course_root, given, told):
     assert result.exit_code == 1 and told in verdict(result), result.output
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "· bubblewrap is not installed (`apt install bubblewrap`)"),
+        ({"bubblewrap": "0.8.0"}, "✓ bubblewrap 0.8.0: a second wall"),
+        ({"bubblewrap": "0.8.0", "taken": [Layer.CGROUP]}, "· bubblewrap 0.8.0 does not work beside these"),
+        ({"bubblewrap": "0.8.0", "missing": [Layer.CGROUP]}, "✓ bubblewrap 0.8.0: a second wall"),
+    ],
+)
+def test_bubblewrap_is_told_of(run, machine, course_root, given, told):
+    machine(**given)
+    assert told in run("doctor", "--course", course_root).output
+
+
 def test_without_a_course_a_weak_machine_is_good_enough_for_a_student(run, machine, desk):
     machine(missing=[Layer.SECCOMP], torch="2.4.1")
     result = run("doctor")
-    assert result.exit_code == 0 and verdict(result).startswith(
-        "✓ This machine can check your own homework. (To"
-    )
+    said = "✓ Isolation: refused. This machine can check your own homework. (To"
+    assert result.exit_code == 0 and verdict(result).startswith(said)
     assert re.search(r"No course was found.*Only instructors need one", result.output)
 
 
