@@ -71,7 +71,15 @@ PATTERNS: dict[Effect, tuple[str, ...]] = {
         *("os.rmdir", "os.chdir", "os.unlink", "shutil.*", "zipfile.*", "tarfile.*", "glob.*", "torch.save"),
         *("torch.load", "numpy.load*", "numpy.save*", "numpy.genfromtxt", "pandas.read_*", "PIL.Image.open"),
         *("cv2.im*", "json.load", "json.dump", "pickle.*", "yaml.*load*", "joblib.*", "torchvision.io.*"),
-        *("torchvision.utils.save_image", ".savefig", ".read_text", ".read_bytes", ".write_text"),
+        *(
+            "torchvision.utils.save_image",
+            "torch.utils.tensorboard.*",
+            "tensorboardX.*",
+            ".savefig",
+            ".read_text",
+            ".read_bytes",
+            ".write_text",
+        ),
         *(".write_bytes", ".mkdir", ".iterdir", ".glob", ".rglob", ".extractall", ".extract", ".unlink"),
         *(".load_state_dict", ".to_csv", ".to_excel", ".rmdir", ".rmtree", ".write"),
     ),
@@ -207,6 +215,19 @@ class Effects:
             for name in self._aliases.dotted(reference):
                 found |= _effect_of_name(name)
         return found
+
+    def direct(self, used: Iterable[Reference], *, but: Collection[str] = ()) -> Effect:
+        """The effects of executing a statement, but for those of the functions that it calls.
+
+        Args:
+            used: What it refers to.
+            but: Dotted names, and methods as `.name`, that do not count.
+        """
+        return self._direct([r for r in used if r.called and r.eager and not self._is_one_of(r, but)])
+
+    def _is_one_of(self, reference: Reference, names: Collection[str]) -> bool:
+        found = self._aliases.dotted(reference)
+        return any(name in names or "." + name.rsplit(".", 1)[-1] in names for name in found)
 
     def of_function(self, name: str) -> Effect:
         """The effects of calling a top-level function."""

@@ -36,6 +36,13 @@ PRYING = (
     "inspect.currentframe",
     "inspect.stack",
     "ctypes*",
+    # another copy of a module is not the one that is watched
+    "importlib.util.*",
+    "importlib.reload",
+    "importlib.machinery.*",
+    "runpy.*",
+    "sys.modules*",
+    "torch._C*",
 )
 PRYING_ATTRIBUTES = {"__subclasses__", "__closure__", "cell_contents", "f_back", "f_globals", "f_locals"}
 # no homework writes out so much data; labels of known images, or trained weights, take more

@@ -22,6 +22,7 @@ class Phase(IntEnum):
     DATA = 1
     MODEL = 2
     OPTIMIZER = 3
+    LOOP = 4
 
 
 class Lifting:
@@ -53,8 +54,14 @@ class Lifting:
         """
         names = references(node, {})
         needed = names.names(eager=True) | names.names(eager=False)
+        return self.missing_name(needed, flow, at, kept)
+
+    def missing_name(
+        self, names: Collection[str], flow: Flow, at: Phase, kept: Collection[int]
+    ) -> str | None:
+        """Like `missing`, for names."""
         search = _Search(self, flow, kept)
-        for name in sorted(needed):
+        for name in sorted(names):
             phase = search.phase(name)
             if phase is None or phase > at:
                 return name

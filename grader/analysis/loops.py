@@ -1,7 +1,7 @@
 """The loop over epochs: where it is, how often it runs, and what it steps."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from grader.analysis.units import DEFINITIONS, Unit, calls, statements_within
@@ -88,14 +88,20 @@ def _method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def epochs(loop: ast.For | ast.While) -> ast.expr | None:
-    """The expression for how often a loop runs; None where it cannot be told."""
+def epochs(loop: ast.For | ast.While, bound_to: Callable[[str], ast.expr | None]) -> ast.expr | None:
+    """The expression for how often a loop runs; None where it cannot be told.
+
+    Args:
+        bound_to: The expression that a name is bound to before the loop (`bar = trange(30)`).
+    """
     if isinstance(loop, ast.While):
         test = loop.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Lt | ast.LtE):
             return test.comparators[0]
         return None
     iterated = loop.iter
+    if isinstance(iterated, ast.Name):
+        iterated = bound_to(iterated.id) or iterated
     while isinstance(iterated, ast.Call):
         name = ast.unparse(iterated.func).split(".")[-1]
         if name in RANGES:

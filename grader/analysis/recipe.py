@@ -2,13 +2,14 @@
 
 import ast
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows
 from grader.analysis.lifting import Lifting, Phase
 from grader.analysis.loading import DataUse, Found
 from grader.analysis.loops import EpochLoop, epoch_loop, epochs, scheduler_steps
+from grader.analysis.replay import NoReplay, Replaying
 from grader.analysis.roles import RoleReader, unwrapped
 from grader.analysis.units import Unit
 from grader.domain.program import Recipe, Statement
@@ -155,7 +156,7 @@ def _scheduler(flow: Flow, reader: RoleReader) -> tuple[str, ast.expr, Flow] | N
 
 
 def _epochs(loop: EpochLoop | None, flow: Flow) -> ast.expr | None:
-    found = epochs(loop.node) if loop is not None else None
+    found = epochs(loop.node, flow.last) if loop is not None else None
     if found is not None:
         return found
     for name in EPOCH_NAMES:
@@ -194,7 +195,8 @@ def reading(sources: Sources, found: Ingredients) -> Reading:
         )
         return None
 
-    made.recipe = Recipe(
+    # all that is evaluated comes first: what the loop needs is taken in last
+    parts = Recipe(
         model=text("model", unwrapped(found.model[1]), found.model[2], Phase.DATA) if found.model else None,
         model_name=model,
         optimizer=text("optimizer", *found.optimizer[1:], Phase.MODEL) if found.optimizer else None,
@@ -206,6 +208,18 @@ def reading(sources: Sources, found: Ingredients) -> Reading:
         test_transform=_of(text, "test transform", found.test_transform),
         batch_size=_of(text, "batch size", found.batch_size),
         epochs=text("number of epochs", found.epochs, found.flow, Phase.START),
+    )
+    replay, no_replay = None, "there is no loop over epochs"
+    if found.loop is not None:
+        try:
+            replaying = Replaying(sources.flows, sources.effects, lifting, kept, data)
+            replay, no_replay = replaying.replay(found.loop, found.flow, model), ""
+        except NoReplay as reason:
+            no_replay = str(reason)
+    made.recipe = replace(
+        parts,
+        replay=replay,
+        no_replay=no_replay,
         statements=lifting.statements(Phase.START),
         after_data=lifting.statements(Phase.DATA),
         after_model=lifting.statements(Phase.MODEL),

@@ -9,7 +9,7 @@ from grader.analysis.units import Unit, assigned, statements_within
 
 TRAIN = re.compile(r"train|trn|fit", re.IGNORECASE)
 TEST = re.compile(r"test|val|eval|valid|dev(?!ice)", re.IGNORECASE)
-LOADER = re.compile(r"loader|dl$|iter(ator)?$", re.IGNORECASE)
+LOADER = re.compile(r"loader|dl$|(?<!wr)iter(ator)?$", re.IGNORECASE)
 DATASET = re.compile(r"data|ds$|set$", re.IGNORECASE)
 BY_NAME = (
     ("optimizer", re.compile(r"^(optimi[sz]er|optim|opt)\d*$", re.IGNORECASE)),

@@ -134,6 +134,8 @@ class Training:
         epochs: One per finished epoch.
         planned_epochs: What the student's code asks for.
         accuracy: The accuracy that counts, 0 to 1.
+        counted: Of which weights it is: a clause.
+        rebuilt: The student's own loop could not be executed; what was trained follows its values.
         interval: Its 95 % interval (Wilson), 0 to 1.
         confusion: Rows are true classes, columns predicted: counts.
         predictions: Four per class.
@@ -149,6 +151,8 @@ class Training:
     epochs: tuple[Epoch, ...] = ()
     planned_epochs: int | None = None
     accuracy: float | None = None
+    counted: str = ""
+    rebuilt: bool = False
     interval: tuple[float, float] | None = None
     confusion: tuple[tuple[int, ...], ...] = ()
     predictions: tuple[Prediction, ...] = ()

@@ -97,6 +97,24 @@ class TunedValue:
 
 
 @dataclass(frozen=True)
+class Replay:
+    """The student's own loop over epochs, as if it stood at top level.
+
+    Attributes:
+        before: What changes the model, the optimizer or what the loop needs before it begins.
+        loop: The loop, without what draws, prints into files or asks.
+        after: What chooses or restores weights after the loop.
+        validates: What it measures between epochs decides something: which weights are kept, when it stops,
+            the learning rate.
+    """
+
+    before: tuple[Statement, ...]
+    loop: Statement
+    after: tuple[Statement, ...] = ()
+    validates: bool = False
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How the student builds and trains the model: what `training` has the worker execute.
 
@@ -121,6 +139,8 @@ class Recipe:
         test_transform: The transform of the test images (often the same expression).
         batch_size: Of the training loader.
         epochs: The number of epochs.
+        replay: The student's own loop; None where it cannot be executed, for the reason in `no_replay`.
+        no_replay: Why not, as a clause.
     """
 
     statements: tuple[Statement, ...] = ()
@@ -138,6 +158,8 @@ class Recipe:
     after_data: tuple[Statement, ...] = ()
     after_model: tuple[Statement, ...] = ()
     after_optimizer: tuple[Statement, ...] = ()
+    replay: Replay | None = None
+    no_replay: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """One submission, from its files to its evidence."""
 
 import hashlib
+import hmac
 import threading
 import time
 from collections.abc import Iterator
@@ -131,11 +132,10 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
         source=program.source,
         notes=(*files.notes, *program.notes),
     )
-    seed = seed_of(run.course, submission)
     with found.timed("checks"):
-        _check(run, program, found, seed, watch)
+        _check(run, program, found, hidden_seed(run.course, submission, "checks"), watch)
     if run.splits is not None:
-        _train(run, run.splits, program, files, found, seed, watch)
+        _train(run, run.splits, program, files, found, watch)
 
 
 def _without_code(files: Intake, found: Findings) -> None:
@@ -186,11 +186,13 @@ def _seen_at_run_time(patterns: tuple[str, ...], program: Program) -> Iterator[F
 
 
 def _train(
-    run: Run, splits: Splits, program: Program, files: Intake, found: Findings, seed: int, watch: Watcher
+    run: Run, splits: Splits, program: Program, files: Intake, found: Findings, watch: Watcher
 ) -> None:
+    submission = files.submission
     student_id = found.evidence.student_id
     forbidden = run.assignment.forbidden_patterns
-    job = Job(program, splits, run.assignment.limits, forbidden, run.device, seed, _hidden(run.course, seed))
+    seeds = told_seed(submission), hidden_seed(run.course, submission, "order")
+    job = Job(program, splits, run.assignment.limits, forbidden, run.device, *seeds)
     watch(Progress(student_id, Stage.TRAINING))
 
     def report(epoch: Epoch, planned: int) -> None:
@@ -266,12 +268,16 @@ def _training_worker(run: Run) -> WorkerProcess:
     )
 
 
-def _hidden(course: Course, seed: int) -> int:
-    """A seed that a worker, which is told its own, cannot work out."""
-    return int.from_bytes(hashlib.sha256(f"{course.secret}:order:{seed}".encode()).digest()[:8], "big")
+def hidden_seed(course: Course, submission: Submission, purpose: str) -> int:
+    """A seed that is the same on every run, and that neither the student nor a worker can work out.
+
+    Args:
+        purpose: What it is for; from the seed of one purpose none of the others follows.
+    """
+    told = hmac.digest(course.secret.encode(), f"{purpose}:{submission.digest}".encode(), "sha256")
+    return int.from_bytes(told[:8], "big") >> 1
 
 
-def seed_of(course: Course, submission: Submission) -> int:
-    """The seed of everything random about a submission: the same on every run, unknown to the student."""
-    text = f"{course.secret}:{submission.digest}".encode()
-    return int.from_bytes(hashlib.sha256(text).digest()[:4], "big") & 0x7FFFFFFF
+def told_seed(submission: Submission) -> int:
+    """The seed of what happens in a worker, which knows it: it has nothing of the course's secret."""
+    return int.from_bytes(hashlib.sha256(submission.digest.encode()).digest()[:4], "big") >> 1

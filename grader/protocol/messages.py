@@ -413,6 +413,7 @@ class TrainingPlan:
     Attributes:
         epochs: As the student's code asks for.
         notes: Sentences: what had to be assumed.
+        rebuilt: The student's own loop could not be executed: training follows the values in it.
     """
 
     epochs: int
@@ -421,6 +422,7 @@ class TrainingPlan:
     scheduler: str
     device: str
     notes: tuple[str, ...] = ()
+    rebuilt: bool = False
 
 
 @dataclass(frozen=True)
@@ -428,7 +430,7 @@ class EpochDone:
     """One epoch was trained.
 
     Attributes:
-        learning_rate: Of the first parameter group.
+        learning_rate: Of the first parameter group of the optimizer that stepped last.
         arrays: `reported` float64 (numbers,): the losses that train_epoch appended or returned during this
             epoch; `logits` float32 (test images, classes).
     """
@@ -440,9 +442,17 @@ class EpochDone:
 
 @dataclass(frozen=True)
 class Trained:
-    """Training is complete."""
+    """Training is complete.
+
+    Attributes:
+        epochs: How many; fewer than planned where the student's loop stops early.
+        restored: The student's code put other weights into the model than those of the last epoch.
+        arrays: `logits` float32 (test images, classes) of the model as the student's code leaves it.
+    """
 
     epochs: int
+    restored: bool = False
+    arrays: Arrays = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ class Measurements(_Record):
     test_accuracy_interval: tuple[float, float] | None = Field(description="95 % interval (Wilson), 0 to 1")
     test_loss: float | None = Field(description="mean cross-entropy per image after the last epoch, in nats")
     test_images: int | None
+    accuracy_counted: str = Field(description="of which weights the accuracy is, as a clause")
     epochs: int = Field(description="finished epochs")
     planned_epochs: int | None
 
@@ -96,6 +97,7 @@ class TrainingRecord(_Record):
     outcome: Literal["completed", "failed", "diverged", "budget", "not_run", "unknown"]
     reason: str
     where: str
+    rebuilt: bool = Field(description="from the values of the student's loop, which could not be executed")
     data: str
     device: str
     seconds: float
@@ -229,6 +231,7 @@ def _submission(evidence: Evidence, score: Score) -> SubmissionRecord:
             outcome=training.outcome.value,
             reason=printable(training.reason),
             where=printable(training.where),
+            rebuilt=training.rebuilt,
             data=training.data,
             device=training.device,
             seconds=_finite(training.seconds) or 0.0,
@@ -319,6 +322,7 @@ def _measurements(evidence: Evidence) -> Measurements:
         test_accuracy_interval=training.interval,
         test_loss=_finite(training.epochs[-1].test_loss) if training.epochs else None,
         test_images=sum(sum(row) for row in training.confusion) or None,
+        accuracy_counted=printable(training.counted),
         epochs=len(training.epochs),
         planned_epochs=training.planned_epochs,
     )

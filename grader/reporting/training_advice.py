@@ -81,7 +81,8 @@ def outcome_sentence(training: Training) -> str:
     match training.outcome:
         case TrainingOutcome.COMPLETED:
             took = f" in {duration(training.seconds)}" if training.seconds else ""
-            return f"The grader trained your model for {count}{took}, with your own train_epoch and settings."
+            how = "with your own train_epoch and settings" if training.rebuilt else "by your own loop"
+            return f"The grader trained your model for {count}{took}, {how}."
         case TrainingOutcome.FAILED:
             return f"Training stopped in your code after {count}: {training.reason}"
         case TrainingOutcome.DIVERGED:

@@ -1,5 +1,10 @@
-"""A memory cgroup per process, with version 1 or 2 of the controller, where the host may make one."""
+"""A cgroup per process that bounds its memory, with version 1 or 2 of cgroups, where the host may make one.
 
+Where the processors are shared out by cgroup too, each process gets an equal share of them, however many
+threads it starts: nobody's neighbor runs out of time.
+"""
+
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +22,21 @@ class MemoryController:
     Attributes:
         version: 1 or 2.
         parent: The folder that new cgroups go into.
+        shares: With version 1, the folder of those that share out the processors, if there is one.
     """
 
     version: int
     parent: Path
+    shares: Path | None = None
 
     def cgroup(self, name: str, memory_mb: int) -> "Cgroup":
         """A new cgroup that holds at most `memory_mb` megabytes of memory and no swap."""
         path = self.parent / f"{PREFIX}{name}"
         path.mkdir()
-        made = Cgroup(self.version, path)
+        made = Cgroup(self.version, path, self.shares / path.name if self.shares else None)
         try:
+            if made.shares is not None:
+                made.shares.mkdir(exist_ok=True)
             made._set_limit(memory_mb * MEGABYTE)
         except OSError:
             made.remove()
@@ -44,15 +53,21 @@ class MemoryController:
     def remove_of(self, host_pid: int) -> None:
         """Remove what a host that has ended left behind."""
         for path in self.parent.glob(f"{PREFIX}{host_pid}-*"):
-            Cgroup(self.version, path).remove()
+            Cgroup(self.version, path, self.shares / path.name if self.shares else None).remove()
 
 
 @dataclass(frozen=True)
 class Cgroup:
-    """One memory cgroup."""
+    """One process's cgroup.
+
+    Attributes:
+        path: Its folder.
+        shares: Its other folder, where the processors are shared out in a hierarchy of their own.
+    """
 
     version: int
     path: Path
+    shares: Path | None = None
 
     def _set_limit(self, limit: int) -> None:
         if self.version == 1:
@@ -68,7 +83,8 @@ class Cgroup:
 
     def enter(self) -> None:
         """Move the calling process in. The kernel lets it wait for about 10 ms."""
-        (self.path / "cgroup.procs").write_text("0")
+        for folder in filter(None, (self.path, self.shares)):
+            (folder / "cgroup.procs").write_text("0")
 
     def ran_out(self) -> bool:
         """Whether a process in it was killed for memory."""
@@ -78,21 +94,26 @@ class Cgroup:
 
     def remove(self) -> None:
         """Remove it. Its processes must have been reaped; the kernel may take a moment to notice."""
-        for _ in range(200):
-            try:
-                self.path.rmdir()
-            except FileNotFoundError:
-                return
-            except OSError:
-                time.sleep(0.005)
-            else:
-                return
+        for folder in filter(None, (self.shares, self.path)):
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    for _ in range(200):
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.005)
+        else:
+            return
 
 
 def memory_controller() -> MemoryController | None:
     """Where the calling process can make memory cgroups, found by making one."""
     for version, parent in _candidates():
-        controller = MemoryController(version, parent)
+        controller = MemoryController(version, parent, _shares() if version == 1 else None)
         try:
             controller.cgroup(f"{pid_in_host_proc()}-trial", 100).remove()
         except OSError:
@@ -126,6 +147,21 @@ def _candidates() -> list[tuple[int, Path]]:
             if folder == mount:
                 break
     return sorted(found, key=lambda entry: entry[0])
+
+
+def _shares() -> Path | None:
+    """The calling process's folder where version 1 shares out the processors; None if it is not writable."""
+    rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    own = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        root, mount = before.split()[3:5]
+        kind, _, options = after.split(" ", 2)
+        if own is not None and kind == "cgroup" and "cpu" in options.split(","):
+            inner = own.relative_to(root) if own.is_relative_to(root) else Path()
+            folder = Path(mount) / inner
+            return folder if os.access(folder, os.W_OK) else None
+    return None
 
 
 def _mounts() -> dict[int, tuple[Path, Path]]:

@@ -321,7 +321,7 @@ class HostLoop:
         limit = None
         if job.cgroup is not None and job.cgroup.ran_out():
             limit = "memory"
-        elif not job.killed and _ran_out_of_cpu(-code, usage.ru_utime + usage.ru_stime, job):
+        elif _ran_out_of_cpu(-code, usage.ru_utime + usage.ru_stime, job):
             limit = "cpu"
         elif code == -signal.SIGXFSZ:
             limit = "file_size"
@@ -356,10 +356,11 @@ class HostLoop:
 
 
 def _ran_out_of_cpu(signal_number: int, seconds: float, job: _Job) -> bool:
-    """Whether the kernel ended a child, which its host did not kill, for its processor time.
+    """Whether the kernel ended a child for its processor time.
 
     The limit counts clock ticks, `seconds` is the time that the child really ran: where the machine's own
-    processors are shared, a child that was killed at its limit has run for a good part of it only.
+    processors are shared, a child that was killed at its limit has run for a good part of it only. Its client
+    may have had it killed as well, because it sees the pipes of one that is dying close.
     """
     lived = time.monotonic() - job.started
     near = seconds >= 0.5 * job.limits.cpu_seconds or lived >= 0.9 * job.limits.cpu_seconds

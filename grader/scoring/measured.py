@@ -1,6 +1,7 @@
 """The line of an item whose points come from a measurement."""
 
 import math
+from dataclasses import replace
 
 from grader.domain.assignment import RubricItem
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
@@ -24,7 +25,7 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
         case TrainingOutcome.COMPLETED:
             if not _is_share(training.accuracy):
                 return _undecided(item, "Training completed, but no accuracy was measured: a person decides.")
-            return _by_accuracy(item, training, "")
+            return _own_training(item, training)
         case TrainingOutcome.DIVERGED:
             if _is_share(training.accuracy):
                 return _by_accuracy(item, training, _sentence("Training diverged", training.reason) + " ")
@@ -41,12 +42,22 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             return _undecided(item, f"{told} A person decides.", training)
 
 
+def _own_training(item: RubricItem, training: Training) -> ScoreLine:
+    """Full points stand however they were reached; less than that only by the student's own loop."""
+    line = _by_accuracy(item, training, "")
+    if training.rebuilt and line.points is not None and line.points < item.points:
+        told = f"{line.reason} The loop over epochs could not be executed as it stands: a person decides."
+        return replace(line, points=None, reason=told, state=AWAITING, floor=line.points)
+    return line
+
+
 def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLine:
     accuracy = training.accuracy or 0.0
     told = f"{preface}{percent(accuracy)} of the hidden test images are classified right"
     if training.interval is not None:
         low, high = training.interval
-        told += f" (95 % interval: {percent(low)} to {percent(high)})"
+        counted = f"{training.counted}; " if training.counted else ""
+        told += f" ({counted}95 % interval: {percent(low)} to {percent(high)})"
     if item.threshold is not None:
         told += f"; {percent(item.threshold)} is asked for"
     return _line(item, interpolated(item.breakpoints, accuracy), f"{told}.")

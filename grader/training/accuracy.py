@@ -27,7 +27,7 @@ def confusion(predicted: NDArray[Any], labels: NDArray[np.int64], classes: int) 
     return counts
 
 
-def wilson_interval(hits: int, count: int) -> tuple[float, float]:
+def wilson_interval(hits: float, count: int) -> tuple[float, float]:
     """The 95 % interval of a share of `hits` among `count`, both ends within 0 and 1.
 
     Source: Wilson (1927), the score interval.

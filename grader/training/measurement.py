@@ -32,6 +32,8 @@ from grader.protocol.messages import (
 from grader.training.accuracy import confusion, cross_entropy, probabilities, wilson_interval
 
 MAX_EPOCHS = 10_000
+MOST_TIMES = 10  # as many passes over the images as there are epochs in the student's loop
+LAST_EPOCHS = 5  # whose mean accuracy counts; of a short training the last quarter
 PER_CLASS = 4
 NONSENSE = "The worker answered with something else than the model's outputs."
 REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
@@ -179,6 +181,7 @@ class _Progress:
         self._plan: TrainingPlan | None = None
         self._epochs: list[Epoch] = []
         self._logits: Any = None
+        self._restored = False
         self._started = self._epoch_started = time.monotonic()
         self._reason = self._where = ""
         self.outcome: TrainingOutcome | None = None
@@ -188,22 +191,34 @@ class _Progress:
         if isinstance(reply, TrainingPlan) and reply.epochs > MAX_EPOCHS:
             self.end(TrainingOutcome.FAILED, f"{reply.epochs} epochs are more than any training needs")
         elif isinstance(reply, TrainingPlan):
-            if self._plan is not None or reply.epochs < 1:
+            # what the student's loop did not begin is begun anew, rebuilt
+            anew = self._plan is None or (reply.rebuilt and not self._plan.rebuilt and not self._epochs)
+            if not anew or reply.epochs < 1:
                 self.end(TrainingOutcome.FAILED, NONSENSE)
             self._plan = reply
             self._epoch_started = time.monotonic()
         elif isinstance(reply, EpochDone):
             self._take_epoch(reply)
-        elif self._plan is not None and len(self._epochs) == self._plan.epochs:
-            self.outcome = TrainingOutcome.COMPLETED
         else:
-            self.end(TrainingOutcome.FAILED, "Training ended before all epochs were done.")
+            self._take_end(reply)
+
+    def _take_end(self, done: Trained) -> None:
+        logits = done.arrays.get("logits")
+        if not self._epochs or done.epochs != len(self._epochs) or not _shaped(logits, self._job.splits):
+            self.end(TrainingOutcome.FAILED, NONSENSE)
+            return
+        if not np.isfinite(logits).all():  # type: ignore[arg-type]
+            self.end(TrainingOutcome.DIVERGED, "The model's outputs are no finite numbers at the end.")
+            return
+        self._logits = _in_order(logits, self._order)
+        self._restored = done.restored
+        self.outcome = TrainingOutcome.COMPLETED
 
     def _take_epoch(self, done: EpochDone) -> None:
         logits = done.arrays.get("logits")
         number = len(self._epochs) + 1
         planned = self._plan.epochs if self._plan else 0
-        if done.number != number or number > planned or not _shaped(logits, self._job.splits):
+        if done.number != number or number > MOST_TIMES * planned or not _shaped(logits, self._job.splits):
             self.end(TrainingOutcome.FAILED, NONSENSE)
             return
         if not np.isfinite(logits).all():  # type: ignore[arg-type]
@@ -287,22 +302,38 @@ class _Progress:
             classes=splits.classes,
             epochs=tuple(self._epochs),
             planned_epochs=self._plan.epochs if self._plan else None,
+            rebuilt=self._plan is not None and self._plan.rebuilt,
             seconds=time.monotonic() - self._started,
         )
         if self._logits is None or training.outcome is TrainingOutcome.DIVERGED:
             return Measured(training, {}, self._notes())
         predicted = self._logits.argmax(axis=1)
-        hits, count = int((predicted == splits.test_labels).sum()), len(predicted)
+        accuracy, counted = self._counted(float((predicted == splits.test_labels).mean()))
         counts = confusion(predicted, splits.test_labels, len(splits.classes))
         predictions, images = _examples(self._logits, splits, self._job.seed)
         training = replace(
             training,
-            accuracy=hits / count,
-            interval=wilson_interval(hits, count),
+            accuracy=accuracy,
+            counted=counted,
+            interval=wilson_interval(accuracy * len(predicted), len(predicted)),
             confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
             predictions=predictions,
         )
         return Measured(training, images, self._notes())
+
+    def _counted(self, final: float) -> tuple[float, str]:
+        """The accuracy that counts, and of which weights it is.
+
+        The accuracy of single epochs jumps by several points; their mean over the end of training does not.
+        Where the student's code chose weights, it is those that count.
+        """
+        if self._restored:
+            return final, "of the weights that the code restored at the end"
+        last = min(LAST_EPOCHS, max(len(self._epochs) // 4, 1))
+        if self.outcome is not TrainingOutcome.COMPLETED or last == 1:
+            return final, "of the last epoch"
+        mean = float(np.mean([epoch.test_accuracy for epoch in self._epochs[-last:]]))
+        return mean, f"the mean of the last {last} epochs"
 
     def _notes(self) -> tuple[str, ...]:
         return tuple(note[:300] for note in self._plan.notes[:10]) if self._plan else ()

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from grader.worker.fault import UnusableGpuError
+
 _GPU = re.compile(r"(cuda|mps)(:\d+)?")
 
 
@@ -19,6 +21,13 @@ def is_gpu(value: object) -> bool:
     if isinstance(value, torch.device):
         return value.type in ("cuda", "mps")
     return isinstance(value, str) and _GPU.fullmatch(value) is not None
+
+
+def usable_device(name: str) -> torch.device:
+    """The device, which the machine must really have: it is not the student's fault if not."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UnusableGpuError("PyTorch cannot use the GPU: is its driver as new as PyTorch's CUDA asks for?")
+    return torch.device(name)
 
 
 def bind_devices(namespace: dict[str, Any], device: torch.device) -> None:

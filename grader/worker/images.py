@@ -25,6 +25,8 @@ DETERMINISTIC = {
     "ToTensor",
 }
 
+CHANCE = {"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"}
+
 Transform = Callable[[Any], Any]
 
 
@@ -47,6 +49,40 @@ def is_deterministic(transform: object) -> bool:
     if not kind.__module__.startswith("torchvision.transforms") or kind.__name__ not in DETERMINISTIC:
         return False
     return all(is_deterministic(part) for part in getattr(transform, "transforms", ()))
+
+
+def without_chance(transform: Transform, image: Any) -> Transform:
+    """A transform that always does the same, for images that are measured.
+
+    A handout's single transform that gained augmentation would otherwise augment the evaluation too.
+
+    Args:
+        transform: The student's, for test images.
+        image: One of them, uint8 (height, width[, 3]): what comes out must keep its shape.
+    """
+    given: Any = transform
+    if is_deterministic(transform) or type(given) is not transforms.Compose:
+        return transform
+    parts = [certain for part in given.transforms if (certain := _certain(part)) is not None]
+    made: Transform = transforms.Compose(parts)
+    seen = Image.fromarray(image).convert("RGB")
+    try:
+        same = torch.as_tensor(made(seen)).shape == torch.as_tensor(transform(seen)).shape
+    except Exception:
+        same = False
+    return made if same else transform
+
+
+def _certain(part: Any) -> Any | None:
+    """What a part of a transform does on average; None where that is nothing."""
+    name = type(part).__name__
+    if not type(part).__module__.startswith("torchvision.transforms"):
+        return part
+    if name == "RandomCrop":
+        return transforms.CenterCrop(part.size)
+    if name == "RandomResizedCrop":
+        return transforms.Resize(part.size)
+    return None if name.startswith("Random") or name in CHANCE else part
 
 
 class GradedImages(Dataset[tuple[Any, int]]):

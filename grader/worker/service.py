@@ -23,13 +23,15 @@ from grader.protocol.messages import (
     Train,
     Weights,
 )
+from grader.worker.checkpoint import checkpoint_loaded
 from grader.worker.component import Components
 from grader.worker.fault import RecipeError, StudentFault
 from grader.worker.origin import problem
 from grader.worker.program import StudentModule, restore_torch
+from grader.worker.rebuild import Tell
 from grader.worker.rig import AskForRows
 from grader.worker.rigged_run import rigged_run
-from grader.worker.training import checkpoint_loaded, trained
+from grader.worker.training import train
 
 FROM_JUDGE = FrameLimit(document=64_000_000, arrays=4_000_000_000, values=2_000_000)
 
@@ -41,7 +43,7 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
         send(writer, forward)
         return torch.from_numpy(receive(reader, (Rows,), FROM_JUDGE).arrays["rows"].copy())
 
-    service = Service(rows)
+    service = Service(rows, lambda reply: send(writer, reply))
     while True:
         try:
             request = receive(reader, REQUESTS, FROM_JUDGE)
@@ -57,13 +59,15 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
 class Service:
     """Answers the requests about one submission."""
 
-    def __init__(self, rows: AskForRows) -> None:
+    def __init__(self, rows: AskForRows, tell: Tell) -> None:
         """Nothing is loaded yet.
 
         Args:
             rows: Asks the judge for the rows of a rigged model's images.
+            tell: Sends a reply at once, for those who train for long.
         """
         self._rows = rows
+        self._tell = tell
         self._student: StudentModule | None = None
         self._components: Components | None = None
 
@@ -96,7 +100,7 @@ class Service:
             LoadCheckpoint: lambda wanted: checkpoint_loaded(self._the_student(), wanted),
         }
         if isinstance(request, Train):
-            yield from trained(self._student, request)
+            train(self._student, request, self._tell)
         else:
             yield answers[type(request)](request)
 

@@ -302,7 +302,12 @@ def points_are_deserved(attack: Any, findings: Sequence[Finding], assignment: As
 def notes_of(found: Program, said: Judged) -> str:
     """What a report notes of forbidden parts and of code that a person should look at."""
     return " ".join(
-        [*found.notes, *(use.rule for use in found.forbidden if use.reached_from), *said.forbidden]
+        [
+            *found.notes,
+            *(use.rule for use in found.forbidden if use.reached_from),
+            *said.forbidden,
+            *(finding.message for finding in said.findings if finding.status is Status.PASSED),
+        ]
     )
 
 

@@ -44,6 +44,11 @@ def epoch(number: int, outputs: Any, reported: Any = (1.0, 2.0)) -> EpochDone:
     return EpochDone(number, 0.1, {name: value for name, value in arrays.items() if outputs is not None})
 
 
+def end(number: int, outputs: Any, restored: bool = False) -> Trained:
+    """The last reply."""
+    return Trained(number, restored, {"logits": outputs})
+
+
 def measured(scripted: Scripted, job: Job, *replies: Any, **options: Any) -> Measured:
     """What is measured of a worker that replies so; the worker is ended in any case."""
     worker = scripted(*replies, **options)
@@ -60,7 +65,7 @@ def test_completed_training_is_scored_epoch_by_epoch(scripted: Scripted, job: Jo
     told: list[tuple[Epoch, int]] = []
     first, second = logits(job.splits, (0, 1, 2, 3)), logits(job.splits, (0, 2))
     plan = replace(PLAN, notes=("No batch size was found.",))
-    worker = scripted(plan, epoch(1, first), epoch(2, second, ()), Trained(2))
+    worker = scripted(plan, epoch(1, first), epoch(2, second, ()), end(2, second))
     found = measured_training(lambda: worker, job, lambda done, planned: told.append((done, planned)))
     training = found.training
     assert (training.outcome, training.reason) == (TrainingOutcome.COMPLETED, "")
@@ -81,7 +86,7 @@ def test_completed_training_is_scored_epoch_by_epoch(scripted: Scripted, job: Jo
 def test_examples_are_four_per_class_and_belong_to_their_images(scripted: Scripted, job: Job) -> None:
     """Their pictures are those images, small; which ones is decided by the seed."""
     outputs = logits(job.splits, (0, 2))
-    replies = (replace(PLAN, epochs=1), epoch(1, outputs), Trained(1))
+    replies = (replace(PLAN, epochs=1), epoch(1, outputs), end(1, outputs))
     found = measured(scripted, job, *replies)
     predictions = found.training.predictions
     assert [p.true_class for p in predictions] == [0] * 4 + [1] * 4 + [2] * 2
@@ -106,7 +111,7 @@ def test_examples_are_four_per_class_and_belong_to_their_images(scripted: Script
 def test_color_images_become_color_pictures(scripted: Scripted, job: Job) -> None:
     """RGB data sets are shown as they are."""
     colored = replace(job.splits, test_images=np.stack([job.splits.test_images] * 3, axis=-1))
-    replies = (replace(PLAN, epochs=1), epoch(1, logits(job.splits)), Trained(1))
+    replies = (replace(PLAN, epochs=1), epoch(1, logits(job.splits)), end(1, logits(job.splits)))
     found = measured(scripted, replace(job, splits=colored), *replies)
     assert Image.open(io.BytesIO(found.images["prediction-00.png"])).mode == "RGB"
 
@@ -133,7 +138,7 @@ def test_the_order_of_the_test_images_is_hidden(scripted: Scripted, job: Job) ->
     """A data set lists them class by class: a model that answers by position must gain nothing."""
     hidden = replace(job, order_seed=4)
     by_position = logits(job.splits)
-    worker = scripted(PLAN, epoch(1, by_position), epoch(2, by_position), Trained(2))
+    worker = scripted(PLAN, epoch(1, by_position), epoch(2, by_position), end(2, by_position))
     training = measured_training(lambda: worker, hidden).training
     sent = worker.requests[1].arrays["test_images"]
     assert not np.array_equal(sent, job.splits.test_images)
@@ -143,8 +148,49 @@ def test_the_order_of_the_test_images_is_hidden(scripted: Scripted, job: Job) ->
     index = {image.tobytes(): number for number, image in enumerate(job.splits.test_images)}
     if len(index) == len(sent):
         right = by_position[[index[image.tobytes()] for image in sent]]
-        answers = (PLAN, epoch(1, right), epoch(2, right), Trained(2))
+        answers = (PLAN, epoch(1, right), epoch(2, right), end(2, right))
         assert measured_training(lambda: scripted(*answers), hidden).training.accuracy == 1
+
+
+def test_the_mean_of_the_last_epochs_counts(scripted: Scripted, job: Job) -> None:
+    """Single epochs jump; of a short training it is the last quarter."""
+    plan = replace(PLAN, epochs=20)
+    outputs = [logits(job.splits, tuple(range(number % 3))) for number in range(20)]
+    replies = [epoch(number + 1, each) for number, each in enumerate(outputs)]
+    training = measured(scripted, job, plan, *replies, end(20, outputs[-1])).training
+    assert training.accuracy == pytest.approx(np.mean([1 - wrong / 13 for wrong in (0, 1, 2, 0, 1)]))
+    assert training.counted == "the mean of the last 5 epochs"
+    short = measured(scripted, job, replace(PLAN, epochs=8), *replies[:8], end(8, outputs[7])).training
+    assert short.accuracy == pytest.approx(np.mean([1 - 0 / 13, 1 - 1 / 13]))
+    early = measured(scripted, job, plan, *replies[:4], end(4, outputs[3])).training
+    assert (early.outcome, len(early.epochs)) == (TrainingOutcome.COMPLETED, 4)
+    assert (early.accuracy, early.counted) == (1.0, "of the last epoch")
+
+
+def test_restored_weights_count_alone(scripted: Scripted, job: Job) -> None:
+    """The student's code chose them."""
+    plan = replace(PLAN, epochs=8)
+    replies = [epoch(number + 1, logits(job.splits, (0, 1, 2))) for number in range(8)]
+    training = measured(scripted, job, plan, *replies, end(8, logits(job.splits, (0,)), True)).training
+    assert training.accuracy == pytest.approx(12 / 13)
+    assert training.counted == "of the weights that the code restored at the end"
+    assert sum(sum(row) for row in training.confusion) == 13
+
+
+def test_divergence_at_the_very_end_is_told(scripted: Scripted, job: Job) -> None:
+    """The weights that the student's code leaves are what counts."""
+    broken = logits(job.splits, value=np.inf)
+    found = measured(scripted, job, replace(PLAN, epochs=1), epoch(1, logits(job.splits)), end(1, broken))
+    assert found.training.outcome is TrainingOutcome.DIVERGED
+
+
+def test_a_training_that_did_not_begin_is_rebuilt(scripted: Scripted, job: Job) -> None:
+    """The second plan holds, and the evidence says so."""
+    plan = replace(PLAN, epochs=1, rebuilt=True)
+    replies = (PLAN, plan, epoch(1, logits(job.splits)), end(1, logits(job.splits)))
+    training = measured(scripted, job, *replies).training
+    assert (training.rebuilt, training.planned_epochs) == (True, 1)
+    assert training.outcome is TrainingOutcome.COMPLETED
 
 
 # --- how it may end ---------------------------------------------------------------------------------------
@@ -197,7 +243,6 @@ def odd_replies(splits: Splits) -> dict[str, tuple[Any, ...]]:
     return {
         "first epoch is not 1": (PLAN, epoch(2, good)),
         "an epoch twice": (PLAN, epoch(1, good), epoch(1, good)),
-        "too many epochs": (replace(PLAN, epochs=1), epoch(1, good), epoch(2, good)),
         "an epoch before the plan": (epoch(1, good),),
         "no logits": (PLAN, epoch(1, None)),
         "too few images": (PLAN, epoch(1, good[1:])),
@@ -205,11 +250,15 @@ def odd_replies(splits: Splits) -> dict[str, tuple[Any, ...]]:
         "transposed": (PLAN, epoch(1, np.ascontiguousarray(good.T))),
         "float64": (PLAN, epoch(1, good.astype(np.float64))),
         "integers": (PLAN, epoch(1, good.astype(np.int32))),
-        "an end too early": (PLAN, epoch(1, good), Trained(2)),
+        "an end too early": (PLAN, epoch(1, good), end(2, good)),
+        "an end without logits": (PLAN, epoch(1, good), Trained(1)),
+        "an end of other shape": (PLAN, epoch(1, good), end(1, good[1:])),
         "an end before everything": (Trained(0),),
         "nothing planned": (replace(PLAN, epochs=0), Trained(0)),
         "less than nothing planned": (replace(PLAN, epochs=-1), Trained(-1)),
         "another plan later": (PLAN, epoch(1, good), replace(PLAN, epochs=1), Trained(1)),
+        "another plan at once": (PLAN, replace(PLAN, epochs=1), epoch(1, good), end(1, good)),
+        "a rebuilt plan later": (PLAN, epoch(1, good), replace(PLAN, rebuilt=True), epoch(1, good)),
         "no frame": (PLAN, b"Traceback (most recent call last)"),
         "a reply to something else": (CheckpointLoaded("fits"),),
     }
@@ -240,7 +289,7 @@ def test_reported_losses_are_only_shown(
 ) -> None:
     """Nothing that a student reports breaks or changes a score."""
     plan = replace(PLAN, epochs=1)
-    found = measured(scripted, job, plan, epoch(1, logits(job.splits), reported), Trained(1))
+    found = measured(scripted, job, plan, epoch(1, logits(job.splits), reported), end(1, logits(job.splits)))
     assert found.training.epochs[0].train_loss == loss
     assert found.training.accuracy == 1.0
 

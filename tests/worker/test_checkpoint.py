@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.worker.checkpoint import state_dict
-from grader.worker.training import mismatch
+from grader.worker.checkpoint import mismatch, state_dict
 
 
 class Whole(nn.Module):

@@ -39,7 +39,7 @@ def train_request(train: Any, test: Any, **changes: Any) -> dict[str, Any]:
 def test_training_learns_and_tells_of_each_epoch(tiny: Tiny) -> None:
     """Numbers, losses and logits, in float32 for every test image."""
     plan, epochs = tiny(epochs="15").trained()
-    assert plan == TrainingPlan(15, 4, "SGD", "", "cpu")
+    assert plan == TrainingPlan(15, 4, "SGD", "", "cpu", rebuilt=True)
     assert [epoch.number for epoch in epochs] == list(range(1, 16))
     assert {epoch.learning_rate for epoch in epochs} == {0.5}
     assert all(epoch.arrays["logits"].dtype == np.float32 for epoch in epochs)

@@ -1,0 +1,90 @@
+"""Training from the values that the source gives: where the student's own loop cannot be executed."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from grader.protocol.messages import EpochDone, Trained, TrainingPlan
+from grader.worker.arguments import arguments
+from grader.worker.fault import RecipeError, students_code
+from grader.worker.losses import LossWatch
+from grader.worker.outputs import logits
+from grader.worker.preparation import Prepared
+from grader.worker.program import StudentModule, quiet
+from grader.worker.recipe import bind
+
+TRAIN_EPOCH = ("model", "optimizer", "data_loader", "loss_history")  # its handed-out parameters
+
+Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
+
+
+def rebuilt(student: StudentModule, ready: Prepared, reason: str, tell: Tell) -> None:
+    """Train epoch by epoch with the student's train_epoch, optimizer and schedule.
+
+    Args:
+        reason: Why the student's own loop is not used, as a clause.
+        tell: Told the plan, each epoch and the end.
+
+    Raises:
+        RecipeError: The schedule cannot be followed.
+        StudentFault: The student's code raised.
+    """
+    model, optimizer, scheduler = ready.model, ready.optimizer, ready.scheduler
+    note = f"The loop over epochs was not used as it stands, but rebuilt from its values: {reason}."
+    tell(ready.plan((note,) if reason else (), rebuilt=True))
+    history: list[Any] = []
+    steps = student.program.recipe.scheduler_steps if scheduler is not None else "none"
+    passed = ("scheduler", "lr_scheduler") if steps == "batch" else ()
+    watch = LossWatch(student.namespace["train_epoch"])
+    train_epoch = watch.watched()
+    outputs = None
+    for number in range(1, ready.settings.epochs + 1):
+        by_role = {
+            **ready.data.by_role(student.class_names),
+            "data_loader": ready.data.train_loader,
+            "model": model,
+            "optimizer": optimizer,
+            "scheduler": scheduler,
+            "loss_history": history,
+            "epoch": number - 1,
+        }
+        bind(student, by_role)
+        model.train()
+        with students_code(), quiet():
+            positional, named = arguments(
+                train_epoch, TRAIN_EPOCH, by_role, passed=passed, device=ready.device
+            )
+            train_epoch(*positional, **named)
+        if steps == "epoch":
+            _step(scheduler)
+        elif steps == "batch" and getattr(scheduler, "last_epoch", 1) <= 0:
+            raise RecipeError(
+                "the schedule is stepped for every batch, but not by train_epoch: this form of training "
+                "would leave the learning rate as it is at the beginning"
+            )
+        outputs = logits(model, ready.test_images, ready.device, ready.settings.batch_size)
+        rate = learning_rate(optimizer)
+        tell(EpochDone(number, rate, arrays={"logits": outputs, "reported": watch.taken()}))
+    tell(Trained(ready.settings.epochs, arrays={} if outputs is None else {"logits": outputs}))
+
+
+def learning_rate(optimizer: torch.optim.Optimizer) -> float:
+    """That of the first parameter group; a frame cannot carry one that is no number any more.
+
+    Raises:
+        StudentFault: It is none.
+    """
+    with students_code():
+        rate = float(optimizer.param_groups[0]["lr"])
+        if not math.isfinite(rate):
+            raise ValueError(f"the learning rate became {rate}")
+        return rate
+
+
+def _step(scheduler: Any) -> None:
+    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+        raise RecipeError("ReduceLROnPlateau steps on a validation loss, which this form of training has not")
+    with students_code():
+        scheduler.step()

@@ -1,0 +1,184 @@
+"""The student's own loop over epochs, executed on the grader's images and watched from outside.
+
+An epoch is a pass over the training loader in which an optimizer took steps. After each the model answers for
+the hidden test images; the random numbers that the student's code draws are not touched by that.
+"""
+
+import contextlib
+import copy
+import hashlib
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data import DataLoader
+
+from grader.domain.program import Replay
+from grader.protocol.messages import EpochDone, Trained
+from grader.worker.fault import RecipeError, StudentFault
+from grader.worker.losses import LossWatch
+from grader.worker.outputs import logits
+from grader.worker.preparation import Prepared
+from grader.worker.program import StudentModule, quiet
+from grader.worker.rebuild import Tell, learning_rate
+from grader.worker.recipe import bind
+
+
+class NotReplayed(Exception):
+    """No epoch was trained by the loop as it stands; the message says why, as a clause."""
+
+
+class WatchedLoader(DataLoader[Any]):
+    """A loader that tells when a pass over it has ended, at its end or before."""
+
+    ended: Callable[[], None] = staticmethod(lambda: None)
+
+    def __iter__(self) -> Any:
+        try:
+            yield from super().__iter__()
+        finally:
+            self.ended()
+
+
+class EpochWatch:
+    """Sees the epochs of a loop that it did not write.
+
+    Attributes:
+        epochs: How many were trained.
+    """
+
+    def __init__(self, student: StudentModule, ready: Prepared, losses: LossWatch, tell: Tell) -> None:
+        self.epochs = 0
+        self._student = student
+        self._ready = ready
+        self._losses = losses
+        self._tell = tell
+        self._steps = 0
+        self._rate = 0.0
+        self._weights = ""
+
+    def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        """An optimizer has taken a step."""
+        self._steps += 1
+        self._rate = learning_rate(optimizer)
+
+    def ended(self) -> None:
+        """A pass over the training loader has ended."""
+        if self._steps:
+            self._steps = 0
+            self.epochs += 1
+            arrays = {"logits": self.outputs(), "reported": self._losses.taken()}
+            self._weights = _digest(self._model)
+            self._tell(EpochDone(self.epochs, self._rate, arrays=arrays))
+
+    def outputs(self) -> Any:
+        """What the model answers for the hidden images now."""
+        ready = self._ready
+        with _same_random_numbers():
+            return logits(self._model, ready.test_images, ready.device, ready.settings.batch_size)
+
+    @property
+    def _model(self) -> nn.Module:
+        model = self._student.namespace.get(self._student.program.recipe.model_name)
+        return model if isinstance(model, nn.Module) else self._ready.model
+
+    @property
+    def restored(self) -> bool:
+        """Whether the model's weights are not those after the last epoch any more."""
+        return _digest(self._model) != self._weights
+
+
+def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell) -> None:
+    """Execute the loop, with what comes before and after it.
+
+    Args:
+        tell: Told the plan, each epoch, and the end.
+
+    Raises:
+        NotReplayed: Nothing was trained; the model may have been changed.
+        RecipeError: The loop could not be carried on, and not because of a graded part.
+        StudentFault: The student's train_epoch raised.
+    """
+    losses = LossWatch(student.namespace["train_epoch"])
+    watch = EpochWatch(student, ready, losses, tell)
+    loader = ready.data.train_loader
+    watched = WatchedLoader(
+        loader.dataset, batch_size=loader.batch_size, shuffle=True, generator=loader.generator
+    )
+    watched.ended = watch.ended  # type: ignore[method-assign]
+    values = {**ready.data.by_role(student.class_names), "train_loader": watched}
+    bind(student, values)
+    tell(ready.plan(rebuilt=False))
+    hook = register_optimizer_step_post_hook(watch.stepped)
+    try:
+        with student.replaced({"train_epoch": losses.watched()}), _weights_in_memory(), quiet():
+            _run(student, replay, watch, losses)
+    finally:
+        hook.remove()
+    tell(Trained(watch.epochs, watch.restored, {"logits": watch.outputs()}))
+
+
+def _run(student: StudentModule, replay: Replay, watch: EpochWatch, losses: LossWatch) -> None:
+    try:
+        student.run([*replay.before, replay.loop])
+    except StudentFault as fault:
+        said = f"{type(fault.error).__name__}: {str(fault.error)[:200]}"
+        if not watch.epochs:
+            raise NotReplayed(said) from fault
+        if losses.running:
+            raise
+        raise RecipeError(f"after {watch.epochs} epochs the loop could not be carried on ({said})") from fault
+    if not watch.epochs:
+        raise NotReplayed("it took no step on the training images")
+    for statement in replay.after:
+        # what restores weights that were never saved here changes nothing
+        with contextlib.suppress(StudentFault):
+            student.run([statement])
+
+
+def _digest(model: nn.Module) -> str:
+    """Of the weights and buffers."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """What is drawn within does not count."""
+    states = random.getstate(), np.random.get_state()
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices=None if used else []):
+        yield
+    random.setstate(states[0])
+    np.random.set_state(states[1])
+
+
+@contextlib.contextmanager
+def _weights_in_memory() -> Iterator[None]:
+    """`torch.save(..., path)` and `torch.load(path)` keep what they are given, wherever the path leads."""
+    saved: dict[str, Any] = {}
+    real_save, real_load = torch.save, torch.load
+
+    def save(value: Any, place: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(place, str | os.PathLike):
+            saved[os.fspath(place)] = copy.deepcopy(value)
+        else:
+            real_save(value, place, *args, **kwargs)
+
+    def load(place: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(place, str | os.PathLike) and os.fspath(place) in saved:
+            return copy.deepcopy(saved[os.fspath(place)])
+        return real_load(place, *args, **kwargs)
+
+    torch.save, torch.load = save, load  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.save, torch.load = real_save, real_load

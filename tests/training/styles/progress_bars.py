@@ -1,0 +1,20 @@
+"""tqdm around epochs, with a postfix.
+
+Epochs: 3
+Rates: 0.1 0.1 0.1
+Optimizer: SGD"""
+
+from tqdm.auto import tqdm, trange
+
+transform = transforms.Compose([transforms.Resize((8, 8)), transforms.Grayscale(1), transforms.ToTensor()])
+train_dataset = datasets.ImageFolder("data/train", transform=transform)
+test_dataset = datasets.ImageFolder("data/test", transform=transform)
+train_loader = DataLoader(train_dataset, batch_size=4, shuffle=True)
+test_loader = DataLoader(test_dataset, batch_size=4)
+model = ViT(image_size=8, patch_size=4, num_classes=3, channels=1, dim=8, depth=1, heads=1, mlp_dim=8)
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+losses = []
+bar = trange(3, desc="training")
+for epoch in bar:
+    train_epoch(model, optimizer, tqdm(train_loader, leave=False), losses)
+    bar.set_postfix(loss=losses[-1])

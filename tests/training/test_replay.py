@@ -1,0 +1,210 @@
+"""Each of the written styles of training is executed as it stands, on the grader's images."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from grader.domain.program import Program
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, StudentRaised, WorkerProcess
+from grader.protocol.messages import EpochDone, Load, Loaded, Train, Trained, TrainingPlan
+
+STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
+CLASSES = ("dark", "gray", "light")
+HEAD = """
+import torch
+from torch import nn, optim
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+from torchvision import datasets, transforms
+import matplotlib.pyplot as plt
+
+
+class ViT(nn.Module):
+    def __init__(self, *, image_size, patch_size, num_classes, dim, depth, heads, mlp_dim, channels=1):
+        super().__init__()
+        self.shape = (channels, image_size, image_size)
+        self.head = nn.Linear(channels * image_size * image_size, num_classes)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        assert x.shape[1:] == self.shape, x.shape
+        return self.head(x.flatten(1)) * self.scale
+
+
+def train_epoch(model, optimizer, data_loader, loss_history):
+    model.train()
+    for images, labels in data_loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        loss_history.append(loss.item())
+
+
+def evaluate(model, data_loader, loss_history):
+    model.eval()
+    with torch.no_grad():
+        losses = [F.cross_entropy(model(x), y).item() for x, y in data_loader]
+    loss_history.append(sum(losses) / len(losses))
+
+
+"""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a worker told of a training."""
+
+    program: Program
+    plan: TrainingPlan
+    epochs: list[EpochDone]
+    end: Trained
+
+
+def images(per_class: int, seed: int = 1) -> tuple[Any, Any]:
+    """Images uint8 (n, 8, 8) whose brightness is their class, and their labels."""
+    labels = np.repeat(np.arange(3), per_class)
+    noise = np.random.default_rng(seed).integers(0, 60, (len(labels), 8, 8))
+    return (noise + labels[:, None, None] * 90).astype(np.uint8), labels.astype(np.int64)
+
+
+@pytest.fixture
+def replayed(
+    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program]
+) -> Callable[..., Replayed]:
+    """Train the homework of a text, after the parts that are the same for all."""
+
+    def trained(text: str, seed: int = 3) -> Replayed:
+        program = analyzed(HEAD + text)
+        train, labels = images(12)
+        arrays = {"train_images": train, "train_labels": labels, "test_images": images(4, seed=2)[0]}
+        process = spawn()
+        link = Link(process)
+        replies: list[Any] = []
+        try:
+            link.ask(Load(program, class_names=CLASSES, seed=seed), Loaded, seconds=30, limit=FrameLimit())
+            kinds = (TrainingPlan, EpochDone, Trained)
+            request = Train(CLASSES, seed=seed, arrays=arrays)
+            for reply in link.conversation(request, kinds, seconds=60, limit=FrameLimit()):
+                replies.append(reply)
+                if isinstance(reply, Trained):
+                    break
+        finally:
+            process.close()
+        plan = [reply for reply in replies if isinstance(reply, TrainingPlan)][-1]
+        return Replayed(program, plan, [r for r in replies if isinstance(r, EpochDone)], replies[-1])
+
+    return trained
+
+
+def fields(text: str) -> dict[str, str]:
+    """`Name: value` lines of a style's docstring."""
+    return dict(re.findall(r"^(\w+): (.+?)(?:\"\"\")?$", text.split('"""')[1], flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda path: path.stem)
+def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> None:
+    """What its docstring says was trained: epochs, rates, optimizer, schedule, and the weights at the end."""
+    text = style.read_text(encoding="utf-8")
+    told = fields(text)
+    found = replayed(text)
+    assert not found.plan.rebuilt and not found.plan.notes, (found.plan, found.program.recipe.no_replay)
+    assert len(found.epochs) == found.end.epochs == int(told["Epochs"])
+    assert found.plan.epochs == int(told.get("Planned", told["Epochs"]))
+    rates = [float(rate) for rate in told["Rates"].split()]
+    assert [done.learning_rate for done in found.epochs] == pytest.approx(rates, abs=1e-5)
+    assert (found.plan.optimizer, found.plan.scheduler) == (told["Optimizer"], told.get("Schedule", ""))
+    assert found.plan.batch_size == 4
+    assert found.program.recipe.replay is not None
+    assert found.program.recipe.replay.validates is ("Validates" in told)
+    assert found.end.restored is ("Counted" in told)
+    if told.get("Outputs") == "zero":
+        assert not found.end.arrays["logits"].any()
+    elif any(rates):
+        assert found.end.arrays["logits"].any()
+    assert len(STYLES) >= 25
+
+
+TRAINS = "    train_epoch(model, optimizer, train_loader, [])\n"
+FALLBACKS = {
+    # text instead of the loop -> why it could not be executed
+    f"for epoch in range(2):\n{TRAINS}    table[epoch] = 1\n": (
+        "it needs `table`, which is not executed on loading"
+    ),
+    f"for epoch in range(2):\n    undefined(epoch)\n{TRAINS}": None,
+    f"for epoch in range(2):\n    x = 1 / epoch\n{TRAINS}": "ZeroDivisionError: division by zero",
+    "N_EPOCHS = 2\n": "there is no loop over epochs",
+}
+PLAIN = (Path(__file__).parent / "styles" / "plain_loop.py").read_text(encoding="utf-8")
+BEGINNING = PLAIN.split("N_EPOCHS")[0]
+
+
+@pytest.mark.parametrize("loop", FALLBACKS)
+def test_what_cannot_be_replayed_is_rebuilt(loop: str, replayed: Callable[..., Replayed]) -> None:
+    """With a note that says why; where what is missing can be left out, nothing is rebuilt."""
+    found = replayed(f"{BEGINNING}table = open('table.csv').read()\n{loop}")
+    why = FALLBACKS[loop]
+    assert found.plan.rebuilt is (why is not None)
+    assert len(found.epochs) == found.end.epochs == 2
+    if why is not None:
+        assert found.plan.notes[0].endswith(f"rebuilt from its values: {why}.")
+
+
+def test_a_loop_that_breaks_off_goes_to_a_person(replayed: Callable[..., Replayed]) -> None:
+    """After an epoch, and outside of train_epoch, it may be us who left something out."""
+    with pytest.raises(StudentRaised, match="after 1 epochs the loop could not be carried on") as raised:
+        replayed(
+            BEGINNING
+            + "for epoch in range(3):\n    train_epoch(model, optimizer, train_loader, [])\n    1 / 0\n"
+        )
+    assert raised.value.in_recipe
+
+
+def test_a_train_epoch_that_raises_is_the_students(replayed: Callable[..., Replayed]) -> None:
+    """In the second epoch too."""
+    broken = "class Broken(list):\n    def append(self, value):\n        raise KeyError('no')\n"
+    loop = (
+        "for epoch in range(3):\n    train_epoch(model, optimizer, train_loader, [Broken(), []][epoch < 1])\n"
+    )
+    with pytest.raises(StudentRaised, match="KeyError") as raised:
+        replayed(BEGINNING + broken + loop)
+    assert not raised.value.in_recipe
+
+
+def test_hidden_images_are_never_validated_on(replayed: Callable[..., Replayed]) -> None:
+    """A tenth of the training images is kept aside where the loop decides by them."""
+    loop = """
+seen = []
+for epoch in range(2):
+    train_epoch(model, optimizer, train_loader, [])
+    seen = [len(train_loader.dataset), len(test_loader.dataset)]
+    if epoch > 5:
+        break
+    optimizer.param_groups[0]["lr"] = seen[0] + seen[1] / 100
+"""
+    found = replayed(BEGINNING + loop)
+    assert [done.learning_rate for done in found.epochs] == pytest.approx([0.1, 33.03])
+    without = loop.replace("    if epoch > 5:\n        break\n", "")
+    found = replayed(BEGINNING + without)
+    assert [done.learning_rate for done in found.epochs] == pytest.approx([0.1, 36.36])
+
+
+def test_measuring_leaves_the_students_random_numbers_alone(replayed: Callable[..., Replayed]) -> None:
+    """What is drawn after an epoch is what it would be without us; the test transform draws as well."""
+    chance = "transforms.Compose([transform, lambda x: x + torch.rand(1)])"
+    text = BEGINNING.replace('"data/test", transform=transform', f'"data/test", transform={chance}')
+    loop = f"torch.manual_seed(5)\nfor epoch in range(3):\n{TRAINS}"
+    draws = (
+        "    if epoch < 1: torch.manual_seed(0)\n"
+        "    else: optimizer.param_groups[0]['lr'] = torch.rand(1).item()\n"
+    )
+    rates = [done.learning_rate for done in replayed(text + loop + draws).epochs]
+    expected = torch.rand(1, generator=torch.Generator().manual_seed(0)).item()
+    assert rates == pytest.approx([0.1, 0.1, expected])
