@@ -56,9 +56,9 @@ class Job:
         splits: Images and labels; the test labels stay on this side.
         forbidden: Patterns that are watched at run time.
         seed: Of initialization, shuffling and dropout; the worker knows it.
-        order_seed: Of the order in which the worker gets the test images, which it must not know: a data
-            set lists them class by class, and a model could answer by position. None: as they are listed,
-            for one's own work.
+        order_seed: Of the order in which the worker gets the test images and of the numbers of the classes,
+            which it must not know: a data set lists images class by class, so that a model could answer by
+            position, and students hold the labels of known images. None: as they are, for one's own work.
     """
 
     program: Program
@@ -97,14 +97,17 @@ def measured_training(
     progress = _Progress(job, report)
     link = Link(workers())
     try:
-        link.ask(_load(job), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+        numbers = _class_numbers(job)
+        classes = tuple(job.splits.classes[old] for old in np.argsort(numbers))
+        load = replace(_load(job), class_names=classes)
+        link.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
         train = Train(
-            class_names=job.splits.classes,
+            class_names=classes,
             device=job.device,
             seed=job.seed,
             arrays={
                 "train_images": job.splits.train_images,
-                "train_labels": job.splits.train_labels,
+                "train_labels": numbers[job.splits.train_labels],
                 "test_images": job.splits.test_images[_order(job, "training")],
             },
         )
@@ -178,6 +181,7 @@ class _Progress:
         self._job = job
         self._report = report
         self._order = _order(job, "training")
+        self._numbers = _class_numbers(job)
         self._plan: TrainingPlan | None = None
         self._epochs: list[Epoch] = []
         self._logits: Any = None
@@ -210,7 +214,7 @@ class _Progress:
         if not np.isfinite(logits).all():  # type: ignore[arg-type]
             self.end(TrainingOutcome.DIVERGED, "The model's outputs are no finite numbers at the end.")
             return
-        self._logits = _in_order(logits, self._order)
+        self._logits = self._ours(logits)
         self._restored = done.restored
         self.outcome = TrainingOutcome.COMPLETED
 
@@ -229,7 +233,7 @@ class _Progress:
             )
             return
         assert logits is not None
-        logits = _in_order(logits, self._order)
+        logits = self._ours(logits)
         self._logits = logits
         labels = self._job.splits.test_labels
         reported = done.arrays.get("reported")
@@ -247,6 +251,10 @@ class _Progress:
         self._epoch_started = now
         self._epochs.append(epoch)
         self._report(epoch, planned)
+
+    def _ours(self, logits: Any) -> Any:
+        """Logits (images, classes) in the order of our images and classes."""
+        return _in_order(logits, self._order)[:, self._numbers]
 
     def fail(self, raised: StudentRaised) -> None:
         """The student's code raised."""
@@ -352,6 +360,14 @@ def _order(job: Job, purpose: str) -> Any:
         return np.arange(len(job.splits.test_labels))
     seed = [job.order_seed, zlib.crc32(purpose.encode())]
     return np.random.default_rng(seed).permutation(len(job.splits.test_labels))
+
+
+def _class_numbers(job: Job) -> Any:
+    """The number that each class has in the worker, int64 (classes,)."""
+    count = len(job.splits.classes)
+    if job.order_seed is None:
+        return np.arange(count)
+    return np.random.default_rng([job.order_seed, zlib.crc32(b"classes")]).permutation(count)
 
 
 def _in_order(answers: Any, order: Any) -> Any:

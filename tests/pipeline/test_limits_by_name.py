@@ -36,7 +36,7 @@ def test_answer_is_computed_with(student):
         while True:
             code = code * 1
     if code == 8:
-        held = [torch.ones(100_000_000) for _ in range(100)]
+        held = [torch.empty(100_000_000) for _ in range(100)]
     if code == 9:
         sum(range(10**12))
 

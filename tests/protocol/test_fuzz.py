@@ -240,7 +240,7 @@ def test_the_largest_document_is_refused_at_a_bounded_price(kind: str) -> None:
     begun = time.process_time()
     with pytest.raises(ProtocolError):
         receive(io.BytesIO(frame), (Loaded,), FrameLimit(document=ROOM, arrays=0))
-    assert time.process_time() - begun < 2  # seconds; usually 0.1
+    assert time.process_time() - begun < 10  # seconds; usually 0.1, and minutes where a price is quadratic
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolError):

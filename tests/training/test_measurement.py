@@ -146,10 +146,28 @@ def test_the_order_of_the_test_images_is_hidden(scripted: Scripted, job: Job) ->
     assert training.accuracy is not None and training.accuracy < 1
     # the same answers, given to the images as they were sent
     index = {image.tobytes(): number for number, image in enumerate(job.splits.test_images)}
-    if len(index) == len(sent):
-        right = by_position[[index[image.tobytes()] for image in sent]]
-        answers = (PLAN, epoch(1, right), epoch(2, right), end(2, right))
-        assert measured_training(lambda: scripted(*answers), hidden).training.accuracy == 1
+    assert len(index) == len(sent)
+    places = [job.splits.classes.index(name) for name in worker.requests[1].class_names]
+    right = by_position[[index[image.tobytes()] for image in sent]][:, places]
+    answers = (PLAN, epoch(1, right), epoch(2, right), end(2, right))
+    assert measured_training(lambda: scripted(*answers), hidden).training.accuracy == 1
+
+
+def test_the_numbers_of_the_classes_are_hidden(scripted: Scripted, job: Job) -> None:
+    """Students hold the labels of known images: who looks them up answers in other numbers."""
+    seen = set()
+    for seed in range(6):
+        worker = scripted(PLAN, Trained(0))
+        measured_training(lambda worker=worker: worker, replace(job, order_seed=seed))
+        load, train = worker.requests
+        assert load.class_names == train.class_names
+        names = [train.class_names[label] for label in train.arrays["train_labels"]]
+        assert names == [job.splits.classes[label] for label in job.splits.train_labels]
+        seen.add(train.class_names)
+    assert len(seen) > 2
+    worker = scripted(PLAN, Trained(0))
+    measured_training(lambda: worker, job)
+    assert worker.requests[1].class_names == job.splits.classes
 
 
 def test_the_mean_of_the_last_epochs_counts(scripted: Scripted, job: Job) -> None:
