@@ -127,7 +127,9 @@ def _used_roles(reaches: Mapping[str, Reach], known: Mapping[str, str]) -> dict[
 
 def _left_out(graph: Graph, kept: Mapping[int, str], recipe: Recipe) -> list[Omission]:
     """What is executed neither on loading nor for training."""
-    phases = (recipe.statements, recipe.after_data, recipe.after_model, recipe.after_optimizer)
+    phases = [recipe.statements, recipe.after_data, recipe.after_model, recipe.after_optimizer]
+    if recipe.replay is not None:
+        phases += [recipe.replay.before, (recipe.replay.loop,), recipe.replay.after]
     lifted = {statement.place for phase in phases for statement in phase}
     return [omission for omission in omissions(graph, kept) if omission.place not in lifted]
 

@@ -10,7 +10,7 @@ from rich.status import Status as Spinner
 from grader.cli.page import Page
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, Status
-from grader.domain.program import ForbiddenUse, Omission, Place, Program
+from grader.domain.program import ForbiddenUse, Omission, Place, Program, Recipe
 from grader.pipeline.local_check import LocalCheck
 from grader.reporting.excerpt import excerpt
 from grader.reporting.typesetting import clipped, counted, listed, quantity
@@ -170,7 +170,8 @@ class CheckView:
         page = self._page
         page.heading(f"Left out on loading: {counted(len(omissions), 'statement')}")
         page.detail(
-            "The grader executes definitions, and trains with its own loop over your train_epoch.", indent=2
+            "Definitions are executed on loading, your loop over epochs when it is trained; these are not.",
+            indent=2,
         )
         if not details:
             for reason, places in _by_reason(omissions).items():
@@ -229,7 +230,16 @@ def training_rows(program: Program, parameters: int | None) -> list[tuple[str, s
     rows.append(("batch size", batch))
     transform = tuned.get("transform") or _one_line(recipe.train_transform) or "not found: as handed out"
     rows.append(("transform", transform))
+    rows.append(("loop", _loop(recipe)))
     return rows
+
+
+def _loop(recipe: Recipe) -> str:
+    """Whose loop over epochs trains."""
+    if recipe.replay is None:
+        return f"rebuilt from these values, because {recipe.no_replay}: less than full points await a person"
+    kept = "; it decides by what it evaluates, so a tenth of the training images is kept for that"
+    return f"yours, as it stands ({recipe.replay.loop.place}){kept if recipe.replay.validates else ''}"
 
 
 def verdict(findings: Sequence[Finding]) -> str:

@@ -56,6 +56,7 @@ def test_what_else_a_student_should_know(desk, run, solved):
         "AdamW, learning rate 0.001",
         "30",
         "Resize((28, 28))",
+        "yours, as it stands (homework.py:",
     ):
         assert piece in trained
     left_out = result.output.partition("Left out on loading: ")[2]
