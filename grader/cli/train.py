@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Train your homework the way your grade will be measured.
 
-    Your model is trained anew, with your train_epoch, optimizer, schedule, batch size, transform and number
-    of epochs, on the training images of the split that the handout makes, and measured on the other images.
+    Your model is trained anew, by your own loop over epochs, with your optimizer, schedule, batch size and
+    transform, on the training images of the split that the handout makes, and measured on the other images.
     The grader does the same with a split that you do not know, so your grade's accuracy is near this one.
 
     \b

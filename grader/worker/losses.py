@@ -35,10 +35,12 @@ class LossWatch:
 
     Attributes:
         running: It is at work.
+        returned: Called when it has returned.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.running = False
+        self.returned: Callable[[], None] = lambda: None
         self._function = function
         self._reported: list[float] = []
 
@@ -55,6 +57,7 @@ class LossWatch:
             self.running = False
             appended = [v for each, length in zip(lists, before, strict=True) for v in each[length:]]
             self._reported += reported_losses(appended, returned, printed.getvalue()).tolist()
+            self.returned()
             return returned
 
         return train_epoch

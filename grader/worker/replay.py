@@ -61,6 +61,7 @@ class EpochWatch:
         self._steps = 0
         self._rate = 0.0
         self._weights = ""
+        self._pending: Any = None
 
     def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer has taken a step."""
@@ -69,11 +70,20 @@ class EpochWatch:
 
     def ended(self) -> None:
         """A pass over the training loader has ended."""
+        self.told()
         if self._steps:
             self._steps = 0
             self.epochs += 1
-            arrays = {"logits": self.outputs(), "reported": self._losses.taken()}
+            self._pending = self.outputs()
             self._weights = _digest(self._model)
+            if not self._losses.running:
+                self.told()
+
+    def told(self) -> None:
+        """Tell of the epoch that has ended; its losses are known when train_epoch has returned."""
+        if self._pending is not None:
+            arrays = {"logits": self._pending, "reported": self._losses.taken()}
+            self._pending = None
             self._tell(EpochDone(self.epochs, self._rate, arrays=arrays))
 
     def outputs(self) -> Any:
@@ -111,6 +121,7 @@ def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell
         loader.dataset, batch_size=loader.batch_size, shuffle=True, generator=loader.generator
     )
     watched.ended = watch.ended  # type: ignore[method-assign]
+    losses.returned = watch.told
     values = {**ready.data.by_role(student.class_names), "train_loader": watched}
     bind(student, values)
     tell(ready.plan(rebuilt=False))
@@ -120,6 +131,7 @@ def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell
             _run(student, replay, watch, losses)
     finally:
         hook.remove()
+    watch.told()
     tell(Trained(watch.epochs, watch.restored, {"logits": watch.outputs()}))
 
 

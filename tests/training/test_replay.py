@@ -122,6 +122,9 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     assert [done.learning_rate for done in found.epochs] == pytest.approx(rates, abs=1e-5)
     assert (found.plan.optimizer, found.plan.scheduler) == (told["Optimizer"], told.get("Schedule", ""))
     assert found.plan.batch_size == 4
+    if "train_epoch(" in text:
+        # of every epoch, since one that trains by itself reports to nobody
+        assert all(len(done.arrays["reported"]) for done in found.epochs)
     assert found.program.recipe.replay is not None
     assert found.program.recipe.replay.validates is ("Validates" in told)
     assert found.end.restored is ("Counted" in told)
@@ -208,3 +211,20 @@ def test_measuring_leaves_the_students_random_numbers_alone(replayed: Callable[.
     rates = [done.learning_rate for done in replayed(text + loop + draws).epochs]
     expected = torch.rand(1, generator=torch.Generator().manual_seed(0)).item()
     assert rates == pytest.approx([0.1, 0.1, expected])
+
+
+def test_losses_belong_to_their_epoch(replayed: Callable[..., Replayed]) -> None:
+    """Also where train_epoch reports them at its end, by what it returns."""
+    own = """
+def train_epoch(model, optimizer, data_loader, loss_history):
+    for images, labels in data_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+    return optimizer.param_groups[0]["lr"]
+
+
+"""
+    loop = f"for epoch in range(3):\n{TRAINS}    optimizer.param_groups[0]['lr'] /= 2\n"
+    found = replayed(own + BEGINNING + loop)
+    assert [done.arrays["reported"].tolist() for done in found.epochs] == [[0.1], [0.05], [0.025]]
