@@ -73,14 +73,24 @@ def _set_attributes(target: Path, attributes: int, *, recursive: bool) -> None:
 
 
 def _bind(source: Path, root: Path) -> Path:
-    """Show the machine's file or folder at its own path in the new root."""
+    """Show the machine's file or folder at its own path in the new root.
+
+    A file that the machine has replaced since the host was wrapped (`ldconfig`, an update) can still be read,
+    but not be shown any more: it is copied.
+    """
     target = _below(root, source)
     if source.is_dir():
         target.mkdir(parents=True, exist_ok=True)
     else:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
-    _mount(source, target, None, libc.MS_BIND | libc.MS_REC)
+    try:
+        _mount(source, target, None, libc.MS_BIND | libc.MS_REC)
+    except FileNotFoundError:
+        if not source.is_file():
+            raise
+        target.write_bytes(source.read_bytes())
+        _mount(target, target, None, libc.MS_BIND)
     return target
 
 

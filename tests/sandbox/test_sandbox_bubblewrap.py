@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import threading
 from pathlib import Path
 
@@ -63,6 +64,21 @@ def test_nothing_of_it_stays(host, installed, start_host, answer, traces, left_b
         own.spawn(LIMITS).close()
         own._process.kill()
     assert not left_behind(before)
+
+
+def test_a_file_that_is_replaced_meanwhile_hurts_nobody(host, installed, start_host, answer):
+    shown = Path(sys.prefix, "pyvenv.cfg")
+    if not shown.is_file() or not os.access(shown.parent, os.W_OK):
+        pytest.skip("there is no environment whose files may be replaced")
+    with start_host(wrapped=True) as own:
+        fresh = shown.with_name("pyvenv.cfg.new")
+        fresh.write_bytes(shown.read_bytes())
+        fresh.replace(shown)
+        for size in (200, 210):
+            with own.spawn(ProcessLimits(memory_mb=size)) as child:
+                read = f"value = open({str(shown)!r}).read()"
+                assert answer(child, read)["value"] == shown.read_text()
+                assert answer(child, f"open({str(shown)!r}, 'a')")["error"] in ("PermissionError", "OSError")
 
 
 def program(folder: Path, body: str) -> None:
