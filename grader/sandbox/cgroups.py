@@ -6,6 +6,7 @@ threads it starts: nobody's neighbor runs out of time.
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class MemoryController:
         """A new cgroup that holds at most `memory_mb` megabytes of memory and no swap."""
         path = self.parent / f"{PREFIX}{name}"
         path.mkdir()
-        made = Cgroup(self.version, path, self.shares / path.name if self.shares else None)
+        made = self._at(path)
         try:
             if made.shares is not None:
                 made.shares.mkdir(exist_ok=True)
@@ -53,7 +54,10 @@ class MemoryController:
     def remove_of(self, host_pid: int) -> None:
         """Remove what a host that has ended left behind."""
         for path in self.parent.glob(f"{PREFIX}{host_pid}-*"):
-            Cgroup(self.version, path, self.shares / path.name if self.shares else None).remove()
+            self._at(path).remove()
+
+    def _at(self, path: Path) -> "Cgroup":
+        return Cgroup(self.version, path, self.shares / path.name if self.shares else None)
 
 
 @dataclass(frozen=True)
@@ -153,13 +157,9 @@ def _shares() -> Path | None:
     """The calling process's folder where version 1 shares out the processors; None if it is not writable."""
     rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     own = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, _, after = line.partition(" - ")
-        root, mount = before.split()[3:5]
-        kind, _, options = after.split(" ", 2)
-        if own is not None and kind == "cgroup" and "cpu" in options.split(","):
-            inner = own.relative_to(root) if own.is_relative_to(root) else Path()
-            folder = Path(mount) / inner
+    for root, mount, kind, options in _hierarchies():
+        if own is not None and kind == "cgroup" and "cpu" in options:
+            folder = mount / own.relative_to(root) if own.is_relative_to(root) else mount
             return folder if os.access(folder, os.W_OK) else None
     return None
 
@@ -167,15 +167,21 @@ def _shares() -> Path | None:
 def _mounts() -> dict[int, tuple[Path, Path]]:
     """Version -> (root within the hierarchy, mount point) of the hierarchies that may bound memory."""
     found: dict[int, tuple[Path, Path]] = {}
+    for root, mount, kind, options in _hierarchies():
+        if kind == "cgroup" and "memory" in options:
+            found.setdefault(1, (root, mount))
+        elif kind == "cgroup2":
+            found.setdefault(2, (root, mount))
+    return found
+
+
+def _hierarchies() -> Iterator[tuple[Path, Path, str, list[str]]]:
+    """(root within the hierarchy, mount point, kind, options) of all that is mounted."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         root, mount = before.split()[3:5]
         kind, _, options = after.split(" ", 2)
-        if kind == "cgroup" and "memory" in options.split(","):
-            found.setdefault(1, (Path(root), Path(mount)))
-        elif kind == "cgroup2":
-            found.setdefault(2, (Path(root), Path(mount)))
-    return found
+        yield Path(root), Path(mount), kind, options.split(",")
 
 
 def observed_cgroups(pid: int) -> set[str]:
