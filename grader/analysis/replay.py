@@ -82,6 +82,7 @@ class Replaying:
             loop=_statement(step),
             after=tuple(map(_statement, after)),
             validates=self._validates(step, flow),
+            may_stop=any(isinstance(node, ast.Break | ast.While | ast.Raise) for node in ast.walk(step.node)),
         )
 
     def _missing(self, step: Unit, flow: Flow) -> str | None:

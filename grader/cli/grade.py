@@ -60,7 +60,7 @@ def command(
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import hidden_split
     from grader.pipeline.opening import OpenedApart
-    from grader.pipeline.submission_run import Run
+    from grader.pipeline.run import Run
     from grader.reporting.typesetting import printable
 
     found_course = located_course(course)

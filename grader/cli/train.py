@@ -23,6 +23,14 @@ from grader.cli.options import assignment_options
     help="Where to train; auto takes a GPU when there is one.",
 )
 @click.option(
+    "--seeds",
+    type=click.IntRange(1, 5),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many times to train, each time with another seed; the mean counts.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("training"),
@@ -35,6 +43,7 @@ def command(
     file: Path | None,
     data: str | None,
     device: str,
+    seeds: int,
     out: Path,
     folder: Path | None,
     assignment_id: str | None,
@@ -72,6 +81,7 @@ def command(
             device=device,
             read=view.read,
             report=view.epoch,
+            seeds=seeds,
         )
     pictures = []
     if trained.training.epochs:

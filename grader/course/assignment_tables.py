@@ -47,6 +47,7 @@ class LimitsTable(Table):
     call_seconds: Positive = Limits.call_seconds
     checks_seconds: Positive = Limits.checks_seconds
     training_seconds: Positive = Limits.training_seconds
+    queued_training_seconds: Positive = Limits.queued_training_seconds
     memory_mb: PositiveInt = Limits.memory_mb
     file_mb: PositiveInt = Limits.file_mb
     processes: PositiveInt = Limits.processes

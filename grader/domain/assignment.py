@@ -100,12 +100,17 @@ class RequiredFile:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Seconds are wall-clock seconds, megabytes are 10**6 bytes."""
+    """What one submission may use. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
+
+    A training that takes longer than `training_seconds` is done again when all others are through, within
+    `queued_training_seconds`; it is off when it is no larger.
+    """
 
     load_seconds: float = 20.0
     call_seconds: float = 10.0
     checks_seconds: float = 60.0
     training_seconds: float = 1800.0
+    queued_training_seconds: float = 7200.0
     memory_mb: int = 3000
     file_mb: int = 64
     processes: int = 64

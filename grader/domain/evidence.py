@@ -83,6 +83,8 @@ class Epoch:
         test_accuracy: On the hidden test images, 0 to 1.
         learning_rate: Of the first parameter group, at the end of the epoch.
         seconds: Wall time of training, and of the model's answers for the test images.
+        augmented_accuracy: As `test_accuracy`, with the chance that is in the student's test transform; None
+            where there is none in it.
     """
 
     number: int
@@ -91,6 +93,7 @@ class Epoch:
     test_accuracy: float
     learning_rate: float
     seconds: float
+    augmented_accuracy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,21 @@ class Prediction:
     true_class: int
     predicted_class: int
     confidence: float
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """Where the class token looks in one hidden test image (the mean over the tokens where there is none).
+
+    Attributes:
+        prediction: The name of the image in `Training.predictions`.
+        last_layer: The name of a file in the evidence folder (PNG): the last layer, the mean over its heads.
+        rollout: The same for the rollout over all layers (Abnar and Zuidema, 2020).
+    """
+
+    prediction: str
+    last_layer: str
+    rollout: str
 
 
 class TrainingOutcome(StrEnum):
@@ -133,13 +151,16 @@ class Training:
         classes: Class names in the order of the confusion matrix.
         epochs: One per finished epoch.
         planned_epochs: What the student's code asks for.
-        accuracy: The accuracy that counts, 0 to 1.
+        accuracy: The accuracy that counts, 0 to 1: the mean of `runs`, where there are several.
         counted: Of which weights it is: a clause.
         rebuilt: The student's own loop could not be executed; what was trained follows its values.
-        interval: Its 95 % interval (Wilson), 0 to 1.
+        interval: Its 95 % interval, 0 to 1: see `accuracy_interval`.
+        runs: The accuracy of each training, where it was repeated with other seeds. All else is of the first.
         confusion: Rows are true classes, columns predicted: counts.
         predictions: Four per class.
+        attention: Of one image per class, where the model's attention could be read.
         seconds: Of training in total.
+        projected_seconds: What all epochs would take, where that is more than our limit allows.
     """
 
     outcome: TrainingOutcome
@@ -154,9 +175,12 @@ class Training:
     counted: str = ""
     rebuilt: bool = False
     interval: tuple[float, float] | None = None
+    runs: tuple[float, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()
     predictions: tuple[Prediction, ...] = ()
+    attention: tuple[AttentionMap, ...] = ()
     seconds: float = 0.0
+    projected_seconds: float | None = None
 
 
 @dataclass(frozen=True)

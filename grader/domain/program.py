@@ -106,12 +106,14 @@ class Replay:
         after: What chooses or restores weights after the loop.
         validates: What it measures between epochs decides something: which weights are kept, when it stops,
             the learning rate.
+        may_stop: It may end before all its epochs are done.
     """
 
     before: tuple[Statement, ...]
     loop: Statement
     after: tuple[Statement, ...] = ()
     validates: bool = False
+    may_stop: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from grader.domain.score import Score
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook, durable
 from grader.pipeline.progress import Watcher
-from grader.pipeline.submission_run import Run, examined
+from grader.pipeline.run import Findings, Run
+from grader.pipeline.submission_run import examined, examined_longer
+from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page
 from grader.reporting.results_file import dump, results_document
 from grader.reporting.scores_table import scores_csv
@@ -50,54 +52,84 @@ def graded(
     Returns:
         The results in the order of the submissions.
     """
-    gradebook = Gradebook(out)
-    record = threading.Lock()
+    book = _Book(run.assignment, out, clock)
     results: dict[str, Result] = {}
 
     def grade(submission: Submission) -> Result:
-        found = examined(run, submission, graded_at=clock(), watch=watch)
-        with record:
-            try:
-                return _kept(run.assignment, found.evidence, found.images, gradebook, out, clock())
-            except (GraderError, OSError):
-                raise  # the results cannot be written: nothing that follows could be kept either
-            except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
-                reason = f"Its report could not be made: {type(error).__name__}: {error}"
-                broken = Evidence(
-                    submission.student_id,
-                    run.assignment.id,
-                    submission.digest,
-                    clock(),
-                    status="engine_error",
-                    reason=reason,
-                )
-                return _kept(run.assignment, broken, {}, gradebook, out, clock())
+        return book.kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
 
+    def grade_longer(submission: Submission) -> Result:
+        earlier = results[submission.student_id].evidence
+        images = book.images(submission.student_id)
+        found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
+        return book.kept(submission, found)
+
+    results |= _each(grade, submissions, jobs)
+    waiting = [
+        submission
+        for submission in submissions
+        if waits_for_more_time(run.assignment, results[submission.student_id].evidence)
+    ]
+    results |= _each(grade_longer, waiting, jobs)
+    return [results[submission.student_id] for submission in submissions]
+
+
+def _each(
+    work: Callable[[Submission], Result], submissions: Sequence[Submission], jobs: int
+) -> dict[str, Result]:
+    """The results of some work for each submission, `jobs` at once, by student id."""
     pool = ThreadPoolExecutor(max_workers=max(jobs, 1), thread_name_prefix="grade")
+    results: dict[str, Result] = {}
     try:
-        futures = {pool.submit(grade, submission): submission for submission in submissions}
+        futures = {pool.submit(work, submission): submission for submission in submissions}
         for future in as_completed(futures):
             results[futures[future].student_id] = future.result()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
-    return [results[submission.student_id] for submission in submissions]
+    return results
 
 
-def _kept(
-    assignment: Assignment,
-    evidence: Evidence,
-    images: Mapping[str, bytes],
-    gradebook: Gradebook,
-    out: Path,
-    now: datetime,
-) -> Result:
-    """Score, record and report one submission."""
-    result = Result(evidence, score(assignment, evidence))
-    gradebook.record(evidence, images)
-    write_student(assignment, result, images, out, now)
-    return result
+class _Book:
+    """Where results are kept as soon as they are known."""
+
+    def __init__(self, assignment: Assignment, out: Path, clock: Clock) -> None:
+        self._assignment = assignment
+        self._gradebook = Gradebook(out)
+        self._out = out
+        self._clock = clock
+        self._record = threading.Lock()
+
+    def kept(self, submission: Submission, found: Findings) -> Result:
+        """Score, record and report one submission."""
+        with self._record:
+            try:
+                return self._write(found.evidence, found.images)
+            except (GraderError, OSError):
+                raise  # the results cannot be written: nothing that follows could be kept either
+            except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
+                reason = f"Its report could not be made: {type(error).__name__}: {error}"
+                broken = Evidence(
+                    submission.student_id,
+                    self._assignment.id,
+                    submission.digest,
+                    self._clock(),
+                    status="engine_error",
+                    reason=reason,
+                )
+                return self._write(broken, {})
+
+    def images(self, student_id: str) -> dict[str, bytes]:
+        """The pictures of a student's latest evidence."""
+        with self._record:
+            return self._gradebook.images(student_id)
+
+    def _write(self, evidence: Evidence, images: Mapping[str, bytes]) -> Result:
+        result = Result(evidence, score(self._assignment, evidence))
+        self._gradebook.record(evidence, images)
+        write_student(self._assignment, result, images, self._out, self._clock())
+        return result
 
 
 def regraded(assignment: Assignment, out: Path, *, clock: Clock) -> list[tuple[Result, float | None]]:

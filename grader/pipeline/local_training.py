@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from grader.domain.assignment import RubricItem
 from grader.domain.errors import UsageError
-from grader.domain.evidence import Epoch, Training, TrainingOutcome
+from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.program import Program
 from grader.judge.own_machine import OwnWorkers, own_program, own_seed, patient
 from grader.pipeline.images import SYNTHETIC
@@ -18,6 +18,7 @@ from grader.pipeline.local_assignment import LocalAssignment
 
 if TYPE_CHECKING:
     from grader.kit.splits import Splits
+    from grader.training import EpochReport
 
 DATA_FILE = "dataset.zip"
 _PROBE = (
@@ -38,6 +39,7 @@ class LocalTraining:
     Attributes:
         item: The rubric item that the accuracy decides, if the assignment has one.
         points: What that accuracy is worth; None when training did not complete or there is no such item.
+        near: The accuracy is near the threshold, and only one seed was trained.
         notes: What had to be assumed, in sentences.
     """
 
@@ -45,6 +47,7 @@ class LocalTraining:
     training: Training
     item: RubricItem | None
     points: float | None
+    near: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -103,7 +106,8 @@ def local_training(
     *,
     device: str = "auto",
     read: Callable[[Program], None] = lambda program: None,
-    report: Callable[[Epoch, int], None] = lambda epoch, planned: None,
+    report: "Callable[[EpochReport], None]" = lambda told: None,
+    seeds: int = 1,
 ) -> LocalTraining:
     """Train a file's model on the training images, and measure it on the others.
 
@@ -113,7 +117,8 @@ def local_training(
         splits: Gives the images; called while the worker starts.
         device: `cpu`, `cuda`, or `auto`: a GPU when there is one.
         read: Told the program once the file is read.
-        report: Told each epoch and the number of planned epochs.
+        report: Told each epoch.
+        seeds: How many times to train, each time with another seed.
 
     Raises:
         UsageError: There is no such file, no such device, or no usable data.
@@ -123,16 +128,16 @@ def local_training(
     with OwnWorkers(assignment.limits) as workers:
         program = own_program(path, assignment)
         read(program)
-        from grader.training import Job, measured_training
+        from grader.training import Job, is_near, repeated_training
 
         forbidden = assignment.forbidden_patterns
         job = Job(program, splits(), assignment.limits, forbidden, chosen_device(device), own_seed(path))
-        measured = measured_training(workers, job, report)
+        measured = repeated_training(workers, job, None, report, seeds)
     from grader.reporting.training_advice import measured_item
 
-    item = measured_item(assignment)
-    points = _points(item, measured.training)
-    return LocalTraining(program, measured.training, item, points, measured.notes)
+    item, training = measured_item(assignment), measured.training
+    near = item is not None and seeds == 1 and is_near(training.accuracy or 0.0, item.threshold)
+    return LocalTraining(program, training, item, _points(item, training), near, measured.notes)
 
 
 def chosen_device(wanted: str) -> str:
@@ -194,9 +199,9 @@ def _may_have_gpu() -> bool:
 
 
 def _points(item: RubricItem | None, training: Training) -> float | None:
-    from grader.scoring import interpolated
+    from grader.scoring import accuracy_points
 
     completed = training.outcome is TrainingOutcome.COMPLETED
     if item is None or training.accuracy is None or not completed:
         return None
-    return interpolated(item.breakpoints, training.accuracy)
+    return accuracy_points(item, training)

@@ -141,6 +141,7 @@ class Train:
     """Train the student's model by the program's recipe. Replies: EpochDone for each epoch, then Trained.
 
     Attributes:
+        attention_of: Test images whose attention weights are wanted, by their indices.
         arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,), `test_images` uint8.
     """
 
@@ -148,6 +149,7 @@ class Train:
     device: str = "cpu"
     seed: int = 0
     threads: int = 1
+    attention_of: tuple[int, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -432,7 +434,8 @@ class EpochDone:
     Attributes:
         learning_rate: Of the first parameter group of the optimizer that stepped last.
         arrays: `reported` float64 (numbers,): the losses that train_epoch appended or returned during this
-            epoch; `logits` float32 (test images, classes).
+            epoch; `logits` float32 (test images, classes), without the chance in the student's test
+            transform; `augmented`, the same with it, where there is some.
     """
 
     number: int
@@ -447,7 +450,9 @@ class Trained:
     Attributes:
         epochs: How many; fewer than planned where the student's loop stops early.
         restored: The student's code put other weights into the model than those of the last epoch.
-        arrays: `logits` float32 (test images, classes) of the model as the student's code leaves it.
+        arrays: `logits` and perhaps `augmented`, as of an epoch, of the model as the student's code leaves
+            it; `attention` float32 (images, layers, tokens, tokens), the mean over heads, where it was asked
+            for and can be read.
     """
 
     epochs: int

@@ -1,12 +1,16 @@
 """What logits are worth against labels that the submission never sees."""
 
 import math
+import statistics
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
+# and of Student's t distribution, by its degrees of freedom
+T_95 = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764}
 
 
 def cross_entropy(logits: NDArray[Any], labels: NDArray[np.int64]) -> float:
@@ -38,6 +42,30 @@ def wilson_interval(hits: float, count: int) -> tuple[float, float]:
     center = (share + z2 / (2 * count)) / (1 + z2 / count)
     reach = Z_95 * math.sqrt(share * (1 - share) / count + z2 / (4 * count**2)) / (1 + z2 / count)
     return max(center - reach, 0.0), min(center + reach, 1.0)
+
+
+def accuracy_interval(accuracies: Sequence[float], images: int) -> tuple[float, float]:
+    """The 95 % interval of the mean accuracy of trainings with different seeds on the same test images.
+
+    Two chances meet: which images are tested (Wilson's interval of the mean, as if it were one training's),
+    and, where there are several trainings, the seed (Student's t over their accuracies). They are
+    independent, so that their reaches add up as squares.
+
+    Args:
+        accuracies: One per training, each 0 to 1.
+        images: How many test images there are.
+    """
+    mean = sum(accuracies) / len(accuracies)
+    low, high = wilson_interval(mean * images, images)
+    if len(accuracies) == 1:
+        return low, high
+    deviation = statistics.stdev(accuracies)
+    freedom = min(len(accuracies) - 1, max(T_95))
+    seeds = T_95[freedom] * deviation / math.sqrt(len(accuracies))
+    return (
+        max(mean - math.hypot(mean - low, seeds), 0.0),
+        min(mean + math.hypot(high - mean, seeds), 1.0),
+    )
 
 
 def _log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,7 +10,6 @@ from grader.protocol.messages import EpochDone, Trained, TrainingPlan
 from grader.worker.arguments import arguments
 from grader.worker.fault import RecipeError, students_code
 from grader.worker.losses import LossWatch
-from grader.worker.outputs import logits
 from grader.worker.preparation import Prepared
 from grader.worker.program import StudentModule, quiet
 from grader.worker.recipe import bind
@@ -39,7 +38,7 @@ def rebuilt(student: StudentModule, ready: Prepared, reason: str, tell: Tell) ->
     passed = ("scheduler", "lr_scheduler") if steps == "batch" else ()
     watch = LossWatch(student.namespace["train_epoch"])
     train_epoch = watch.watched()
-    outputs = None
+    outputs: dict[str, Any] = {}
     for number in range(1, ready.settings.epochs + 1):
         by_role = {
             **ready.data.by_role(student.class_names),
@@ -64,10 +63,10 @@ def rebuilt(student: StudentModule, ready: Prepared, reason: str, tell: Tell) ->
                 "the schedule is stepped for every batch, but not by train_epoch: this form of training "
                 "would leave the learning rate as it is at the beginning"
             )
-        outputs = logits(model, ready.test_images, ready.device, ready.settings.batch_size)
+        outputs = ready.outputs(model)
         rate = learning_rate(optimizer)
-        tell(EpochDone(number, rate, arrays={"logits": outputs, "reported": watch.taken()}))
-    tell(Trained(ready.settings.epochs, arrays={} if outputs is None else {"logits": outputs}))
+        tell(EpochDone(number, rate, arrays={**outputs, "reported": watch.taken()}))
+    tell(Trained(ready.settings.epochs, arrays={**outputs, **ready.attention(model)}))
 
 
 def learning_rate(optimizer: torch.optim.Optimizer) -> float:

@@ -8,11 +8,9 @@ import contextlib
 import copy
 import hashlib
 import os
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -22,7 +20,6 @@ from grader.domain.program import Replay
 from grader.protocol.messages import EpochDone, Trained
 from grader.worker.fault import RecipeError, StudentFault
 from grader.worker.losses import LossWatch
-from grader.worker.outputs import logits
 from grader.worker.preparation import Prepared
 from grader.worker.program import StudentModule, quiet
 from grader.worker.rebuild import Tell, learning_rate
@@ -61,7 +58,8 @@ class EpochWatch:
         self._steps = 0
         self._rate = 0.0
         self._weights = ""
-        self._pending: Any = None
+        self._pending: dict[str, Any] | None = None
+        self._outputs: dict[str, Any] = {}  # after the last epoch
 
     def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer has taken a step."""
@@ -74,33 +72,32 @@ class EpochWatch:
         if self._steps:
             self._steps = 0
             self.epochs += 1
-            self._pending = self.outputs()
-            self._weights = _digest(self._model)
+            self._pending = self._outputs = self._ready.outputs(self.model)
+            self._weights = _digest(self.model)
             if not self._losses.running:
                 self.told()
 
     def told(self) -> None:
         """Tell of the epoch that has ended; its losses are known when train_epoch has returned."""
         if self._pending is not None:
-            arrays = {"logits": self._pending, "reported": self._losses.taken()}
+            arrays = {**self._pending, "reported": self._losses.taken()}
             self._pending = None
             self._tell(EpochDone(self.epochs, self._rate, arrays=arrays))
 
-    def outputs(self) -> Any:
-        """What the model answers for the hidden images now."""
-        ready = self._ready
-        with _same_random_numbers():
-            return logits(self._model, ready.test_images, ready.device, ready.settings.batch_size)
-
     @property
-    def _model(self) -> nn.Module:
+    def model(self) -> nn.Module:
+        """The model that the student's code has now."""
         model = self._student.namespace.get(self._student.program.recipe.model_name)
         return model if isinstance(model, nn.Module) else self._ready.model
 
     @property
     def restored(self) -> bool:
         """Whether the model's weights are not those after the last epoch any more."""
-        return _digest(self._model) != self._weights
+        return _digest(self.model) != self._weights
+
+    def last_outputs(self) -> dict[str, Any]:
+        """What the model answers for the hidden images in the end."""
+        return self._ready.outputs(self.model) if self.restored else self._outputs
 
 
 def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell) -> None:
@@ -132,7 +129,8 @@ def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell
     finally:
         hook.remove()
     watch.told()
-    tell(Trained(watch.epochs, watch.restored, {"logits": watch.outputs()}))
+    arrays = {**watch.last_outputs(), **ready.attention(watch.model)}
+    tell(Trained(watch.epochs, watch.restored, arrays))
 
 
 def _run(student: StudentModule, replay: Replay, watch: EpochWatch, losses: LossWatch) -> None:
@@ -159,17 +157,6 @@ def _digest(model: nn.Module) -> str:
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def _same_random_numbers() -> Iterator[None]:
-    """What is drawn within does not count."""
-    states = random.getstate(), np.random.get_state()
-    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices=None if used else []):
-        yield
-    random.setstate(states[0])
-    np.random.set_state(states[1])
 
 
 @contextlib.contextmanager

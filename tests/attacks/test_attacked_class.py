@@ -14,7 +14,7 @@ from grader.domain.errors import SandboxError
 from grader.intake import submissions
 from grader.pipeline.class_run import graded, write_class
 from grader.pipeline.hosts import running_hosts
-from grader.pipeline.submission_run import Run
+from grader.pipeline.run import Run
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SIZE = 30

@@ -11,7 +11,7 @@ import pytest
 from grader.intake import submissions
 from grader.pipeline.class_run import graded, write_class
 from grader.pipeline.opening import OpenedApart
-from grader.pipeline.submission_run import Run
+from grader.pipeline.run import Run
 from grader.training import Job, measured_checkpoint
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

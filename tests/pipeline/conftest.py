@@ -17,7 +17,7 @@ from grader.kit.splits import Splits
 from grader.pipeline.class_run import graded, write_class
 from grader.pipeline.hosts import running_hosts
 from grader.pipeline.progress import Progress
-from grader.pipeline.submission_run import Run
+from grader.pipeline.run import Run
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SUBMISSIONS = Path(__file__).parents[1] / "submissions"

@@ -24,7 +24,7 @@ from grader.course.assignment_file import read_assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.pipeline import class_run
-from grader.pipeline.submission_run import Findings
+from grader.pipeline.run import Findings
 
 course, out, fatal = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 assignment = read_assignment(course / "reference" / "tiny")

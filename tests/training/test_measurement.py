@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grader.domain.evidence import Epoch, TrainingOutcome
+from grader.domain.evidence import TrainingOutcome
 from grader.kit.splits import Splits
 from grader.protocol.messages import (
     CheckpointLoaded,
@@ -23,7 +23,7 @@ from grader.protocol.messages import (
     Trained,
     TrainingPlan,
 )
-from grader.training import Job, Measured, measured_checkpoint, measured_training
+from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training
 
 Scripted = Callable[..., Any]
 HANG, DIE = "hang", "die"
@@ -62,11 +62,11 @@ def measured(scripted: Scripted, job: Job, *replies: Any, **options: Any) -> Mea
 
 def test_completed_training_is_scored_epoch_by_epoch(scripted: Scripted, job: Job) -> None:
     """On labels that only this side has; the last epoch counts."""
-    told: list[tuple[Epoch, int]] = []
+    told: list[EpochReport] = []
     first, second = logits(job.splits, (0, 1, 2, 3)), logits(job.splits, (0, 2))
     plan = replace(PLAN, notes=("No batch size was found.",))
     worker = scripted(plan, epoch(1, first), epoch(2, second, ()), end(2, second))
-    found = measured_training(lambda: worker, job, lambda done, planned: told.append((done, planned)))
+    found = measured_training(lambda: worker, job, told.append)
     training = found.training
     assert (training.outcome, training.reason) == (TrainingOutcome.COMPLETED, "")
     assert found.notes == ("No batch size was found.",)
@@ -80,7 +80,7 @@ def test_completed_training_is_scored_epoch_by_epoch(scripted: Scripted, job: Jo
     assert training.confusion == ((6, 0, 0), (0, 4, 1), (1, 0, 1))
     assert (training.planned_epochs, training.device, training.data) == (2, "cpu", "toys")
     assert training.classes == ("low", "middle", "high")
-    assert told == [(training.epochs[0], 2), (training.epochs[1], 2)]
+    assert told == [EpochReport(training.epochs[0], 2), EpochReport(training.epochs[1], 2)]
 
 
 def test_examples_are_four_per_class_and_belong_to_their_images(scripted: Scripted, job: Job) -> None:

@@ -1,0 +1,75 @@
+"""What the stages of one submission share: the run that they belong to, and what was found so far."""
+
+import hashlib
+import hmac
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from grader.course.locate import Course
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.submission import Submission
+from grader.kit.splits import Splits
+from grader.pipeline.hosts import Hosts
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all submissions of a run share.
+
+    Attributes:
+        splits: The hidden split; None when nothing is trained.
+        device: Where training runs: `cpu` or `cuda`.
+    """
+
+    course: Course
+    assignment: Assignment
+    hosts: Hosts
+    splits: Splits | None
+    device: str = "cpu"
+    gpu: threading.Lock = field(default_factory=threading.Lock)
+
+    def device_turn(self) -> AbstractContextManager[Any]:
+        """Held while a submission trains: one at a time on a GPU, whose memory cannot be divided."""
+        return self.gpu if self.device == "cuda" else nullcontext()
+
+
+@dataclass
+class Findings:
+    """The evidence of one submission while it is collected."""
+
+    evidence: Evidence
+    images: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, **values: Any) -> None:
+        """Replace parts of the evidence."""
+        self.evidence = replace(self.evidence, **values)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Note how long a stage took."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = {**(self.evidence.seconds or {}), stage: round(time.monotonic() - started, 3)}
+            self.add(seconds=seconds)
+
+
+def hidden_seed(course: Course, submission: Submission, purpose: str) -> int:
+    """A seed that is the same on every run, and that neither the student nor a worker can work out.
+
+    Args:
+        purpose: What it is for; from the seed of one purpose none of the others follows.
+    """
+    told = hmac.digest(course.secret.encode(), f"{purpose}:{submission.digest}".encode(), "sha256")
+    return int.from_bytes(told[:8], "big") >> 1
+
+
+def told_seed(submission: Submission) -> int:
+    """The seed of what happens in a worker, which knows it: it has nothing of the course's secret."""
+    return int.from_bytes(hashlib.sha256(submission.digest.encode()).digest()[:4], "big") >> 1

@@ -1,0 +1,144 @@
+"""The training of one submission: once, three times near the threshold, later where it takes too long."""
+
+from dataclasses import replace
+
+from grader.domain.assignment import Assignment, Limits
+from grader.domain.evidence import (
+    Attestation,
+    Checkpoint,
+    Evidence,
+    Finding,
+    Status,
+    Training,
+    TrainingOutcome,
+)
+from grader.domain.program import Program
+from grader.domain.submission import Intake, Submission
+from grader.kit.splits import Splits
+from grader.pipeline.progress import Progress, Stage, Watcher
+from grader.pipeline.run import Findings, Run, hidden_seed, told_seed
+from grader.protocol.link import WorkerProcess
+from grader.sandbox.limits import ProcessLimits
+from grader.training import EpochReport, Job, measured_checkpoint, measured_training, repeated_training
+
+TRIAL_SECONDS = 20.0  # for the first epoch of a submission of which a part hung in the checks
+
+
+def train(run: Run, splits: Splits, program: Program, files: Intake, found: Findings, watch: Watcher) -> None:
+    """Train a submission and try its checkpoint.
+
+    Args:
+        splits: The hidden split.
+        program: What was handed in.
+        files: Its files.
+        found: Takes the evidence.
+        watch: Told how far it is.
+    """
+    job = _job(run, splits, program, files.submission)
+    watch(Progress(found.evidence.student_id, Stage.TRAINING))
+    with found.timed("training"), run.device_turn():
+        hanging = _hanging(run.assignment, found.evidence.findings)
+        if hanging is not None and _never_returns(run, job):
+            found.add(training=_not_trained(hanging, splits))
+        else:
+            hanging = None
+            _measure(run, job, found, watch)
+    if files.checkpoint is None:
+        found.add(checkpoint=Checkpoint("missing"))
+    elif hanging is None:
+        watch(Progress(found.evidence.student_id, Stage.CHECKPOINT))
+        with found.timed("checkpoint"):
+            data, name = files.checkpoint.read_bytes(), files.checkpoint.name
+            result = measured_checkpoint(lambda: _training_worker(run, job.limits), job, data, name)
+        found.add(checkpoint=result)
+
+
+def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:
+    """Whether a training that our limit stopped gets more time when all others are done."""
+    training, limits = evidence.training, assignment.limits
+    return (
+        training.outcome is TrainingOutcome.BUDGET
+        and training.projected_seconds is not None
+        and training.projected_seconds <= limits.queued_training_seconds
+        and limits.queued_training_seconds > limits.training_seconds
+    )
+
+
+def train_longer(
+    run: Run, splits: Splits, program: Program, submission: Submission, found: Findings, watch: Watcher
+) -> None:
+    """Train a submission again, from its beginning, with the larger limit."""
+    job = _job(run, splits, program, submission)
+    limits = replace(job.limits, training_seconds=job.limits.queued_training_seconds)
+    watch(Progress(submission.student_id, Stage.TRAINING, text="with more time"))
+    with found.timed("training"), run.device_turn():
+        _measure(run, replace(job, limits=limits), found, watch)
+
+
+def _job(run: Run, splits: Splits, program: Program, submission: Submission) -> Job:
+    forbidden = run.assignment.forbidden_patterns
+    seeds = told_seed(submission), hidden_seed(run.course, submission, "order")
+    return Job(program, splits, run.assignment.limits, forbidden, run.device, *seeds)
+
+
+def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
+    student_id = found.evidence.student_id
+
+    def report(told: EpochReport) -> None:
+        again = f", seed {told.run} of {told.runs}" if told.run > 1 else ""
+        text = f"epoch {told.epoch.number} of {told.planned}{again}, {told.epoch.test_accuracy:.0%}"
+        share = (told.run - 1 + told.epoch.number / max(told.planned, 1)) / told.runs
+        watch(Progress(student_id, Stage.TRAINING, share, text))
+
+    threshold = next((item.threshold for item in run.assignment.rubric if item.measured), None)
+    measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
+    found.images |= measured.images
+    found.add(
+        training=measured.training,
+        notes=tuple(dict.fromkeys((*found.evidence.notes, *measured.notes))),
+        attestation=_with_gpu(found.evidence.attestation, measured.attestation),
+    )
+
+
+def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding | None:
+    """A check that hung, of a part that training uses."""
+    classes = {component.name for component in assignment.components if component.kind == "class"}
+    for finding in findings:
+        trains = finding.component in classes or finding.component == "train_epoch"
+        if trains and finding.status is Status.FAILED and finding.diagnosis == "hangs":
+            return finding
+    return None
+
+
+def _never_returns(run: Run, job: Job) -> bool:
+    """Whether not even one epoch of training comes to its end within a short trial."""
+    limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
+    trial = measured_training(lambda: _training_worker(run, limits), replace(job, limits=limits)).training
+    return trial.outcome is TrainingOutcome.BUDGET and not trial.epochs
+
+
+def _with_gpu(checks: Attestation, training: Attestation) -> Attestation:
+    """The attestation of the checks; a training on a GPU, which widens the surface, is noted in it."""
+    gpu = (training.layers or {}).get("gpu")
+    if gpu is None:
+        return checks
+    return replace(checks, layers={**(checks.layers or {}), "gpu": gpu})
+
+
+def _not_trained(finding: Finding, splits: Splits) -> Training:
+    """A model that never returns cannot be trained either, and must not use up the class's time."""
+    return Training(
+        TrainingOutcome.FAILED,
+        reason=f"It was not trained, because `{finding.component}` failed its checks: {finding.message}",
+        where=finding.where,
+        data=splits.name,
+        classes=splits.classes,
+    )
+
+
+def _training_worker(run: Run, limits: Limits) -> WorkerProcess:
+    seconds = max(int(1.5 * limits.training_seconds), 60)
+    return run.hosts.workers.spawn(
+        ProcessLimits.within(limits, cpu_seconds=seconds),
+        gpu=run.device == "cuda",
+    )

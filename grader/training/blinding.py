@@ -1,0 +1,71 @@
+"""What a worker must not know of the images: their order, and the numbers of the classes.
+
+A data set lists images class by class, and students hold the labels of known images.
+"""
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from grader.training.job import Job
+
+
+class Blinding:
+    """The images and classes of a job as the worker sees them, and its answers as they are meant.
+
+    Attributes:
+        classes: The names of the classes, in the worker's order.
+        order: int64 (test images,): which of ours each of the worker's is.
+    """
+
+    def __init__(self, job: Job, purpose: str, *, numbers: bool) -> None:
+        """Draw the order and the numbers.
+
+        Args:
+            purpose: `training` or `checkpoint`: each has an order of its own.
+            numbers: Hide the numbers of the classes, which submitted weights must know.
+        """
+        splits, seed = job.splits, job.order_seed
+        self._splits = splits
+        self.order = np.arange(len(splits.test_labels))
+        self._numbers = np.arange(len(splits.classes))
+        if seed is not None:
+            drawn = np.random.default_rng([seed, zlib.crc32(purpose.encode())])
+            self.order = drawn.permutation(len(splits.test_labels))
+        if seed is not None and numbers:
+            drawn = np.random.default_rng([seed, zlib.crc32(b"classes")])
+            self._numbers = drawn.permutation(len(splits.classes))
+        self.classes = tuple(splits.classes[old] for old in np.argsort(self._numbers))
+
+    @property
+    def train_labels(self) -> Any:
+        """The labels of the training images in the worker's numbers, int64 (n,)."""
+        return self._numbers[self._splits.train_labels]
+
+    @property
+    def test_images(self) -> Any:
+        """The test images in the worker's order, uint8 (n, height, width[, 3])."""
+        return self._splits.test_images[self.order]
+
+    def places(self, images: tuple[int, ...]) -> tuple[int, ...]:
+        """Where some of our test images are in the worker's order."""
+        places = np.argsort(self.order)
+        return tuple(int(places[image]) for image in images)
+
+    def answers(self, logits: Any) -> Any:
+        """A worker's logits, float32 (images, classes), in our order and numbers; infinite ones stay.
+
+        Raises:
+            NoAnswers: They are something else.
+        """
+        expected = (len(self._splits.test_labels), len(self._splits.classes))
+        if logits is None or logits.dtype != np.float32 or logits.shape != expected:
+            raise NoAnswers
+        ours = np.empty_like(logits)
+        ours[self.order] = logits
+        return ours[:, self._numbers]
+
+
+class NoAnswers(Exception):
+    """The worker answered with something else than the model's outputs."""

@@ -1,0 +1,61 @@
+"""Submitted weights in the submitted model: whether they fit, and how well they do."""
+
+import numpy as np
+
+from grader.domain.errors import EngineError
+from grader.domain.evidence import Checkpoint
+from grader.protocol.link import Link, StudentRaised, WorkerFault
+from grader.protocol.messages import CheckpointLoaded, Load, LoadCheckpoint, Loaded
+from grader.training.blinding import Blinding, NoAnswers
+from grader.training.job import REPLY_LIMIT, Job, Workers
+
+
+def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> Checkpoint:
+    """Load a submitted checkpoint into the submitted model, and its accuracy on the hidden images.
+
+    Args:
+        data: The file, already bounded in size.
+        name: The file's name, for the sentences.
+    """
+    blinding = Blinding(job, "checkpoint", numbers=False)
+    link = Link(workers())
+    try:
+        load = Load(job.program, job.forbidden, blinding.classes, job.seed, job.device)
+        link.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+        request = LoadCheckpoint(
+            job.device,
+            4_000_000 * job.limits.checkpoint_mb,  # what a file holds may be spread out a little in memory
+            arrays={"file": np.frombuffer(data, dtype=np.uint8), "test_images": blinding.test_images},
+        )
+        seconds = job.limits.load_seconds + 6 * job.limits.call_seconds  # all test images pass the model
+        loaded = link.ask(request, CheckpointLoaded, seconds=seconds, limit=REPLY_LIMIT)
+    except StudentRaised as raised:
+        problem = raised.problem
+        return Checkpoint("not_tried", f"{name}: it could not be tried ({problem.type}: {problem.message}).")
+    except WorkerFault as fault:
+        status = "not_tried" if fault.kind == "time" else "refused"
+        return Checkpoint(status, f"{name}: loading it ended badly: {fault}.")
+    except EngineError as error:
+        return Checkpoint("not_tried", f"{name}: {error}")
+    finally:
+        link.close()
+    return _judged(loaded, blinding, job, name)
+
+
+def _judged(loaded: CheckpointLoaded, blinding: Blinding, job: Job, name: str) -> Checkpoint:
+    if loaded.status == "fits":
+        try:
+            logits = blinding.answers(loaded.arrays.get("logits"))
+        except NoAnswers:
+            logits = np.array([np.nan])
+        if not np.isfinite(logits).all():
+            return Checkpoint("refused", f"{name}: the model's outputs with it are not usable numbers.")
+        return Checkpoint("fits", accuracy=float((logits.argmax(axis=1) == job.splits.test_labels).mean()))
+    if loaded.status == "mismatch":
+        return Checkpoint(
+            "mismatch",
+            f"{name} does not belong to the submitted model: {loaded.reason[:400]}. Save the weights of the "
+            "model that is handed in: torch.save(model.state_dict(), path).",
+        )
+    status = "whole_model" if loaded.status == "whole_model" else "refused"
+    return Checkpoint(status, f"{name}: {loaded.reason[:400]}.")

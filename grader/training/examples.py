@@ -1,0 +1,147 @@
+"""Some of the hidden test images, with what the model said of them and where it looked."""
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from grader.domain.evidence import AttentionMap, Prediction
+from grader.kit.splits import Splits
+from grader.training.accuracy import probabilities
+
+PER_CLASS = 4
+WIDTH = 100  # pixels, at most
+COLD, WARM, HOT = "#0b1026", "#b8325e", "#ffe08a"  # of an attention map, from nothing to most
+SUM_TOLERANCE = 1e-2
+
+
+def example_images(splits: Splits, seed: int) -> tuple[tuple[int, ...], ...]:
+    """Four test images of each class, drawn at random before anything is trained, as indices in order."""
+    random = np.random.default_rng(seed)
+    chosen = []
+    for label in range(len(splits.classes)):
+        own = np.flatnonzero(splits.test_labels == label)
+        drawn = random.choice(own, size=min(PER_CLASS, len(own)), replace=False)
+        chosen.append(tuple(int(index) for index in sorted(drawn)))
+    return tuple(chosen)
+
+
+def predictions(
+    logits: Any, splits: Splits, chosen: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[Prediction, ...], dict[str, bytes]]:
+    """What a model said of the chosen images.
+
+    Args:
+        logits: For all test images, float32 (images, classes).
+        splits: The images.
+        chosen: Indices, class by class.
+
+    Returns:
+        The predictions, and the images as PNG by their names in them.
+    """
+    certainty = probabilities(logits)
+    found: list[Prediction] = []
+    pictures: dict[str, bytes] = {}
+    for label, own in enumerate(chosen):
+        for index in own:
+            name = f"prediction-{len(found):02}.png"
+            predicted = int(logits[index].argmax())
+            found.append(Prediction(name, label, predicted, float(certainty[index, predicted])))
+            pictures[name] = _png(_small(splits.test_images[index]))
+    return tuple(found), pictures
+
+
+def first_of_each(chosen: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
+    """(number among the predictions, index of the image) of the first image of each class."""
+    found, number = [], 0
+    for own in chosen:
+        if own:
+            found.append((number, own[0]))
+        number += len(own)
+    return tuple(found)
+
+
+def attention_maps(
+    weights: Any, splits: Splits, images: tuple[tuple[int, int], ...]
+) -> tuple[tuple[AttentionMap, ...], dict[str, bytes]]:
+    """Where a model looks in some images; nothing where that cannot be drawn.
+
+    Args:
+        weights: What a worker sent: float32 (images, layers, tokens, tokens), or anything else.
+        splits: The images.
+        images: As `first_of_each` gives them.
+
+    Returns:
+        The maps, and their pictures as PNG by their names in them.
+    """
+    if not _are_weights(weights, len(images)):
+        return (), {}
+    found: list[AttentionMap] = []
+    pictures: dict[str, bytes] = {}
+    for (number, index), layers in zip(images, weights, strict=True):
+        made = AttentionMap(
+            f"prediction-{number:02}.png", f"attention-{number:02}.png", f"rollout-{number:02}.png"
+        )
+        image = _small(splits.test_images[index])
+        pictures[made.last_layer] = _png(_overlaid(image, seen_patches(layers[-1])))
+        pictures[made.rollout] = _png(_overlaid(image, seen_patches(rollout(layers))))
+        found.append(made)
+    return tuple(found), pictures
+
+
+def rollout(layers: Any) -> Any:
+    """Attention through all layers, (tokens, tokens), of weights (layers, tokens, tokens).
+
+    Each layer passes half of its input on unchanged, by the residual connection: Abnar and Zuidema (2020),
+    "Quantifying Attention Flow in Transformers", attention rollout.
+    """
+    whole = np.eye(layers.shape[-1])
+    for layer in layers:
+        whole = (0.5 * layer + 0.5 * np.eye(len(layer))) @ whole
+    return whole
+
+
+def seen_patches(weights: Any) -> Any:
+    """How much is seen of each patch, (rows, columns), of weights (tokens, tokens).
+
+    With a class token, which comes first, it is what that token looks at; else the mean over the tokens.
+    """
+    tokens = len(weights)
+    side = math.isqrt(tokens)
+    row = weights.mean(axis=0) if side * side == tokens else weights[0, 1:]
+    side = math.isqrt(len(row))
+    return row.reshape(side, side)
+
+
+def _are_weights(weights: Any, images: int) -> bool:
+    if weights is None or weights.dtype != np.float32 or weights.ndim != 4 or len(weights) != images:
+        return False
+    if 0 in weights.shape or weights.shape[2] != weights.shape[3]:
+        return False
+    tokens = weights.shape[3]
+    patches = tokens if math.isqrt(tokens) ** 2 == tokens else tokens - 1
+    if math.isqrt(patches) ** 2 != patches or not np.isfinite(weights).all() or weights.min() < 0:
+        return False
+    return bool(np.abs(weights.sum(axis=-1) - 1).max() <= SUM_TOLERANCE)
+
+
+def _overlaid(image: Image.Image, patches: Any) -> Image.Image:
+    """The image in gray below the patches in color, brightest where most is seen."""
+    scaled = patches / max(float(patches.max()), 1e-12)
+    heat = Image.fromarray((255 * scaled).astype(np.uint8)).resize(image.size, Image.Resampling.BICUBIC)
+    colored = ImageOps.colorize(heat, black=COLD, mid=WARM, white=HOT)
+    return Image.blend(image.convert("L").convert("RGB"), colored, 0.55)
+
+
+def _small(pixels: Any) -> Image.Image:
+    image = Image.fromarray(pixels)
+    image.thumbnail((WIDTH, WIDTH))
+    return image
+
+
+def _png(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format="PNG")
+    return file.getvalue()

@@ -1,0 +1,78 @@
+"""What is trained, on what and within what, and what comes of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from grader.domain.assignment import Limits
+from grader.domain.evidence import Attestation, Epoch, Training
+from grader.domain.program import Program
+from grader.kit.splits import Splits
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import WorkerProcess
+
+REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained, on what, within what.
+
+    Attributes:
+        splits: Images and labels; the test labels stay on this side.
+        forbidden: Patterns that are watched at run time.
+        seed: Of initialization, shuffling and dropout; the worker knows it.
+        order_seed: Of the order in which the worker gets the test images and of the numbers of the classes,
+            which it must not know: a data set lists images class by class, so that a model could answer by
+            position, and students hold the labels of known images. None: as they are, for one's own work.
+    """
+
+    program: Program
+    splits: Splits
+    limits: Limits
+    forbidden: tuple[str, ...] = ()
+    device: str = "cpu"
+    seed: int = 0
+    order_seed: int | None = None
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """An epoch was trained.
+
+    Attributes:
+        planned: The number of planned epochs.
+        run: Which training it belongs to, 1-based, where it is repeated with other seeds.
+        runs: How many there are.
+    """
+
+    epoch: Epoch
+    planned: int
+    run: int = 1
+    runs: int = 1
+
+
+Report = Callable[[EpochReport], None]
+
+
+class Workers(Protocol):
+    """Where training workers come from."""
+
+    def __call__(self) -> WorkerProcess:
+        """A new worker with the limits of training."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A training, and what belongs to it.
+
+    Attributes:
+        images: PNG by the names in `training.predictions` and `training.attention`.
+        notes: Sentences: what had to be assumed because the source does not say it.
+        attestation: What isolated the worker that trained.
+    """
+
+    training: Training
+    images: dict[str, bytes]
+    notes: tuple[str, ...] = ()
+    attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))

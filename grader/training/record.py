@@ -1,0 +1,273 @@
+"""What is known of a training while it goes on, and of its end."""
+
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grader.domain.evidence import Epoch, Training, TrainingOutcome
+from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.messages import EpochDone, Problem, Trained, TrainingPlan
+from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
+from grader.training.blinding import Blinding, NoAnswers
+from grader.training.examples import attention_maps, example_images, first_of_each, predictions
+from grader.training.job import EpochReport, Job, Measured, Report
+
+MAX_EPOCHS = 10_000
+MOST_TIMES = 10  # as many passes over the images as there are epochs in the student's loop
+LAST_EPOCHS = 5  # whose mean accuracy counts; of a short training the last quarter
+PROJECTED_AFTER = 2  # epochs
+
+
+class Record:
+    """What is known of one training.
+
+    Attributes:
+        outcome: How it ended; None while it goes on.
+    """
+
+    def __init__(self, job: Job, report: Report) -> None:
+        self.outcome: TrainingOutcome | None = None
+        self.blinding = Blinding(job, "training", numbers=True)
+        self._job = job
+        self._report = report
+        self._chosen = example_images(job.splits, job.seed)
+        self._plan: TrainingPlan | None = None
+        self._epochs: list[Epoch] = []
+        self._logits: Any = None
+        self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
+        self._attention: Any = None
+        self._restored = False
+        self._started = self._epoch_started = time.monotonic()
+        self._reason = self._where = ""
+        self._projected: float | None = None
+
+    @property
+    def attention_of(self) -> tuple[int, ...]:
+        """The test images whose attention is to be shown, as indices of the worker's."""
+        return self.blinding.places(tuple(index for _, index in first_of_each(self._chosen)))
+
+    def take(self, reply: TrainingPlan | EpochDone | Trained) -> None:
+        """Note a reply of the worker's."""
+        try:
+            if isinstance(reply, TrainingPlan):
+                self._take_plan(reply)
+            elif isinstance(reply, EpochDone):
+                self._take_epoch(reply)
+            else:
+                self._take_end(reply)
+        except NoAnswers:
+            told = "The worker answered with something else than the model's outputs."
+            self.end(TrainingOutcome.FAILED, told)
+
+    def _take_plan(self, plan: TrainingPlan) -> None:
+        if plan.epochs > MAX_EPOCHS:
+            self.end(TrainingOutcome.FAILED, f"{plan.epochs} epochs are more than any training needs")
+            return
+        # what the student's loop did not begin is begun anew, rebuilt
+        anew = self._plan is None or (plan.rebuilt and not self._plan.rebuilt and not self._epochs)
+        if not anew or plan.epochs < 1:
+            raise NoAnswers
+        self._plan = plan
+        self._epoch_started = time.monotonic()
+
+    def _take_epoch(self, done: EpochDone) -> None:
+        number = len(self._epochs) + 1
+        planned = self._plan.epochs if self._plan else 0
+        if done.number != number or number > MOST_TIMES * planned:
+            raise NoAnswers
+        logits = self.blinding.answers(done.arrays.get("logits"))
+        if not np.isfinite(logits).all():
+            self.end(
+                TrainingOutcome.DIVERGED,
+                f"Training diverged in epoch {number}: the model's outputs are no longer finite numbers. "
+                "A smaller learning rate or a warm-up usually helps.",
+            )
+            return
+        self._logits = logits
+        self._augmented = self._with_chance(done)
+        now = time.monotonic()
+        epoch = Epoch(
+            number=number,
+            train_loss=_mean_loss(done.arrays.get("reported")),
+            test_loss=cross_entropy(logits, self._job.splits.test_labels),
+            test_accuracy=self._accuracy(logits),
+            learning_rate=done.learning_rate,
+            seconds=now - self._epoch_started,
+            augmented_accuracy=self._augmented,
+        )
+        self._epoch_started = now
+        self._epochs.append(epoch)
+        self._report(EpochReport(epoch, planned))
+        self._project(planned)
+
+    def _project(self, planned: int) -> None:
+        """End what will take longer than our limit allows, before it has taken that long.
+
+        Schedules are never cut short: it can be trained as a whole later, with more time or on a GPU. A loop
+        that may stop early is given its time.
+        """
+        replay = self._job.program.recipe.replay
+        stops = replay is not None and replay.may_stop and not (self._plan and self._plan.rebuilt)
+        if len(self._epochs) != PROJECTED_AFTER or planned <= PROJECTED_AFTER or stops:
+            return
+        limit = self._job.limits.training_seconds
+        # the first epoch also warms up; a neighbor may have slowed down either
+        each = min(epoch.seconds for epoch in self._epochs)
+        projected = time.monotonic() - self._started + each * (planned - PROJECTED_AFTER)
+        if projected > limit:
+            self._projected = projected
+            self._over_budget(
+                f"it was clear that all of them take about {_minutes(projected)}, and our limit is "
+                f"{_minutes(limit)}"
+            )
+
+    def _take_end(self, done: Trained) -> None:
+        logits = self.blinding.answers(done.arrays.get("logits"))
+        if not self._epochs or done.epochs != len(self._epochs):
+            raise NoAnswers
+        if not np.isfinite(logits).all():
+            self.end(TrainingOutcome.DIVERGED, "The model's outputs are no finite numbers at the end.")
+            return
+        self._logits = logits
+        self._augmented = self._with_chance(done)
+        self._attention = done.arrays.get("attention")
+        self._restored = done.restored
+        self.outcome = TrainingOutcome.COMPLETED
+
+    def _with_chance(self, done: EpochDone | Trained) -> float | None:
+        """The accuracy with the chance in the student's test transform; None where there is none in it."""
+        if "augmented" not in done.arrays:
+            return None
+        logits = self.blinding.answers(done.arrays["augmented"])
+        return self._accuracy(logits) if np.isfinite(logits).all() else None
+
+    def _accuracy(self, logits: Any) -> float:
+        return float((logits.argmax(axis=1) == self._job.splits.test_labels).mean())
+
+    def fail(self, raised: StudentRaised) -> None:
+        """The student's code raised."""
+        problem = raised.problem
+        if raised.in_recipe:
+            self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {problem.message}.")
+            return
+        if problem.type == "NotImplementedError":
+            stub = re.match(r"TODO ([\w.]+):", problem.message)
+            part = f"`{stub.group(1)}`" if stub else "a part of it"
+            reason = f"There is nothing to train yet: {part} is not implemented."
+        elif _out_of_memory(problem):
+            self._over_budget(f"our memory limit of {self._job.limits.memory_mb} MB was reached")
+            return
+        else:
+            epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
+            reason = f"Training ended{epoch}: {problem.type}: {problem.message}"
+        self.end(TrainingOutcome.FAILED, reason, problem.where)
+
+    def give_up(self, fault: WorkerFault) -> None:
+        """The worker hung, died or talked nonsense."""
+        if fault.kind == "death" and "limit" in str(fault):
+            self._over_budget(f"{fault}")
+        elif fault.kind != "time":
+            self.end(TrainingOutcome.FAILED, f"Training ended badly: {fault}.")
+        elif self._plan is None:
+            self.end(TrainingOutcome.FAILED, f"The file could not be loaded for training: {fault}.")
+        else:
+            limit = self._job.limits.training_seconds
+            if self._epochs:
+                each = float(np.median([epoch.seconds for epoch in self._epochs]))
+                self._projected = max(limit, each * self._plan.epochs)
+            self._over_budget(f"our time limit of {limit:.0f} s ended it")
+
+    def _over_budget(self, what: str) -> None:
+        """A limit of ours stopped it: unknown, never zero."""
+        planned = f" of {self._plan.epochs}" if self._plan else ""
+        self.end(
+            TrainingOutcome.BUDGET,
+            f"After {len(self._epochs)}{planned} epochs {what}. The accuracy is unknown, not zero: a person "
+            "decides, or grants more.",
+        )
+
+    def end(self, outcome: TrainingOutcome, reason: str, where: str = "") -> None:
+        """Training is over, with this outcome."""
+        self.outcome, self._reason, self._where = outcome, reason, where
+
+    def measured(self) -> Measured:
+        """The training as evidence."""
+        splits = self._job.splits
+        notes = tuple(note[:300] for note in self._plan.notes[:10]) if self._plan else ()
+        training = Training(
+            outcome=self.outcome or TrainingOutcome.FAILED,
+            reason=self._reason,
+            where=self._where,
+            data=splits.name,
+            device=self._plan.device[:100] if self._plan else self._job.device,
+            classes=splits.classes,
+            epochs=tuple(self._epochs),
+            planned_epochs=self._plan.epochs if self._plan else None,
+            rebuilt=self._plan is not None and self._plan.rebuilt,
+            seconds=time.monotonic() - self._started,
+            projected_seconds=self._projected,
+        )
+        if self._logits is None or training.outcome is TrainingOutcome.DIVERGED:
+            return Measured(training, {}, notes)
+        predicted = self._logits.argmax(axis=1)
+        accuracy, counted = self._counted()
+        counts = confusion(predicted, splits.test_labels, len(splits.classes))
+        shown, images = predictions(self._logits, splits, self._chosen)
+        maps, pictures = attention_maps(self._attention, splits, first_of_each(self._chosen))
+        training = replace(
+            training,
+            accuracy=accuracy,
+            counted=counted,
+            interval=accuracy_interval((accuracy,), len(predicted)),
+            confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
+            predictions=shown,
+            attention=maps,
+        )
+        return Measured(training, images | pictures, notes)
+
+    def _counted(self) -> tuple[float, str]:
+        """The accuracy that counts, and of which weights it is.
+
+        The accuracy of single epochs jumps by several points; their mean over the end of training does not.
+        Where the student's code chose weights, it is those that count. A test transform that augments is
+        measured with and without its chance, and the better one counts.
+        """
+        last = self._epochs[-min(LAST_EPOCHS, max(len(self._epochs) // 4, 1)) :]
+        augmented = [epoch.augmented_accuracy for epoch in last]
+        if self._restored or self.outcome is not TrainingOutcome.COMPLETED or len(last) == 1:
+            counted = (
+                "of the weights that the code restored at the end" if self._restored else "of the last epoch"
+            )
+            plain, chance = self._accuracy(self._logits), self._augmented
+        else:
+            counted = f"the mean of the last {len(last)} epochs"
+            plain = float(np.mean([epoch.test_accuracy for epoch in last]))
+            known = [value for value in augmented if value is not None]
+            chance = float(np.mean(known)) if len(known) == len(last) else None
+        if chance is None:
+            return plain, counted
+        if chance > plain:
+            return chance, f"{counted}, with the augmentation that is in the test transform"
+        return plain, f"{counted}, without the augmentation that is in the test transform"
+
+
+def _mean_loss(reported: Any) -> float | None:
+    """The mean of what train_epoch reported, if it is numbers."""
+    if reported is None or reported.ndim != 1:
+        return None
+    losses = reported[np.abs(reported) < 1e30]  # far below what overflows in a mean; neither infinite nor NaN
+    return float(losses.mean()) if len(losses) else None
+
+
+def _out_of_memory(problem: Problem) -> bool:
+    words = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
+    return problem.type in ("MemoryError", "OutOfMemoryError") or any(
+        word in problem.message.lower() for word in words
+    )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
