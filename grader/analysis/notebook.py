@@ -7,15 +7,17 @@ from typing import Any
 from grader.domain.errors import SubmissionError
 
 CURRENT_FORMAT = 4
+MOST_PRINTED = 400_000  # characters of a cell, from the end
 REMEDY = "Open it in Jupyter, save it again and hand in the saved file."
 
 
 @dataclass(frozen=True)
 class RawCell:
-    """A code cell: its number among all cells (1-based) and its text."""
+    """A code cell: its number among all cells (1-based), its text, and what it printed when it was run."""
 
     number: int
     text: str
+    printed: str = ""
 
 
 def is_notebook(text: str) -> bool:
@@ -54,7 +56,7 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = _source(cell)
             if source.strip():
-                found.append(RawCell(number, source))
+                found.append(RawCell(number, source, _printed(cell)))
     if not found:
         raise SubmissionError(
             f"{name}: has no cell with code. Hand in the notebook that holds your solution."
@@ -88,6 +90,22 @@ def _source(cell: dict[str, Any]) -> str:
         return ""
     clean = source.encode("utf-8", "replace").decode("utf-8")
     return clean.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _printed(cell: dict[str, Any]) -> str:
+    """The text among a cell's outputs, without errors."""
+    outputs = cell.get("outputs")
+    parts = []
+    for output in outputs if isinstance(outputs, list) else ():
+        if not isinstance(output, dict) or output.get("output_type") in ("error", "pyerr"):
+            continue
+        data = output.get("data")
+        text = output.get("text", data.get("text/plain") if isinstance(data, dict) else None)
+        if isinstance(text, list):
+            text = "".join(part for part in text if isinstance(part, str))
+        if isinstance(text, str):
+            parts.append(text.encode("utf-8", "replace").decode("utf-8")[-MOST_PRINTED:])
+    return "\n".join(parts)[-MOST_PRINTED:]
 
 
 def _format_notes(name: str, content: dict[str, Any]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from grader.analysis.claims import claim_in_outputs, epochs_in_outputs
 from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
 from grader.analysis.forbidden import forbidden_uses, suspicions
@@ -85,6 +86,8 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         forbidden=forbidden_uses(whole, aliases, forbidden, deep),
         tuned=tuned(parts, cut, sources.flows.functions),
         recipe=recipe.recipe,
+        claim=claim_in_outputs(read.printed),
+        shown_epochs=epochs_in_outputs(read.printed),
         notes=(*read.notes, *recipe.notes, *suspicions(whole, aliases, deep)),
         source=read.text,
     )

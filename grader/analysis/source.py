@@ -2,7 +2,7 @@
 
 import ast
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 
@@ -60,6 +60,7 @@ class Source:
         omissions: What is not Python, or not correct Python.
         notes: Sentences about how it was read.
         text: Cell or file -> what the student wrote, also where it could not be parsed.
+        printed: (cell, what it printed) of a notebook, in order.
     """
 
     file: str
@@ -67,6 +68,7 @@ class Source:
     omissions: tuple[Omission, ...]
     notes: tuple[str, ...]
     text: dict[str, str]
+    printed: tuple[tuple[str, str], ...] = ()
 
 
 def source(name: str, data: bytes) -> Source:
@@ -85,7 +87,9 @@ def source(name: str, data: bytes) -> Source:
         raw, more = code_cells(name, decoded)
         if not named_notebook:
             more = (*more, f"{name} is a notebook under another name; it was read as one.")
-        return _assembled(name, [(f"cell {cell.number}", cell.text) for cell in raw], (*notes, *more))
+        assembled = _assembled(name, [(f"cell {cell.number}", cell.text) for cell in raw], (*notes, *more))
+        printed = tuple((f"cell {cell.number}", cell.printed) for cell in raw if cell.printed)
+        return replace(assembled, printed=printed)
     return _assembled(name, [(name, decoded)], notes)
 
 

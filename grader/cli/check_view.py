@@ -122,7 +122,7 @@ class CheckView:
             page.heading("Notes")
             for note in notes:
                 page.item("note", note)
-        self._show_omissions(program, details)
+        show_omissions(page, program, details=details)
         page.verdict(found.passed, verdict(found.findings))
 
     def _show_names(self, found: LocalCheck) -> None:
@@ -163,25 +163,26 @@ class CheckView:
     def _reason(self, pattern: str) -> str:
         return next((rule.reason for rule in self._assignment.forbidden if rule.pattern == pattern), "")
 
-    def _show_omissions(self, program: Program, details: bool) -> None:
-        omissions = program.omissions
-        if not omissions:
-            return
-        page = self._page
-        page.heading(f"Left out on loading: {counted(len(omissions), 'statement')}")
-        page.detail(
-            "Definitions are executed on loading, your loop over epochs when it is trained; these are not.",
-            indent=2,
-        )
-        if not details:
-            for reason, places in _by_reason(omissions).items():
-                page.item("note", f"{reason} ({_listed_places(places)})")
-            page.detail("Line by line: grader check --details", style="dim", indent=2)
-            return
-        width = max(len(str(omission.place)) for omission in omissions) + 2
-        for omission in omissions:
-            line = clipped(" ".join(omission.first_line.split()), CODE_WIDTH)
-            page.detail(f"{omission.place!s:<{width}}{line:<{CODE_WIDTH + 4}}{omission.reason}", indent=2)
+
+def show_omissions(page: Page, program: Program, *, details: bool) -> None:
+    """What is executed neither on loading nor for training, by reason or line by line."""
+    omissions = program.omissions
+    if not omissions:
+        return
+    page.heading(f"Left out on loading: {counted(len(omissions), 'statement')}")
+    page.detail(
+        "Definitions are executed on loading, your loop over epochs when it is trained; these are not.",
+        indent=2,
+    )
+    if not details:
+        for reason, places in _by_reason(omissions).items():
+            page.item("note", f"{reason} ({_listed_places(places)})")
+        page.detail("Line by line: grader check --details", style="dim", indent=2)
+        return
+    width = max(len(str(omission.place)) for omission in omissions) + 2
+    for omission in omissions:
+        line = clipped(" ".join(omission.first_line.split()), CODE_WIDTH)
+        page.detail(f"{omission.place!s:<{width}}{line:<{CODE_WIDTH + 4}}{omission.reason}", indent=2)
 
 
 def _by_reason(omissions: Sequence[Omission]) -> dict[str, list[Place]]:

@@ -1,5 +1,6 @@
 """What was put together, as a person reads it."""
 
+from grader.cli.check_view import show_omissions, training_rows
 from grader.cli.page import Page
 from grader.domain.submission import Role
 from grader.pipeline.packing import Package, PackedFile
@@ -22,6 +23,10 @@ def show_package(packed: Package, *, zipped: bool) -> None:
         page.item("passed", f"zip      {packed.archive}")
     elif zipped:
         page.item("skipped", "zip      not made, because not everything is in order")
+    if packed.program is not None:
+        page.heading("What will be trained")
+        page.pairs(training_rows(packed.program, None))
+        show_omissions(page, packed.program, details=False)
     page.verdict(packed.complete, _verdict(packed))
 
 

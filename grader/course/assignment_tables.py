@@ -84,6 +84,9 @@ class RubricTable(Table):
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None
     by: Literal["person"] | None = None
+    beside: list[Literal["values", "accuracy", "curves", "predictions", "attention", "model"]] = Field(
+        default_factory=list
+    )
 
 
 class ForbiddenTable(Table):

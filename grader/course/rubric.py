@@ -104,6 +104,7 @@ def _item(table: RubricTable, classes: int) -> RubricItem:
         measured=table.measured,
         breakpoints=_breakpoints(table, classes) if table.measured is not None else (),
         threshold=table.threshold,
+        beside=tuple(table.beside),
     )
 
 

@@ -57,6 +57,8 @@ class RubricItem:
         measured: The name of a measurement, e.g. `test_accuracy`.
         breakpoints: (value of the measurement, points), ascending, linear in between.
         threshold: The value that the assignment asks for (0.60); drawn in the report.
+        beside: What a person who marks it wants to see of what was measured: `values` (that the student
+            chose), `accuracy` (measured and claimed), `curves`, `predictions`, `attention`, `model`.
     """
 
     id: str
@@ -66,6 +68,7 @@ class RubricItem:
     measured: str | None = None
     breakpoints: tuple[tuple[float, float], ...] = ()
     threshold: float | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def by_person(self) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from grader.domain.program import ForbiddenUse, NearName, Omission, TunedValue
+from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
 from grader.domain.submission import RefusedFile, Role
 
 
@@ -188,7 +188,8 @@ class Checkpoint:
     """What became of the submitted weights.
 
     Attributes:
-        status: `fits` (loaded into the submitted model), `mismatch`, `refused`, `missing`, `not_tried`.
+        status: `fits` (loaded into the submitted model), `mismatch`, `whole_model` (pickled, not loaded; it
+            counts as handed in), `refused`, `missing`, `not_tried`.
         reason: A sentence that names the file and the remedy, unless it fits.
         accuracy: On the hidden test images, 0 to 1; the weights may have been trained on them.
     """
@@ -235,6 +236,8 @@ class Evidence:
         reason: The sentence for it.
         missing: Required files that were not handed in.
         partial: A file was given by itself.
+        claim: The test accuracy that the student reports, where one was found.
+        shown_epochs: The last epoch that the notebook's outputs show.
         parameters: Trainable numbers of the student's model as the student configured it.
         layers: That model's modules.
         not_run: Stages that were not run on request: `training`.
@@ -261,6 +264,8 @@ class Evidence:
     forbidden: tuple[ForbiddenUse, ...] = ()
     tuned: tuple[TunedValue, ...] = ()
     source: dict[str, str] | None = None
+    claim: Claim | None = None
+    shown_epochs: int | None = None
     parameters: int | None = None
     layers: tuple[LayerSummary, ...] = ()
     training: Training = Training(TrainingOutcome.NOT_RUN)

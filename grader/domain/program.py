@@ -97,6 +97,21 @@ class TunedValue:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """The test accuracy that the student reports.
+
+    Attributes:
+        accuracy: 0 to 1.
+        source: Where it stands: `cell 12`, `report.pdf, page 3`, or who typed it.
+        text: The line that says so.
+    """
+
+    accuracy: float
+    source: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class Replay:
     """The student's own loop over epochs, as if it stood at top level.
 
@@ -183,6 +198,8 @@ class Program:
         forbidden: Forbidden parts seen in the source.
         tuned: The values that the student chose.
         recipe: How the student trains.
+        claim: The accuracy that a notebook's outputs show.
+        shown_epochs: The last epoch that a notebook's outputs show.
         notes: Sentences for the report (magics set aside, `Resize(28, 28)` read as `(28, 28)`, ...).
         source: The whole readable source with line numbers kept, for the report's excerpts:
             file (or cell) -> text.
@@ -198,5 +215,7 @@ class Program:
     forbidden: tuple[ForbiddenUse, ...] = ()
     tuned: tuple[TunedValue, ...] = ()
     recipe: Recipe = Recipe()
+    claim: Claim | None = None
+    shown_epochs: int | None = None
     notes: tuple[str, ...] = ()
     source: dict[str, str] | None = None

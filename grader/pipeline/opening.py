@@ -1,4 +1,4 @@
-"""Zips and checkpoints opened in a parser: the pipeline hands out bytes and believes nothing that comes back.
+"""Zips, checkpoints and reports opened in a parser: the pipeline hands out bytes and believes no answer.
 
 An archive may be larger than any message: the parser asks for the bytes that it wants to see, and sends what
 it unpacks piece by piece.
@@ -13,10 +13,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from grader.analysis.claims import claim_in_report
 from grader.domain.errors import SubmissionError
+from grader.domain.program import Claim
 from grader.domain.submission import RefusedFile
 from grader.intake.archive import CHUNK, MEGABYTE, Begun, Caps, Ended, Piece, contents
 from grader.intake.checkpoint import checkpoint_fault
+from grader.intake.report import report_pages
 from grader.pipeline.conversation import Silence, conversation
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, read_frame, write_frame
 from grader.sandbox.limits import ProcessLimits
@@ -29,7 +32,7 @@ FROM_PIPELINE = FrameLimit(document=100_000, arrays=CHUNK)
 
 
 class OpenedApart:
-    """Opens zips in a parser of their own, which a bomb can end and nothing else."""
+    """Opens files in a parser of their own, which a bomb can end and nothing else."""
 
     def __init__(self, parsers: Processes) -> None:
         self._parsers = parsers
@@ -68,6 +71,15 @@ class OpenedApart:
             except SubmissionError as error:
                 return f"{name}{str(error).removeprefix(path.name)}"
         return str(fault)[:1000] if fault else None
+
+    def claim(self, path: Path, name: str) -> Claim | None:
+        """The accuracy that a report names; None as well where it cannot be read."""
+        answers = self._answers(path, {"open": "report", "as": name}, LIMITS.cpu_seconds)
+        with contextlib.closing(answers), contextlib.suppress(SubmissionError):
+            match next(answers).document.get("claim"):
+                case {"accuracy": float(share), "source": str(source), "text": str(text)} if 0 < share <= 1:
+                    return Claim(share, source[:200], text[:300])
+        return None
 
     def _answers(self, path: Path, job: dict[str, Any], seconds: int) -> Generator[Frame, None, None]:
         """A parser's answers about a file, whose bytes it gets as it asks for them."""
@@ -123,6 +135,10 @@ def serve_opening(job: dict[str, Any], reader: BinaryIO, writer: BinaryIO) -> No
     file = io.BufferedReader(_Asked(reader, writer, job["size"]), CHUNK // 4)
     if job["open"] == "checkpoint":
         write_frame(writer, Frame({"fault": checkpoint_fault(file, job["as"])}))
+        return
+    if job["open"] == "report":
+        claim = claim_in_report(job["as"], report_pages(file))
+        write_frame(writer, Frame({"claim": asdict(claim) if claim else None}))
         return
     for piece in contents(file, job["name"], Caps(**job["caps"])):
         write_frame(writer, _told(piece))

@@ -3,7 +3,7 @@
 import io
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
@@ -45,11 +45,13 @@ class Package:
 
     Attributes:
         archive: The zip, if one was asked for and everything is in it.
+        program: The code as it was read: what will be trained, and what is left out.
     """
 
     folder: Path
     files: tuple[PackedFile, ...]
     archive: Path | None = None
+    program: Program | None = None
 
     @property
     def complete(self) -> bool:
@@ -92,7 +94,7 @@ def package(
         for required in assignment.files
     }
     problems = {role: _problem(role, one, student_id, assignment) for role, one in found.items()}
-    notes = _verified(found, problems, assignment)
+    notes, program = _verified(found, problems, assignment)
     destination = out or folder / FOLDER
     files = []
     for required in assignment.files:
@@ -105,12 +107,10 @@ def package(
         done = target if one.path is not None and not problem.fatal else None
         also = (*one.notes, *notes.get(required.role, ()))
         files.append(PackedFile(required.role, target.name, one.path, done, problem.text, also))
-    packed = Package(destination, tuple(files))
+    packed = Package(destination, tuple(files), program=program)
     if not (zipped and packed.complete):
         return packed
-    return Package(
-        destination, packed.files, _archive(packed, asked_name(assignment, student_id, ".zip"), force)
-    )
+    return replace(packed, archive=_archive(packed, asked_name(assignment, student_id, ".zip"), force))
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,11 @@ def _problem(role: Role, found: Candidate, student_id: str, assignment: Assignme
 
 def _verified(
     found: Mapping[Role, Candidate], problems: dict[Role, _Problem], assignment: Assignment
-) -> dict[Role, tuple[str, ...]]:
-    """Notes by role; problems with the code, and of the weights with the code, are added to `problems`."""
+) -> tuple[dict[Role, tuple[str, ...]], Program | None]:
+    """Notes by role, and the code as it was read.
+
+    Problems with the code, and of the weights with the code, are added to `problems`.
+    """
     code, weights = (
         found[role].path if role in found and not problems[role].fatal else None
         for role in (Role.CODE, Role.CHECKPOINT)
@@ -156,7 +159,7 @@ def _verified(
         problems[Role.CHECKPOINT] = _Problem(f"{weights.name} could not be tried, because {reason}.")
     elif weights is not None and program is not None and code is not None:
         problems[Role.CHECKPOINT] = _misfit(_tried(program, own_seed(code), weights, assignment), weights)
-    return notes
+    return notes, program
 
 
 def _unwritten(code: Path) -> tuple[str, ...]:
@@ -185,6 +188,8 @@ def _tried(program: Program, seed: int, weights: Path, assignment: Assignment) -
 def _misfit(tried: Checkpoint, weights: Path) -> _Problem:
     if tried.status == "fits":
         return _Problem()
+    if tried.status == "whole_model":
+        return _Problem(tried.reason)
     if tried.status == "not_tried":
         return _Problem(f"{tried.reason} So nobody knows whether the weights fit.")
     return _Problem(tried.reason or f"{weights.name} does not fit the model.", fatal=True)

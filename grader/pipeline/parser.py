@@ -4,6 +4,7 @@
 parser can be made to use up memory and time, or to crash.
 """
 
+import io
 import json
 from typing import Any, BinaryIO
 
@@ -14,6 +15,7 @@ from grader.analysis import program as analyzed
 from grader.domain.assignment import Assignment, Component, ForbiddenRule
 from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.program import Program
+from grader.intake.report import report_pages
 from grader.pipeline.conversation import Silence, conversation
 from grader.pipeline.opening import serve_opening
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
@@ -65,6 +67,7 @@ def _prepare() -> None:
     # the first use of each of these loads more modules than its import does
     analyzed("warm.py", b"x = 1\n", components=(), forbidden=())
     TypeAdapter(Program)
+    report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
 
 
 def _serve(reader: BinaryIO, writer: BinaryIO) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Evidence, Finding
-from grader.domain.program import ForbiddenUse, Place, Program
+from grader.domain.program import Claim, ForbiddenUse, Place, Program
 from grader.domain.submission import Intake, Submission
 from grader.intake import intake as accepted
 from grader.pipeline.judging import judged
@@ -95,12 +95,20 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
         forbidden=program.forbidden,
         tuned=program.tuned,
         source=program.source,
+        claim=program.claim or _claim_in_report(run, files),
+        shown_epochs=program.shown_epochs,
         notes=(*files.notes, *program.notes),
     )
     with found.timed("checks"):
         _check(run, program, found, hidden_seed(run.course, submission, "checks"), watch)
     if run.splits is not None:
         train(run, run.splits, program, files, found, watch)
+
+
+def _claim_in_report(run: Run, files: Intake) -> Claim | None:
+    """The accuracy that the student's report names."""
+    report = files.report
+    return OpenedApart(run.hosts.parsers).claim(report, report.name) if report is not None else None
 
 
 def _without_code(files: Intake, found: Findings) -> None:

@@ -465,7 +465,7 @@ class CheckpointLoaded:
     """The checkpoint was tried.
 
     Attributes:
-        status: `fits`, `mismatch` or `refused`.
+        status: `fits`, `mismatch`, `whole_model` (pickled) or `refused`.
         reason: Why, in words; empty when it fits.
         arrays: `logits` float32 (test images, classes) when it fits.
     """

@@ -102,6 +102,22 @@ def loss_curve(epochs: Sequence[Epoch]) -> Markup:
     return _svg(200, f"Loss per epoch, at the end: {told}.", parts)
 
 
+def rate_curve(epochs: Sequence[Epoch]) -> Markup:
+    """The learning rate per epoch; empty where it never changes."""
+    values = [(epoch.number, epoch.learning_rate) for epoch in epochs if math.isfinite(epoch.learning_rate)]
+    if len({rate for _, rate in values}) < 2 or any(rate < 0 for _, rate in values):
+        return Markup("")
+    ticks = _ticks(max(rate for _, rate in values))
+    frame = _Frame(*_epoch_range(epochs), 0.0, ticks[-1])
+    parts = [
+        _axes(frame, ticks, [f"{tick:.1e}".replace("e-0", "e-") if tick else "0" for tick in ticks], ""),
+        _series(frame, values, "test"),
+        _key(frame, [("test", "learning rate")]),
+    ]
+    told = f"from {values[0][1]:.3g} to {values[-1][1]:.3g}"
+    return _svg(200, f"Learning rate per epoch, {told}.", parts)
+
+
 def accuracy_band(
     accuracy: float | None,
     interval: tuple[float, float] | None,

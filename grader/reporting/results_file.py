@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score, ScoreLine
+from grader.reporting.class_figures import class_figures
 from grader.reporting.typesetting import printable
 
 _Share = Field(default=None, ge=0, le=1)
@@ -78,17 +79,38 @@ class FindingRecord(_Record):
     hint: str
 
 
+class ClassRecord(_Record):
+    """One class of the confusion matrix; null where there is nothing to divide by."""
+
+    name: str
+    images: int
+    precision: float | None = _Share
+    recall: float | None = _Share
+    f1: float | None = _Share
+
+
 class Measurements(_Record):
     """What was measured rather than checked; null where it is unknown."""
 
     test_accuracy: float | None = _Share
     parameters: int | None = Field(default=None, ge=0)
-    test_accuracy_interval: tuple[float, float] | None = Field(description="95 % interval (Wilson), 0 to 1")
+    test_accuracy_interval: tuple[float, float] | None = Field(
+        description="95 % interval, 0 to 1: of the images (Wilson), and of the seeds where there are several"
+    )
     test_loss: float | None = Field(description="mean cross-entropy per image after the last epoch, in nats")
     test_images: int | None
     accuracy_counted: str = Field(description="of which weights the accuracy is, as a clause")
     epochs: int = Field(description="finished epochs")
     planned_epochs: int | None
+    test_accuracy_runs: list[float] = Field(
+        description="of each training, where it was repeated with other seeds; `test_accuracy` is their mean"
+    )
+    classes: list[ClassRecord] = Field(description="of the first training, by class")
+    claimed_accuracy: float | None = Field(default=None, ge=0, le=1, description="what the student reports")
+    claimed_in: str = Field(description="where the student reports it")
+    projected_seconds: float | None = Field(
+        description="what the whole training would take, where our limit does not allow it"
+    )
 
 
 class TrainingRecord(_Record):
@@ -106,7 +128,7 @@ class TrainingRecord(_Record):
 class CheckpointRecord(_Record):
     """What became of the submitted weights."""
 
-    status: str = Field(description="`fits`, `mismatch`, `refused`, `missing` or `not_tried`")
+    status: str = Field(description="`fits`, `mismatch`, `whole_model`, `refused`, `missing` or `not_tried`")
     reason: str
     accuracy: float | None = _Share
 
@@ -325,6 +347,16 @@ def _measurements(evidence: Evidence) -> Measurements:
         accuracy_counted=printable(training.counted),
         epochs=len(training.epochs),
         planned_epochs=training.planned_epochs,
+        test_accuracy_runs=list(training.runs),
+        classes=[
+            ClassRecord(
+                name=one.name, images=one.images, precision=one.precision, recall=one.recall, f1=one.f1
+            )
+            for one in class_figures(training)
+        ],
+        claimed_accuracy=evidence.claim.accuracy if evidence.claim else None,
+        claimed_in=printable(evidence.claim.source) if evidence.claim else "",
+        projected_seconds=_finite(training.projected_seconds),
     )
 
 

@@ -9,6 +9,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Prediction, Training
 from grader.domain.score import GradeStatus, Score
 from grader.reporting import charts
+from grader.reporting.class_figures import class_figures
 from grader.reporting.component_reports import component_reports
 from grader.reporting.excerpt import CodeLine, excerpt
 from grader.reporting.fixes import Fix, fixes
@@ -105,6 +106,10 @@ def student_page(
             images_measured=images_measured(training),
             accuracy_curve=charts.accuracy_curve(training.epochs, threshold),
             loss_curve=charts.loss_curve(training.epochs),
+            rate_curve=charts.rate_curve(training.epochs),
+            class_figures=class_figures(training),
+            attention=_attention(training, images),
+            beside={item.id: item.beside for item in assignment.rubric if item.beside},
             confusion=confusion_rows(training),
             predictions=_prediction_groups(training, images),
             figures=[(figure.check, _data_uri(images, figure.image)) for figure in evidence.figures],
@@ -144,6 +149,32 @@ def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple
         groups.setdefault(one.true_class, []).append(shown)
     return tuple(
         PredictionGroup(_class_name(training, index), tuple(groups[index])) for index in sorted(groups)
+    )
+
+
+@dataclass(frozen=True)
+class AttentionRow:
+    """Where the model looks in one image, as data URIs (empty when missing)."""
+
+    name: str
+    predicted: str
+    image: str
+    last_layer: str
+    rollout: str
+
+
+def _attention(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow, ...]:
+    predictions = {one.image: one for one in training.predictions}
+    return tuple(
+        AttentionRow(
+            _class_name(training, predictions[each.prediction].true_class),
+            _class_name(training, predictions[each.prediction].predicted_class),
+            _data_uri(images, each.prediction),
+            _data_uri(images, each.last_layer),
+            _data_uri(images, each.rollout),
+        )
+        for each in training.attention
+        if each.prediction in predictions
     )
 
 

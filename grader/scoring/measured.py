@@ -1,6 +1,7 @@
 """The line of an item whose points come from a measurement."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.domain.assignment import RubricItem
@@ -10,6 +11,7 @@ from grader.scoring.points import interpolated, percent
 from grader.scoring.states import AWAITING, DECIDED, NOT_RUN
 
 TRAINING = "training"
+CLAIMED_MORE = 0.05 + 1e-9  # than was measured: then a person has a look before points are lost
 
 
 def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
@@ -25,13 +27,14 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
         case TrainingOutcome.COMPLETED:
             if not _is_share(training.accuracy):
                 return _undecided(item, "Training completed, but no accuracy was measured: a person decides.")
-            return _own_training(item, training)
+            return _questioned(_by_accuracy(item, training, ""), evidence)
         case TrainingOutcome.DIVERGED:
             if _is_share(training.accuracy):
                 return _by_accuracy(item, training, _sentence("Training diverged", training.reason) + " ")
             return _line(item, 0.0, _sentence("Training diverged", training.reason))
         case TrainingOutcome.FAILED:
-            return _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
+            line = _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
+            return _questioned(line, evidence)
         case TrainingOutcome.NOT_RUN if not training.reason or TRAINING in evidence.not_run:
             return ScoreLine(item.id, item.title, None, item.points, "Training was not run.", NOT_RUN)
         case TrainingOutcome.BUDGET:
@@ -42,13 +45,25 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             return _undecided(item, f"{told} A person decides.", training)
 
 
-def _own_training(item: RubricItem, training: Training) -> ScoreLine:
-    """Full points stand however they were reached; less than that only by the student's own loop."""
-    line = _by_accuracy(item, training, "")
-    if training.rebuilt and line.points is not None and line.points < item.points:
-        told = f"{line.reason} The loop over epochs could not be executed as it stands: a person decides."
-        return replace(line, points=None, reason=told, state=AWAITING, floor=line.points)
-    return line
+def _questioned(line: ScoreLine, evidence: Evidence) -> ScoreLine:
+    """Full points stand however they were reached; less than that only where nothing speaks against it."""
+    doubts = tuple(_doubts(evidence))
+    if not doubts or line.points is None or line.points >= line.maximum:
+        return line
+    told = " ".join((line.reason, *doubts, "A person decides."))
+    return replace(line, points=None, reason=told, state=AWAITING, floor=line.points)
+
+
+def _doubts(evidence: Evidence) -> Iterator[str]:
+    """Why what was measured may not be what the student's training is worth."""
+    training, claim, shown = evidence.training, evidence.claim, evidence.shown_epochs
+    if training.rebuilt:
+        yield "The loop over epochs could not be executed as it stands."
+    if shown is not None and training.planned_epochs is not None and shown > training.planned_epochs:
+        asked = f"{training.planned_epochs} epoch{'' if training.planned_epochs == 1 else 's'}"
+        yield f"The notebook's outputs show {shown} epochs, its code asks for {asked}: which is meant?"
+    if claim is not None and claim.accuracy - (training.accuracy or 0.0) > CLAIMED_MORE:
+        yield f"{percent(claim.accuracy)} is claimed ({claim.source})."
 
 
 def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLine:

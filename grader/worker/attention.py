@@ -28,7 +28,6 @@ class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._images = images
         self._found: list[tuple[int, Tensor]] = []  # (call, weights of some heads)
-        self._last: Tensor | None = None
         self._calls = 0
         self._within: list[int] = []  # the calls of modules with weights that are going on
 
@@ -69,10 +68,9 @@ class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         weights = self._weights(found)
         if weights is None or len(self._found) >= MOST_FOUND:
             return
-        # another view of the same numbers, or what dropout leaves as it is
-        if self._last is None or self._last.shape != weights.shape or not torch.equal(self._last, weights):
-            self._last = weights
-            self._found.append((self._within[-1] if self._within else -len(self._found), weights))
+        call = self._within[-1] if self._within else -len(self._found)
+        if not any(at == call and _same_numbers(weights, other) for at, other in self._found):
+            self._found.append((call, weights))
 
     def _weights(self, found: Tensor) -> Tensor | None:
         """The result as weights (images, heads, tokens, tokens), if that is what it is."""
@@ -95,6 +93,14 @@ class AttentionWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         sums = weights.sum(-1)
         fits = bool((weights.min() >= 0) & ((sums - 1).abs().max() <= TOLERANCE))
         return weights if fits else None
+
+
+def _same_numbers(one: Tensor, other: Tensor) -> bool:
+    """Whether both hold the same numbers in whatever order: other views, or what dropout leaves as it is."""
+    if one.numel() != other.numel():
+        return False
+    squares = one.double().square().sum(), other.double().square().sum()
+    return bool(torch.isclose(*squares, rtol=1e-9))
 
 
 def attention_weights(model: nn.Module, images: Tensor) -> Tensor | None:

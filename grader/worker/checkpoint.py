@@ -16,6 +16,10 @@ from grader.worker.recipe import configured_model, transforms
 
 NESTED = ("state_dict", "model_state_dict", "model")
 MAX_TENSORS = 5000
+WHOLE_MODEL = (
+    "it holds a whole pickled object, which is not loaded but counts as handed in: the next time, save "
+    "`model.state_dict()` instead of `model`"
+)
 
 
 def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> CheckpointLoaded:
@@ -27,7 +31,7 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
     """
     weights = state_dict(request.arrays["file"].tobytes(), request.max_bytes)
     if isinstance(weights, str):
-        return CheckpointLoaded("refused", weights)
+        return CheckpointLoaded("whole_model" if weights == WHOLE_MODEL else "refused", weights)
     device = usable_device(request.device)
     model = configured_model(student)
     wrong = mismatch(model, weights)
@@ -73,7 +77,7 @@ def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | str:
     except Exception as error:
         # PyTorch's words for a class or function that a file names; the rest of its message is always there
         if "GLOBAL" in str(error):
-            return "it holds a whole pickled object: save `model.state_dict()` instead of `model`"
+            return WHOLE_MODEL
         return "it cannot be read: save it again with `torch.save(model.state_dict(), path)`"
     for key in NESTED:
         if isinstance(loaded, dict) and isinstance(loaded.get(key), dict):
