@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import (
+    AttentionMap,
     Attestation,
     Blame,
     Checkpoint,
@@ -26,7 +27,7 @@ from grader.domain.evidence import (
     Training,
     TrainingOutcome,
 )
-from grader.domain.program import ForbiddenUse, NearName, Omission, Place, TunedValue
+from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.submission import RefusedFile, Role
 from grader.gradebook import Gradebook
 from grader.gradebook.evidence_file import evidence_from, evidence_text
@@ -54,6 +55,8 @@ RICH = Evidence(
     forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention")),),
     tuned=(TunedValue("dim", "64", Place("homework.py", 9)),),
     source={"homework.py": "import torch\n"},
+    claim=Claim(0.85, "cell 4", "Test accuracy: 85%"),
+    shown_epochs=30,
     parameters=499_462,
     layers=(LayerSummary("", "ViT", 0, 0),),
     training=Training(
@@ -66,6 +69,9 @@ RICH = Evidence(
         interval=(0.1, 0.5),
         confusion=((3, 1), (0, 4)),
         predictions=(Prediction("p0.png", 0, 1, 0.7),),
+        runs=(0.3, 0.4),
+        attention=(AttentionMap("p0.png", "a0.png", "r0.png"),),
+        projected_seconds=7e3,
     ),
     checkpoint=Checkpoint("mismatch", "The shapes differ.", None),
     figures=(Figure("plot_confusion_matrix", "f0.png"),),

@@ -19,6 +19,7 @@ from grader.domain.assignment import (
     RubricItem,
 )
 from grader.domain.evidence import (
+    AttentionMap,
     Attestation,
     Blame,
     Checkpoint,
@@ -32,7 +33,7 @@ from grader.domain.evidence import (
     Training,
     TrainingOutcome,
 )
-from grader.domain.program import ForbiddenUse, NearName, Omission, Place, TunedValue
+from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.score import ComponentScore, GradeStatus, Score, ScoreLine
 from grader.domain.submission import RefusedFile, Role
 
@@ -210,7 +211,12 @@ def an_assignment() -> Assignment:
             ),
             RubricItem("report_quality", "Report quality", 5),
             RubricItem("q6", "Q6: the role of patch embedding and positional encoding", 5),
-            RubricItem("q7", "Q7: which hyperparameters were tuned, why, and the effect", 5),
+            RubricItem(
+                "q7",
+                "Q7: which hyperparameters were tuned, why, and the effect",
+                5,
+                beside=("values", "curves"),
+            ),
             RubricItem("q8", "Q8: ViT against CNN on this data set", 5),
             RubricItem("q9", "Q9: final test accuracy; whether and how 60 % was reached", 5),
             RubricItem("q10", "Q10: the ViT pipeline from image to output", 10),
@@ -355,6 +361,10 @@ def a_training(accuracy: float, epochs: int, planned: int | None = None, *, risi
         interval=(accuracy - margin, accuracy + margin),
         confusion=tuple(confusion),
         predictions=tuple(predictions),
+        attention=tuple(
+            AttentionMap(f"prediction_{true}_0.png", f"attention_{true}.png", f"rollout_{true}.png")
+            for true in range(6)
+        ),
         seconds=4.1 * epochs,
     )
 
@@ -425,6 +435,8 @@ def pictures(evidence: Evidence) -> dict[str, bytes]:
         one.image: a_picture(7 * one.true_class + index)
         for index, one in enumerate(evidence.training.predictions)
     }
+    for one in evidence.training.attention:
+        found |= {one.last_layer: a_picture(3), one.rollout: a_picture(4)}
     return found | {figure.image: a_drawing() for figure in evidence.figures}
 
 
@@ -457,6 +469,8 @@ def base(student_id: str, assignment: Assignment) -> Evidence:
             TunedValue("epochs", "30", Place("homework.py", line_of("N_EPOCHS"))),
         ),
         source={"homework.py": SOURCE},
+        claim=Claim(0.88, "cell 21", "Test accuracy: 88.00%"),
+        shown_epochs=30,
         parameters=499_462,
         layers=layers(),
         training=a_training(0.872, 30),

@@ -172,7 +172,31 @@ def test_training_model_and_submission_are_shown(pages):
     ):
         assert sentence in told, sentence
     page = Page(pages["missing_scale"])
-    assert len([tag for tag in page.tags if tag == "img"]) == 24 + 2
+    assert len([tag for tag in page.tags if tag == "img"]) == 24 + 2 + 18
+
+
+def test_what_was_measured_is_shown_by_class_with_claim_rate_and_attention(pages):
+    told = text(pages, "missing_scale")
+    for sentence in (
+        "Class Images Precision Recall F1",
+        "You report 88.0 %",
+        "cell 21",
+        "Learning rate at the end of each epoch",
+        "Where your model looks",
+        "See also the values that you chose and the learning curves .",
+    ):
+        assert sentence in told, sentence
+    html = pages["missing_scale"]
+    for anchor in ("values", "curves", "attention"):
+        assert f'id="{anchor}"' in html
+    assert "Where your model looks" not in text(pages, "template")
+
+
+def test_several_seeds_are_named(class_results, html_of):
+    one = class_results["missing_scale"]
+    training = replace(one.evidence.training, runs=(0.55, 0.6), counted="of the last epoch")
+    told = text({"one": html_of(replace(one, evidence=replace(one.evidence, training=training)))}, "one")
+    assert "the mean of 2 trainings with different seeds ( 55.0 %, 60.0 % ), 95 % interval" in told
 
 
 def test_right_and_wrong_predictions_differ_in_words_and_marks(pages):

@@ -19,7 +19,7 @@ from grader.domain.assignment import (
 )
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Blame, Epoch, Evidence, Finding, Status, Training, TrainingOutcome
-from grader.domain.program import ForbiddenUse, Place
+from grader.domain.program import Claim, ForbiddenUse, Place
 from grader.domain.score import GradeStatus, Score, ScoreEdit, ScoreLine
 from grader.domain.submission import Role
 from grader.scoring import score
@@ -397,6 +397,55 @@ def test_the_training_line_gives_the_accuracy_and_what_was_asked() -> None:
         "90 % of the hidden test images are classified right (95 % interval: 87 % to 93 %); "
         "60 % is asked for."
     )
+
+
+NEAR = Training(TrainingOutcome.COMPLETED, accuracy=0.58, interval=(0.53, 0.61), runs=(0.56, 0.58, 0.60))
+
+
+@pytest.mark.parametrize(
+    ("changes", "points", "told"),
+    [
+        ({}, 9.0, "which the interval reaches: it counts as reached"),
+        ({"interval": (0.5, 0.599)}, 8.55, "(mean of 3 trainings: 56 %, 58 %, 60 %; 95 % interval"),
+        ({"accuracy": 0.62, "interval": (0.57, 0.66)}, 9.6, "62 % of the hidden"),
+        ({"runs": ()}, 8.55, "58 % of the hidden"),
+    ],
+)
+def test_near_the_threshold_the_interval_of_several_trainings_decides(
+    changes: dict[str, object], points: float, told: str
+) -> None:
+    training = replace(NEAR, **changes)  # type: ignore[arg-type]
+    line = line_of(score(ASSIGNMENT, replace(PERFECT, training=training)), "training")
+    assert line.points == points and line.state == "decided"
+    assert told in line.reason
+    assert ("counts as reached" in line.reason) is (points == 9.0)
+
+
+CLAIMED = Claim(0.75, "cell 12", "Test accuracy: 75%")
+MEASURED = Training(TrainingOutcome.COMPLETED, accuracy=0.7, planned_epochs=1)
+
+
+@pytest.mark.parametrize(
+    ("training", "claim", "shown", "floor", "told"),
+    [
+        (MEASURED, None, None, None, ""),
+        (MEASURED, CLAIMED, 1, None, ""),
+        (replace(MEASURED, accuracy=0.69), CLAIMED, None, 11.7, "75 % is claimed (cell 12)."),
+        (MEASURED, None, 30, 12.0, "outputs show 30 epochs, its code asks for 1 epoch: which is meant?"),
+        (replace(MEASURED, rebuilt=True), None, None, 12.0, "could not be executed as it stands."),
+        (replace(MEASURED, accuracy=0.85, rebuilt=True), replace(CLAIMED, accuracy=0.99), 30, None, ""),
+        (Training(TrainingOutcome.FAILED, reason="KeyError"), CLAIMED, None, 0.0, "75 % is claimed"),
+        (Training(TrainingOutcome.FAILED, reason="KeyError"), None, None, None, ""),
+    ],
+)
+def test_where_something_speaks_against_the_measurement_a_person_decides(
+    training: Training, claim: Claim | None, shown: int | None, floor: float | None, told: str
+) -> None:
+    evidence = replace(PERFECT, training=training, claim=claim, shown_epochs=shown)
+    line = line_of(score(ASSIGNMENT, evidence), "training")
+    assert (line.state, line.floor) == ("awaiting" if told else "decided", floor)
+    assert (line.points is None) is bool(told)
+    assert told in line.reason and line.reason.endswith("A person decides.") is bool(told)
 
 
 def test_the_students_place_is_told_when_training_failed() -> None:

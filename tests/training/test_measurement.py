@@ -388,6 +388,7 @@ def test_checkpoint_is_scored_here(scripted: Scripted, job: Job) -> None:
         ),
         (CheckpointLoaded("mismatch", "`w` is missing"), "mismatch", "`w` is missing. Save the weights of"),
         (CheckpointLoaded("refused", "it cannot be read"), "refused", "it cannot be read."),
+        (CheckpointLoaded("whole_model", "it holds a whole object"), "whole_model", "a whole object."),
         (CheckpointLoaded("perfect"), "refused", ""),
         (DIE, "refused", "its limit of 3000 MB of memory"),
         (b"nonsense nonsense nonsense", "refused", "not an answer"),
