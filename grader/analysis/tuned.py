@@ -10,7 +10,7 @@ from grader.analysis.folding import Unknown, value
 from grader.analysis.recipe import Ingredients
 from grader.analysis.roles import unwrapped
 from grader.analysis.units import Unit, statements_within
-from grader.domain.program import Place, TunedValue
+from grader.domain.program import Place, Span, TunedValue
 
 OPTIMIZER_FIELDS = {"lr": "learning_rate"}
 LEARNING_RATE_POSITION = 1
@@ -54,6 +54,17 @@ class Values:
             raise Unknown
         finally:
             self._depth -= 1
+
+    def literal(self, node: ast.expr) -> ast.Constant | None:
+        """Where a number is written that an expression gives: itself, or in the constant that it names."""
+        for _ in range(DEPTH):
+            if isinstance(node, ast.Constant):
+                return node if type(node.value) in (int, float) else None
+            bound = self._flow.last(node.id) if isinstance(node, ast.Name) else None
+            if bound is None:
+                return None
+            node = bound
+        return None
 
     def _field(self, owner: ast.expr, name: str) -> Any:
         """`config.dim`: of a class, an object, a namespace, or the parsed command line."""
@@ -138,17 +149,28 @@ class _Reader:
         self._home: dict[int, Unit] | None = None
 
     def _place(self, node: ast.expr) -> Place:
-        """Where an expression stands: nodes keep their line but not their cell."""
+        """Where an expression stands."""
+        return self._unit(node).cell.place(node.lineno)
+
+    def _unit(self, node: ast.expr) -> Unit:
+        """What an expression is part of: nodes keep their line but not their cell."""
         if self._home is None:
             self._home = {id(inner): unit for unit in self._units for inner in _expressions(unit.node)}
         unit = self._home.get(id(node))
         if unit is None:
             step = next((s for s in self._found.flow.steps if node in ast.walk(s.node)), None)
             unit = step or self._units[0]
-        return unit.cell.place(node.lineno)
+        return unit
 
     def _value(self, name: str, node: ast.expr, values: Values) -> TunedValue:
-        return TunedValue(name, values.shown(node)[:SHOWN], self._place(node))
+        return TunedValue(name, values.shown(node)[:SHOWN], self._place(node), self._written(node, values))
+
+    def _written(self, node: ast.expr, values: Values) -> Span | None:
+        found = values.literal(node)
+        if found is None or found.end_lineno is None or found.end_col_offset is None:
+            return None
+        file = self._unit(found).cell.file
+        return Span(file, found.lineno, found.col_offset, found.end_lineno, found.end_col_offset)
 
     def model(self, makers: Mapping[str, ast.FunctionDef]) -> Iterator[TunedValue]:
         """Every argument of the model."""
@@ -198,7 +220,8 @@ class _Reader:
             place = (
                 self._found.loop.unit.cell.place(self._found.loop.node.lineno) if self._found.loop else None
             )
-            yield TunedValue("epochs", values.shown(node)[:SHOWN], place or self._place(node))
+            written = self._written(node, values)
+            yield TunedValue("epochs", values.shown(node)[:SHOWN], place or self._place(node), written)
 
     def data(self) -> Iterator[TunedValue]:
         """Batch size, transforms and label smoothing."""

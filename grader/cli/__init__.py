@@ -22,6 +22,7 @@ STUDENTS = {
 INSTRUCTORS = {
     "grade": ("grader.cli.grade:command", "Grade a submission, a folder of them, or an LMS download."),
     "regrade": ("grader.cli.regrade:command", "Score stored evidence again, with today's rubric."),
+    "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
 }

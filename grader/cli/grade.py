@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from grader.cli.options import cores
+from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 
 
@@ -19,13 +19,7 @@ from grader.domain.errors import UsageError
 @click.option("--data", help="The data set's zip or folder, or `synthetic`. Needed unless --no-train.")
 @click.option("--no-train", is_flag=True, help="Run the checks only; the training item is not run.")
 @click.option("--jobs", type=click.IntRange(1), help="Submissions at once. Default: one per processor core.")
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where training runs; auto takes a GPU when there is one.",
-)
+@device_option
 @click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
 @click.option(
     "--unofficial",
@@ -85,7 +79,7 @@ def command(
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
         )
-        run = Run(found_course, assignment, hosts, splits, _device(device, no_train))
+        run = Run(found_course, assignment, hosts, splits, training_device("cpu" if no_train else device))
         count = jobs or cores()
         with live_display(uploads.submissions, trains=splits is not None) as watch:
             results = graded(run, uploads.submissions, out, jobs=count, clock=_now, watch=watch)
@@ -95,14 +89,6 @@ def command(
 
 def _now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
-
-
-def _device(wanted: str, no_train: bool) -> str:
-    """The device of training: auto takes a GPU when the driver's device node is there."""
-    there = Path("/dev/nvidiactl").exists()
-    if wanted == "cuda" and not there and not no_train:
-        raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
-    return "cuda" if wanted != "cpu" and there else "cpu"
 
 
 def _warn_of_public_secret(public: bool, harmless: bool) -> None:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from grader.domain.errors import UsageError
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -36,6 +38,29 @@ def assignment_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def device_option(command: Command) -> Command:
+    """`--device`: where others' submissions are trained."""
+    return click.option(
+        "--device",
+        type=click.Choice(["auto", "cpu", "cuda"]),
+        default="auto",
+        show_default=True,
+        help="Where training runs; auto takes a GPU when there is one.",
+    )(command)
+
+
+def training_device(wanted: str) -> str:
+    """`cpu` or `cuda`: auto takes a GPU when the driver's device node is there.
+
+    Raises:
+        UsageError: A GPU is wanted, and there is none.
+    """
+    there = Path("/dev/nvidiactl").exists()
+    if wanted == "cuda" and not there:
+        raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
+    return "cuda" if wanted != "cpu" and there else "cpu"
 
 
 def cores() -> int:

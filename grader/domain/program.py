@@ -82,6 +82,21 @@ class ForbiddenUse:
 
 
 @dataclass(frozen=True)
+class Span:
+    """A piece of what the student wrote: lines 1-based, columns 0-based in UTF-8 bytes, the end exclusive.
+
+    Attributes:
+        file: As in `Place`.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
 class TunedValue:
     """A value that the student chose, read from the source.
 
@@ -89,11 +104,13 @@ class TunedValue:
         name: The field's usual name: `dim`, `depth`, `learning_rate`, `batch_size`, `epochs`,
             `optimizer`, `scheduler`, `transform`, ...
         value: As it stands in the source, or the literal's `repr`: `64`, `AdamW`, `28 x 28`.
+        written: Where the number itself is written, be it in a constant; None where it is computed.
     """
 
     name: str
     value: str
     place: Place
+    written: Span | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,14 @@ from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run, hidden_seed, told_seed
 from grader.protocol.link import WorkerProcess
 from grader.sandbox.limits import ProcessLimits
-from grader.training import EpochReport, Job, measured_checkpoint, measured_training, repeated_training
+from grader.training import (
+    EpochReport,
+    Job,
+    Report,
+    measured_checkpoint,
+    measured_training,
+    repeated_training,
+)
 
 TRIAL_SECONDS = 20.0  # for the first epoch of a submission of which a part hung in the checks
 
@@ -73,6 +80,15 @@ def train_longer(
     watch(Progress(submission.student_id, Stage.TRAINING, text="with more time"))
     with found.timed("training"), run.device_turn():
         _measure(run, replace(job, limits=limits), found, watch)
+
+
+def trained_once(
+    run: Run, splits: Splits, program: Program, submission: Submission, report: Report
+) -> Training:
+    """What one training of a submission gives."""
+    job = _job(run, splits, program, submission)
+    with run.device_turn():
+        return measured_training(lambda: _training_worker(run, job.limits), job, report).training
 
 
 def _job(run: Run, splits: Splits, program: Program, submission: Submission) -> Job:

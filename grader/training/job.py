@@ -22,9 +22,8 @@ class Job:
         splits: Images and labels; the test labels stay on this side.
         forbidden: Patterns that are watched at run time.
         seed: Of initialization, shuffling and dropout; the worker knows it.
-        order_seed: Of the order in which the worker gets the test images and of the numbers of the classes,
-            which it must not know: a data set lists images class by class, so that a model could answer by
-            position, and students hold the labels of known images. None: as they are, for one's own work.
+        order_seed: Of what the worker must not know: see `Blinding`. None: all is as it is, for one's own
+            work.
     """
 
     program: Program

@@ -28,7 +28,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
             seed=job.seed,
             attention_of=record.attention_of,
             arrays={
-                "train_images": job.splits.train_images,
+                "train_images": blinding.train_images,
                 "train_labels": blinding.train_labels,
                 "test_images": blinding.test_images,
             },

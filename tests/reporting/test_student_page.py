@@ -196,7 +196,7 @@ def test_several_seeds_are_named(class_results, html_of):
     one = class_results["missing_scale"]
     training = replace(one.evidence.training, runs=(0.55, 0.6), counted="of the last epoch")
     told = text({"one": html_of(replace(one, evidence=replace(one.evidence, training=training)))}, "one")
-    assert "the mean of 2 trainings with different seeds ( 55.0 %, 60.0 % ), 95 % interval" in told
+    assert "the mean of 2 trainings with different seeds (55.0 %, 60.0 %), 95 % interval" in told
 
 
 def test_right_and_wrong_predictions_differ_in_words_and_marks(pages):

@@ -18,7 +18,16 @@ from grader.domain.assignment import (
     RubricItem,
 )
 from grader.domain.errors import EngineError, UsageError
-from grader.domain.evidence import Blame, Epoch, Evidence, Finding, Status, Training, TrainingOutcome
+from grader.domain.evidence import (
+    Blame,
+    Checkpoint,
+    Epoch,
+    Evidence,
+    Finding,
+    Status,
+    Training,
+    TrainingOutcome,
+)
 from grader.domain.program import Claim, ForbiddenUse, Place
 from grader.domain.score import GradeStatus, Score, ScoreEdit, ScoreLine
 from grader.domain.submission import Role
@@ -397,6 +406,13 @@ def test_the_training_line_gives_the_accuracy_and_what_was_asked() -> None:
         "90 % of the hidden test images are classified right (95 % interval: 87 % to 93 %); "
         "60 % is asked for."
     )
+
+
+def test_submitted_weights_change_no_points() -> None:
+    """They may have been trained on the hidden images."""
+    weak = replace(PERFECT, training=Training(TrainingOutcome.COMPLETED, accuracy=0.5))
+    perfect = replace(weak, checkpoint=Checkpoint("fits", accuracy=1.0))
+    assert score(ASSIGNMENT, perfect) == score(ASSIGNMENT, weak)
 
 
 NEAR = Training(TrainingOutcome.COMPLETED, accuracy=0.58, interval=(0.53, 0.61), runs=(0.56, 0.58, 0.60))

@@ -1,5 +1,6 @@
 """Each of the written styles of training is executed as it stands, on the grader's images."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from grader.analysis import program
+from grader.domain.assignment import Assignment
 from grader.domain.program import Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
@@ -81,15 +84,15 @@ def replayed(
 ) -> Callable[..., Replayed]:
     """Train the homework of a text, after the parts that are the same for all."""
 
-    def trained(text: str, seed: int = 3) -> Replayed:
-        program = analyzed(HEAD + text)
+    def trained(text: str | Program, seed: int = 3) -> Replayed:
+        read = analyzed(HEAD + text) if isinstance(text, str) else text
         train, labels = images(12)
         arrays = {"train_images": train, "train_labels": labels, "test_images": images(4, seed=2)[0]}
         process = spawn()
         link = Link(process)
         replies: list[Any] = []
         try:
-            link.ask(Load(program, class_names=CLASSES, seed=seed), Loaded, seconds=30, limit=FrameLimit())
+            link.ask(Load(read, class_names=CLASSES, seed=seed), Loaded, seconds=30, limit=FrameLimit())
             kinds = (TrainingPlan, EpochDone, Trained)
             request = Train(CLASSES, seed=seed, arrays=arrays)
             for reply in link.conversation(request, kinds, seconds=60, limit=FrameLimit()):
@@ -99,9 +102,29 @@ def replayed(
         finally:
             process.close()
         plan = [reply for reply in replies if isinstance(reply, TrainingPlan)][-1]
-        return Replayed(program, plan, [r for r in replies if isinstance(r, EpochDone)], replies[-1])
+        return Replayed(read, plan, [r for r in replies if isinstance(r, EpochDone)], replies[-1])
 
     return trained
+
+
+@pytest.fixture
+def as_notebook(assignment: Assignment) -> Callable[..., Program]:
+    """The program of a notebook: (execution count, source) of each cell, and what some counts printed."""
+
+    def make(cells: list[tuple[int, str]], printed: dict[int, str]) -> Program:
+        made = [
+            {
+                "cell_type": "code",
+                "execution_count": count,
+                "source": source,
+                "outputs": [{"output_type": "stream", "text": printed.get(count, "")}],
+            }
+            for count, source in cells
+        ]
+        data = json.dumps({"cells": made, "nbformat": 4}).encode()
+        return program("a.ipynb", data, components=assignment.components, forbidden=assignment.forbidden)
+
+    return make
 
 
 def fields(text: str) -> dict[str, str]:
@@ -135,6 +158,7 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     assert len(STYLES) >= 25
 
 
+MODEL = "model = ViT(image_size=8, patch_size=4, num_classes=3, dim=8, depth=1, heads=1, mlp_dim=8)"
 TRAINS = "    train_epoch(model, optimizer, train_loader, [])\n"
 FALLBACKS = {
     # text instead of the loop -> why it could not be executed
@@ -158,6 +182,29 @@ def test_what_cannot_be_replayed_is_rebuilt(loop: str, replayed: Callable[..., R
     assert len(found.epochs) == found.end.epochs == 2
     if why is not None:
         assert found.plan.notes[0].endswith(f"rebuilt from its values: {why}.")
+
+
+def test_a_notebook_whose_cells_were_run_again(
+    replayed: Callable[..., Replayed], as_notebook: Callable[..., Program]
+) -> None:
+    """What stands there counts, in the order of the cells: the second model, the last number of epochs."""
+    cells = [
+        (7, HEAD),
+        (3, BEGINNING + "N_EPOCHS = 1\n"),
+        (12, f"for epoch in range(N_EPOCHS):\n{TRAINS}"),
+        (
+            9,
+            "N_EPOCHS = 3\nmodel = ViT(image_size=8, patch_size=4, num_classes=3, dim=8, depth=1, heads=1, mlp_dim=1)",
+        ),
+        (10, "optimizer = optim.SGD(model.parameters(), lr=0.5)"),
+        (11, f"for epoch in range(N_EPOCHS):\n{TRAINS}    print('epoch', epoch)\n"),
+    ]
+    read = as_notebook(cells, {11: "epoch 0\nepoch 1\nepoch 2\nTest accuracy: 71.0%"})
+    found = replayed(read)
+    assert not found.plan.rebuilt, found.program.recipe.no_replay
+    assert [done.learning_rate for done in found.epochs] == pytest.approx([0.5, 0.5, 0.5])
+    assert found.plan.optimizer == "SGD" and found.plan.epochs == 3
+    assert read.claim is not None and read.claim.accuracy == 0.71
 
 
 def test_a_loop_that_breaks_off_goes_to_a_person(replayed: Callable[..., Replayed]) -> None:
