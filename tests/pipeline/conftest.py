@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,12 @@ def few_images(classes: tuple[str, ...], train: int = 3, test: int = 4) -> Split
         return images, labels.astype(np.int64), names
 
     return Splits("few_images", classes, *made(train), *made(test))
+
+
+@pytest.fixture(scope="session")
+def images() -> Callable[..., Splits]:
+    """`few_images`."""
+    return few_images
 
 
 @pytest.fixture(scope="session")

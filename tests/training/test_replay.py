@@ -192,10 +192,7 @@ def test_a_notebook_whose_cells_were_run_again(
         (7, HEAD),
         (3, BEGINNING + "N_EPOCHS = 1\n"),
         (12, f"for epoch in range(N_EPOCHS):\n{TRAINS}"),
-        (
-            9,
-            "N_EPOCHS = 3\nmodel = ViT(image_size=8, patch_size=4, num_classes=3, dim=8, depth=1, heads=1, mlp_dim=1)",
-        ),
+        (9, f"N_EPOCHS = 3\n{MODEL}"),
         (10, "optimizer = optim.SGD(model.parameters(), lr=0.5)"),
         (11, f"for epoch in range(N_EPOCHS):\n{TRAINS}    print('epoch', epoch)\n"),
     ]
