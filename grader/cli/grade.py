@@ -78,7 +78,7 @@ def command(
         parsers = hosts_end.enter_context(running_parsers(found_course, hidden=hidden, unofficial=unofficial))
         uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
         for refused in uploads.unmatched:
-            click.echo(printable(f"set aside: {refused.name}: {refused.reason}"), err=True)
+            click.echo(printable(f"set aside: {refused.reason}"), err=True)
         for note in uploads.notes:
             click.echo(printable(f"note: {note}"), err=True)
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
