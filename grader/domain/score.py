@@ -68,7 +68,8 @@ class LateRecord:
         state: `in_time`, `late`, or `unknown`: the LMS does not say when it came.
         days: Days that had begun since the deadline; 0 in time, None when that is unknown.
         penalty: The points taken off, None when a person must decide: never guessed.
-        total_after: The total less the penalty, never below 0; None when either is not known.
+        total_after: The total less the penalty, never below 0: the total itself where nothing is taken off;
+            None where something would be and nobody knows how much, or the total is withheld.
         asked: A person is asked about this submission: the LMS marks it late, or the course has no rule.
         reason: Why, in a sentence.
     """

@@ -49,6 +49,19 @@ class AccountedFile:
 
 
 @dataclass(frozen=True)
+class Download:
+    """What a class's upload held.
+
+    Attributes:
+        files: Every file, and what became of it.
+        notes: Sentences for the people who run the course.
+    """
+
+    files: tuple[AccountedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Delivery:
     """What is known about when a submission came, besides the moment that an LMS records.
 

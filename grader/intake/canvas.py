@@ -2,8 +2,8 @@
 
 lib/content_zipper.rb makes `NAME[_LATE]_USER_ATTACHMENT_FILE`, where NAME is the sortable name in small
 letters without anything but word characters; anonymous submissions are `[LATE_]anon_ID_ATTACHMENT_FILE`; a
-text is `NAME[_LATE]_USER_text.html`, an address `..._link.html`. Only the newest submission of a user is in it.
-A name that a student uses again gets `-1`, `-2`, ... (`make_unique_filename` in app/models/attachment.rb), and
+text is `NAME[_LATE]_USER_text.html`, an address `..._link.html`. Only the newest submission of a user is in
+it. A name that a student uses again gets `-1`, ... (`make_unique_filename` in app/models/attachment.rb), and
 attachments are numbered in the order of their upload.
 """
 

@@ -39,9 +39,7 @@ class Export:
         if len(one.students) > 1:
             notes.append(f"Handed in together by {', '.join(one.students)}: one report for all of them.")
         if one.earlier:
-            notes.append(
-                f"Gradescope has earlier attempts ({one.earlier}) that are not in the export: the last counts."
-            )
+            notes.append(f"Gradescope has earlier attempts ({one.earlier}), which are not in the export.")
         return notes
 
     def notes(self, there: Collection[str]) -> list[str]:

@@ -3,8 +3,8 @@
 Gradescope documents the export only by what it writes; as several published readers of it agree, the file
 maps each folder (`submission_123`) to `:submitters:` (a list of `:name:`, `:sid:`, `:email:`),
 `:created_at:`, `:score:` and `:history:` (earlier attempts, which are not in the export). Ruby wrote it, so
-keys keep their colon, and results may carry tags of Ruby's own. Students choose the strings in it: it is read where archives
-are, apart from everything else, and what comes back is judged again.
+keys keep their colon, and results may carry tags of Ruby's own. Students choose the strings in it: it is read
+where archives are, apart from everything else, and what comes back is judged again.
 """
 
 import re

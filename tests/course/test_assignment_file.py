@@ -211,7 +211,7 @@ WRONG = [
         "rubric item 'model' has 35 points but its components add up to 12. Change one of them.",
     ),
     (("stem =", "stemm ="), "[files] has 'stemm', which means nothing here. Did you mean 'stem'?"),
-    (("[data]", "[date]"), "the file has 'date', which means nothing here. Did you mean 'data'?"),
+    (("[data]", "[datas]"), "the file has 'datas', which means nothing here. Did you mean 'data'?"),
     (
         ("call_seconds = 5", "call_second = 5"),
         "[limits] has 'call_second', which means nothing here. Did you mean 'call_seconds'?",
