@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from grader.domain.submission import AccountedFile, Fate, RefusedFile
-from grader.intake.entry_name import printable
 from grader.intake.naming import CLUTTER
 
 MANY = 20  # lines of one kind, which become one
+LONGEST = 1_000  # characters of a name that is shown: paths within archives are long
 
 
 class Ledger:
@@ -25,7 +25,8 @@ class Ledger:
             owner: The key of the heap that it belongs to, None for a file of nobody.
             reason: A sentence.
         """
-        self._lines.append((AccountedFile(printable(name), fate, reason=reason), owner))
+        shown = "".join(letter if letter.isprintable() else "?" for letter in name)[:LONGEST]
+        self._lines.append((AccountedFile(shown, fate, reason=reason), owner))
 
     def unmatched(self) -> tuple[RefusedFile, ...]:
         """The files that belong to nobody, without those that computers make for themselves."""
