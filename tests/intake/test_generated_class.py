@@ -112,6 +112,10 @@ def test_only_the_lms_says_when_and_who_is_late(taken_in):
         assert known == []
     hints = {one.delivery.hint for one in uploads.submissions if one.files}
     assert hints == {ON_DISK if name == "plain_folder" else IN_ZIP}
+    # the clock in a zip has no zone: it is read as the deadline's
+    (plain_one,) = (one for one in uploads.submissions if one.student_id == "400101100")
+    noon = datetime(2026, 1, 30, 12, tzinfo=UTC if name == "plain_folder" else TEHRAN)
+    assert plain_one.delivery.hinted_at == noon
 
 
 def test_what_was_read_is_what_the_later_attempt_holds(taken_in):

@@ -181,6 +181,21 @@ def test_what_belongs_to_nobody_is_listed_with_the_reason(folder, assignment, tm
     assert "link" in reasons["400101205_Lab8_Homework.py"]
 
 
+def test_a_students_folder_zip_and_loose_files_are_one_submission(folder, assignment, zipped, tmp_path):
+    root = folder(
+        {
+            "400101204/homework.py": "x",
+            "400101204_Lab8_Homework.pdf": "x",
+            "400101204 weights.zip": zipped({"w.pth": "x"}),
+            "400101205_Lab8_Homework.py": "x",
+        }
+    )
+    assert found(submissions(root, assignment, tmp_path / "scratch")) == {
+        "400101204": ["400101204_Lab8_Homework.pdf", "homework.py", "w.pth"],
+        "400101205": ["400101205_Lab8_Homework.py"],
+    }
+
+
 def test_two_people_with_one_id_stay_apart(folder, assignment, tmp_path):
     root = folder(
         {"a/400101204_Lab8_Homework.py": "x", "b/400101204_Lab8_Homework.py": "y", "C/c.py": "", "c/d.py": ""}
