@@ -22,6 +22,11 @@ from grader.domain.errors import UsageError
 @device_option
 @click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
 @click.option(
+    "--extensions",
+    type=click.Path(path_type=Path),
+    help="A CSV of single students' own deadlines: student_id, deadline.",
+)
+@click.option(
     "--unofficial",
     is_flag=True,
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
@@ -35,6 +40,7 @@ def command(
     jobs: int | None,
     device: str,
     course: Path | None,
+    extensions: Path | None,
     unofficial: bool,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
@@ -48,13 +54,17 @@ def command(
     """
     from grader.cli.live import live_display, print_results
     from grader.course.assignment_file import read_assignment
+    from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
-    from grader.intake import submissions
+    from grader.domain.submission import Download
+    from grader.intake import submissions, with_extensions
+    from grader.intake.account import condensed
     from grader.pipeline.class_run import graded, write_class
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import hidden_split
     from grader.pipeline.opening import OpenedApart
     from grader.pipeline.run import Run
+    from grader.reporting.results_file import download_record
     from grader.reporting.typesetting import printable
 
     found_course = located_course(course)
@@ -64,6 +74,7 @@ def command(
             "Grading trains each submission, so it needs images: --data PATH (the course's zip or folder), "
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
+    own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
@@ -71,10 +82,17 @@ def command(
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         parsers = hosts_end.enter_context(running_parsers(found_course, hidden=hidden, unofficial=unofficial))
         uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
+        uploads = with_extensions(uploads, own_deadlines)
         for refused in uploads.unmatched:
-            click.echo(printable(f"set aside: {refused.name}: {refused.reason}"), err=True)
+            click.echo(printable(f"set aside: {refused.reason}"), err=True)
         for note in uploads.notes:
             click.echo(printable(f"note: {note}"), err=True)
+        download = download_record(Download(condensed(uploads.account), uploads.notes))
+        click.echo(
+            f"{download.matched + download.superseded + download.refused} files: {download.matched} matched, "
+            f"{download.superseded} of earlier attempts, {download.refused} refused.",
+            err=True,
+        )
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
@@ -83,7 +101,7 @@ def command(
         count = jobs or cores()
         with live_display(uploads.submissions, trains=splits is not None) as watch:
             results = graded(run, uploads.submissions, out, jobs=count, clock=_now, watch=watch)
-    write_class(assignment, results, out, _now())
+    write_class(assignment, results, out, _now(), download)
     print_results(assignment, results, out, time.monotonic() - started)
 
 

@@ -7,12 +7,18 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
-from grader.course.assignment_tables import AssignmentTable, ComponentTable, DataTable, FilesTable
+from grader.course.assignment_tables import (
+    AssignmentTable,
+    ComponentTable,
+    DataTable,
+    FilesTable,
+    LateTable,
+)
 from grader.course.check_files import PUBLIC_FILE, SUBMISSION, checks
 from grader.course.fault import FILE, fault, require_different, require_file_name
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
-from grader.domain.assignment import Assignment, Component, DataUse, Limits, RequiredFile
+from grader.domain.assignment import Assignment, Component, DataUse, LatePolicy, Limits, RequiredFile
 from grader.domain.submission import Role
 
 _INSTRUCTORS_FILES = (FILE, "*.py", "checks/**/*.py", "mistakes/**/*.py", "oracle/**/*.py")
@@ -54,6 +60,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         limits=Limits(**table.limits.model_dump()),
         data=data,
         deadline=_deadline(table.deadline),
+        late=_late(table.late, table.deadline),
         policies=dict(table.policies),
         public_only=public_only,
         digest=digest(folder, public_only=public_only),
@@ -76,6 +83,16 @@ def _deadline(deadline: datetime | None) -> datetime | None:
     if deadline is not None and deadline.utcoffset() is None:
         raise fault(f"the deadline has no time zone. Write it as in {deadline.isoformat()}+03:30.")
     return deadline
+
+
+def _late(table: LateTable | None, deadline: datetime | None) -> LatePolicy:
+    if table is None:
+        return LatePolicy()
+    if deadline is None:
+        raise fault("[late] has no deadline to count from. Add 'deadline' above the first table.")
+    if table.most_points is not None and table.points_per_day is None:
+        raise fault("[late]: 'most_points' bounds nothing without 'points_per_day'. Add that, or remove it.")
+    return LatePolicy(**table.model_dump())
 
 
 def _stem(table: FilesTable) -> str:

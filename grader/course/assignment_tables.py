@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from grader.course.toml_file import Table
-from grader.domain.assignment import DataUse, Limits
+from grader.domain.assignment import DataUse, LatePolicy, Limits
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
@@ -58,6 +58,14 @@ class LimitsTable(Table):
     archive_mb: PositiveInt = Limits.archive_mb
 
 
+class LateTable(Table):
+    """`[late]`: what follows when a submission comes after the deadline."""
+
+    grace_minutes: NotNegative = LatePolicy.grace_minutes
+    points_per_day: Positive | None = None
+    most_points: Positive | None = None
+
+
 class ComponentTable(Table):
     """`[[component]]`: one stub."""
 
@@ -107,6 +115,7 @@ class AssignmentTable(Table):
     files: FilesTable
     data: DataTable
     limits: LimitsTable = LimitsTable()
+    late: LateTable | None = None
     component: Annotated[list[ComponentTable], Field(min_length=1)]
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)

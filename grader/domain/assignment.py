@@ -125,6 +125,22 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class LatePolicy:
+    """What follows when a submission comes after the deadline.
+
+    Attributes:
+        grace_minutes: So long after the deadline nothing is late yet.
+        points_per_day: Taken off the total for each day that has begun since the deadline; None: the course
+            has no rule, and a person decides.
+        most_points: No more than this is taken off; None: down to zero.
+    """
+
+    grace_minutes: float = 0.0
+    points_per_day: float | None = None
+    most_points: float | None = None
+
+
+@dataclass(frozen=True)
 class DataUse:
     """Which data sets the assignment uses, by the file names under `datasets/`.
 
@@ -168,6 +184,7 @@ class Assignment:
     limits: Limits
     data: DataUse
     deadline: datetime | None = None
+    late: LatePolicy = field(default_factory=LatePolicy)
     policies: dict[str, str] = field(default_factory=dict)
     public_only: bool = False
     digest: str = ""

@@ -1,11 +1,11 @@
 """What grading a submission found out: enough to score it again without running anything."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
-from grader.domain.submission import RefusedFile, Role
+from grader.domain.submission import Delivery, RefusedFile, Role
 
 
 class Status(StrEnum):
@@ -235,6 +235,8 @@ class Evidence:
         status: None while it can be graded; else why not: `refused` or `engine_error`.
         reason: The sentence for it.
         missing: Required files that were not handed in.
+        received_at: When it was handed in, where the LMS records it.
+        delivery: What else is known about that: hints, marks, the student's own deadline.
         partial: A file was given by itself.
         claim: The test accuracy that the student reports, where one was found.
         shown_epochs: The last epoch that the notebook's outputs show.
@@ -253,6 +255,7 @@ class Evidence:
     status: str | None = None
     reason: str = ""
     received_at: datetime | None = None
+    delivery: Delivery = field(default_factory=Delivery)
     partial: bool = False
     code_file: str = ""
     missing: tuple[Role, ...] = ()

@@ -61,6 +61,28 @@ class ScoreLine:
 
 
 @dataclass(frozen=True)
+class LateRecord:
+    """How late a submission is, and what that costs.
+
+    Attributes:
+        state: `in_time`, `late`, or `unknown`: the LMS does not say when it came.
+        days: Days that had begun since the deadline; 0 in time, None when that is unknown.
+        penalty: The points taken off, None when a person must decide: never guessed.
+        total_after: The total less the penalty, never below 0: the total itself where nothing is taken off;
+            None where something would be and nobody knows how much, or the total is withheld.
+        asked: A person is asked about this submission: the LMS marks it late, or the course has no rule.
+        reason: Why, in a sentence.
+    """
+
+    state: str
+    days: int | None
+    penalty: float | None
+    total_after: float | None
+    asked: bool
+    reason: str
+
+
+@dataclass(frozen=True)
 class Score:
     """The points of one submission.
 
@@ -69,6 +91,8 @@ class Score:
             `incomplete`.
         decided: The maximum of the lines that are decided ("58 of 65 decided").
         maximum: Of all lines.
+        late: How late it is and what that costs; None for an assignment without a deadline. `total` is what
+            it was before that.
     """
 
     student_id: str
@@ -78,6 +102,7 @@ class Score:
     decided: float
     maximum: float
     reason: str = ""
+    late: LateRecord | None = None
 
     @property
     def awaiting(self) -> tuple[str, ...]:

@@ -22,6 +22,63 @@ class RefusedFile:
     reason: str
 
 
+class Fate(StrEnum):
+    """What became of a file of a download."""
+
+    MATCHED = "matched"  # it belongs to a submission, which says itself what it accepts
+    SUPERSEDED = "superseded"  # a later attempt counts
+    REFUSED = "refused"  # it belongs to nobody, or cannot be used; the reason says why
+
+
+@dataclass(frozen=True)
+class AccountedFile:
+    """A file of a download, and what became of it.
+
+    Attributes:
+        name: Where it lies in the download; what is inside of an archive follows the archive's name.
+        student_id: Whose it is, None when nobody knows.
+        reason: A sentence; empty for a file whose name is as it was asked for.
+        count: How many files of one kind the line stands for.
+    """
+
+    name: str
+    fate: Fate
+    student_id: str | None = None
+    reason: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Download:
+    """What a class's upload held.
+
+    Attributes:
+        files: Every file, and what became of it.
+        notes: Sentences for the people who run the course.
+    """
+
+    files: tuple[AccountedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is known about when a submission came, besides the moment that an LMS records.
+
+    Attributes:
+        hinted_at: The latest time of modification of the files: only a hint, since whoever packs, downloads
+            or copies files may change it.
+        hint: Where the hint is from, as the end of a sentence; empty without one.
+        marked_late: The LMS marks it late without saying by how much.
+        extension: This student's own deadline.
+    """
+
+    hinted_at: datetime | None = None
+    hint: str = ""
+    marked_late: bool = False
+    extension: datetime | None = None
+
+
 @dataclass(frozen=True)
 class Submission:
     """One student's upload for one assignment, as it was found.
@@ -31,9 +88,12 @@ class Submission:
         assignment_id: The assignment's id, e.g. `vit_defects`.
         files: The files as found, by the name that the student gave.
         digest: SHA-256 over names and contents, hexadecimal. Seeds derive from it.
-        received_at: When it was handed in, where the source tells.
+        received_at: When it was handed in, where the LMS records it: never a guess.
+        delivery: What else is known about that: hints, marks, the student's own deadline.
         partial: A file was given by itself: the missing-file rule does not apply.
-        set_aside: What could not be taken out of the student's own archives, or the archives themselves.
+        set_aside: What could not be taken out of the student's own archives, the archives themselves, and
+            earlier attempts.
+        notes: Sentences for the report (a name that was written with other digits, ...).
     """
 
     student_id: str
@@ -41,8 +101,10 @@ class Submission:
     files: tuple[Path, ...]
     digest: str
     received_at: datetime | None = None
+    delivery: Delivery = field(default_factory=Delivery)
     partial: bool = False
     set_aside: tuple[RefusedFile, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

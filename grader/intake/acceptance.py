@@ -8,7 +8,8 @@ from pathlib import Path
 from grader.domain.assignment import Assignment, Limits
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
 from grader.intake.archive import MEGABYTE
-from grader.intake.naming import Closeness, handed_in, name_match, refused_name
+from grader.intake.naming import Closeness, name_match, refused_name
+from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener
 
 MANY = 5
@@ -36,7 +37,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     refused = list(submission.set_aside)
     known = {file.name for file in submission.set_aside}
     for path in submission.files:
-        name = handed_in(path.name)[1] or path.name
+        name = handed_in(path.name).name or path.name
         role, order = _role(name, assignment)
         if role is None and name in known:
             continue  # an archive that could not be opened: the reason is told
@@ -59,7 +60,10 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         report=chosen[Role.REPORT].path if Role.REPORT in chosen else None,
         refused=_condensed(refused),
         missing=() if submission.partial else missing,
-        notes=() if submission.partial else _name_notes(chosen.values(), submission, assignment),
+        notes=(
+            *submission.notes,
+            *(() if submission.partial else _name_notes(chosen.values(), submission, assignment)),
+        ),
     )
 
 

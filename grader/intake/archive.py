@@ -4,6 +4,7 @@ In grading this runs in a short-lived, locked-down process; whoever writes the p
 again (see `unpacking`).
 """
 
+import calendar
 import stat
 import struct
 import zipfile
@@ -16,7 +17,7 @@ from typing import BinaryIO
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
 from grader.intake.entry_name import Taken, name_fault, printable
-from grader.intake.naming import is_clutter
+from grader.intake.naming import CLUTTER, is_clutter
 
 CHUNK = 1 << 20
 MEGABYTE = 10**6
@@ -44,9 +45,15 @@ class Caps:
 
 @dataclass(frozen=True)
 class Begun:
-    """An entry begins; its content follows in chunks of bytes."""
+    """An entry begins; its content follows in chunks of bytes.
+
+    Attributes:
+        modified: Its time of modification in seconds since 1970, of a clock whose zone a zip does not tell;
+            0 where there is none.
+    """
 
     name: str
+    modified: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,14 +146,17 @@ def _pieces(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], caps: Caps
     left = caps.total_bytes
     for entry in entries:
         name = entry.filename.replace("\\", "/")
-        if name.endswith("/") or is_clutter(PurePosixPath(name)):
+        if name.endswith("/"):
+            continue
+        if is_clutter(PurePosixPath(name)):
+            yield RefusedFile(printable(name), f"{printable(name)}: {CLUTTER}")
             continue
         reason = name_fault(name) or _entry_fault(entry, caps) or taken.collision(name)
         if reason is not None:
             shown = printable(name)
             yield RefusedFile(shown, f"{shown}: {reason}")
             continue
-        yield Begun(name)
+        yield Begun(name, _modified(entry))
         reason = yield from _content(archive, entry, min(caps.file_bytes, left))
         yield Ended(reason)
         if reason is None:
@@ -167,6 +177,13 @@ def _entry_fault(entry: zipfile.ZipInfo, caps: Caps) -> str | None:
     if entry.file_size > MEGABYTE and entry.file_size > caps.ratio * max(1, entry.compress_size):
         return "unpacks to hundreds of times its size, as no homework does. Pack it again."
     return None
+
+
+def _modified(entry: zipfile.ZipInfo) -> int:
+    try:
+        return max(calendar.timegm((*entry.date_time, 0, 1, 0)), 0)
+    except ValueError:  # the month 0
+        return 0
 
 
 def _content(

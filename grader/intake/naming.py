@@ -1,4 +1,4 @@
-"""File names: what a learning management system puts before them, and whose file one is."""
+"""File names: whose file one is, how well it fits the asked name, and which are never taken."""
 
 import hashlib
 import re
@@ -10,6 +10,8 @@ from pathlib import Path, PurePath
 CLUTTER_FILES = {".ds_store", "thumbs.db", "desktop.ini", ".gitignore", ".gitkeep", ".localized"}
 CLUTTER_FOLDERS = {"__macosx", ".ipynb_checkpoints", "__pycache__", ".git", ".idea", ".vscode", ".venv"}
 
+CLUTTER = "was made by a computer for itself. Nothing is lost."
+
 # Names that tools read as their configuration, or that would stand before a library of the same name.
 CONFIGURATION = {
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "setup.cfg", "tox.ini"),
@@ -20,12 +22,13 @@ LIBRARIES = {
     *("tqdm", "pytest", "grader", "builtins", "typing", "random", "math", "os", "sys"),
 }
 
-# mod/assign names files "Full Name_12345_assignsubmission_file_NAME"; in folder mode NAME is empty.
-MOODLE = re.compile(r"^(?P<holder>.+?_\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<name>.*))?$")
-# lib/content_zipper.rb of Canvas: "name[_LATE]_user_attachment_NAME".
-CANVAS = re.compile(r"^(?P<holder>\w+?)(?:_LATE)?_(?P<user>\d{2,})_\d{2,}_(?P<name>.*\D.*)$")
-
-COPY = re.compile(r"(?:\s*\(\d{1,2}\)|-\d{1,2}|[\s_-]*copy)+$", re.IGNORECASE)
+# What a browser, a system, Canvas or a student puts behind the name of another copy or a later attempt.
+COPY = re.compile(
+    r"(?:\s*\(\d{1,2}\)|-\d{1,2}|[\s_-]*copy"
+    r"|[\s_-]+(?:v|ver|version|attempt|try|resubmission)[\s_-]?\d{1,2}|[\s_-]+resubmi(?:ssion|tted))+$",
+    re.IGNORECASE,
+)
+LONGEST_PLAIN = 200  # bytes; what is longer stays as it is
 LONG_NUMBER = re.compile(r"\d{5,}")
 
 
@@ -46,20 +49,34 @@ class NameMatch:
     closeness: Closeness
 
 
-def handed_in(name: str) -> tuple[str | None, str]:
-    """Who handed a file in, by the prefix of Moodle or Canvas, and the student's own name for the file.
+def plain(name: str) -> str:
+    """The name in ordinary letters and digits: neither full-width, nor other digits, nor invisible marks.
 
     Args:
-        name: A file's or a folder's name in a download.
-
-    Returns:
-        (holder, name): the holder is None without a prefix; the name is empty for Moodle's folders.
+        name: A file's name, without folders.
     """
-    if found := MOODLE.match(name):
-        return found["holder"], found["name"] or ""
-    if found := CANVAS.match(name):
-        return f"{found['holder']}_{found['user']}", found["name"]
-    return None, name
+    letters = (
+        str(unicodedata.decimal(letter)) if unicodedata.category(letter) == "Nd" else letter
+        for letter in unicodedata.normalize("NFKC", name)
+        if unicodedata.category(letter) != "Cf"
+    )
+    made = " ".join("".join(letters).split())
+    # a full-width slash or dot becomes one that means something to the file system
+    usable = made not in ("", ".", "..") and not re.search(r"[/\\\0]", made)
+    return made if usable and len(made.encode("utf-8", "replace")) <= LONGEST_PLAIN else name
+
+
+def copy_mark(stem: str) -> tuple[str, int]:
+    """A name without its mark of a copy or an attempt, and the number of that mark, 0 without one.
+
+    Args:
+        stem: A name without its suffix.
+    """
+    found = COPY.search(stem)
+    if found is None or found.start() == 0:
+        return stem, 0
+    numbers = re.findall(r"\d+", found[0])
+    return stem[: found.start()], int(numbers[-1]) if numbers else 1
 
 
 def name_match(name: str, file_stem: str) -> NameMatch:

@@ -3,6 +3,8 @@
 Whoever read the archive may have been taken over by it: names and sizes are judged here again.
 """
 
+import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ from grader.domain.submission import RefusedFile
 from grader.intake.archive import MEGABYTE, Begun, Caps, Ended, Piece, contents
 from grader.intake.checkpoint import checkpoint_fault
 from grader.intake.entry_name import Taken, name_fault, parts_of, printable
+from grader.intake.gradescope import Row, metadata_rows
 
 FREE_SPACE = 200 * MEGABYTE
 
@@ -31,6 +34,13 @@ class Opener(Protocol):
     def checkpoint_fault(self, path: Path, name: str) -> str | None:
         """Why a checkpoint is not accepted, as `checkpoint.checkpoint_fault` says it."""
 
+    def metadata_rows(self, path: Path) -> list[Row]:
+        """What the metadata of a Gradescope export says, as `gradescope.metadata_rows` says it.
+
+        Raises:
+            SubmissionError: It cannot be read.
+        """
+
 
 class OpenedHere:
     """Opens zips in the calling process: for one's own work on one's own machine."""
@@ -44,6 +54,11 @@ class OpenedHere:
         """Why a checkpoint is not accepted."""
         with path.open("rb") as file:
             return checkpoint_fault(file, name)
+
+    def metadata_rows(self, path: Path) -> list[Row]:
+        """What the metadata of a Gradescope export says."""
+        with _readable(path) as file:
+            return metadata_rows(file, path.name)
 
 
 HERE = OpenedHere()
@@ -110,6 +125,7 @@ class _Writing:
         self._taken = Taken()
         self._name = ""  # of the entry that has begun
         self._size = 0  # of it, in bytes
+        self._modified = 0
         self._sink: BinaryIO | None = None
         self._failure: str | None = None
 
@@ -128,14 +144,16 @@ class _Writing:
             if self._name or self._entries > self.caps.entries:
                 raise _NonsenseError
             if isinstance(piece, Begun):
-                self._begin(piece.name)
+                self._begin(piece)
             else:
                 self.refused.append(RefusedFile(printable(piece.name), piece.reason[:400]))
 
-    def _begin(self, name: str) -> None:
+    def _begin(self, begun: Begun) -> None:
+        name = begun.name
         if name_fault(name) or self._taken.collision(name):
             raise _NonsenseError
         self._name, self._size, self._failure = name, 0, None
+        self._modified = min(max(begun.modified, 0), 2**32)
         target = self._target()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -162,6 +180,8 @@ class _Writing:
             target.unlink(missing_ok=True)
             self.refused.append(RefusedFile(printable(name), f"{printable(name)}: {reason[:400]}"))
             return
+        with contextlib.suppress(OSError):  # the time is only a hint
+            os.utime(target, (self._modified, self._modified))
         self._left -= self._size
         self._taken.add(name)
         self.files.append(target)

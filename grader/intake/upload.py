@@ -4,19 +4,26 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError, UsageError
-from grader.domain.submission import RefusedFile, Role, Submission
+from grader.domain.submission import AccountedFile, Delivery, Fate, RefusedFile, Submission
+from grader.intake.account import Ledger
 from grader.intake.archive import MEGABYTE, Caps
-from grader.intake.naming import Closeness, handed_in, is_clutter, name_match, refused_name, sanitized
+from grader.intake.found import Found
+from grader.intake.gathering import Gathering
+from grader.intake.heap import Heap
+from grader.intake.naming import Closeness, name_match, plain, sanitized
+from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener, unpacked
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
-MOST_FILES = 20_000
-DEEPEST = 8
+IN_ZIP = "the time of modification in the zip"
+ON_DISK = "the time of modification on the disk"
 
 
 @dataclass(frozen=True)
@@ -27,11 +34,13 @@ class Uploads:
         submissions: One per student, sorted by id.
         unmatched: Files that belong to no student, with reasons.
         notes: Sentences about the whole, e.g. an id that two students gave.
+        account: Every file of the download, and what became of it.
     """
 
     submissions: tuple[Submission, ...]
     unmatched: tuple[RefusedFile, ...] = ()
     notes: tuple[str, ...] = ()
+    account: tuple[AccountedFile, ...] = ()
 
 
 def submissions(path: Path, assignment: Assignment, scratch: Path, opener: Opener = HERE) -> Uploads:
@@ -50,244 +59,206 @@ def submissions(path: Path, assignment: Assignment, scratch: Path, opener: Opene
     if not path.exists():
         raise UsageError(f"{path}: does not exist. Give a submission's file, a folder of them, or a zip.")
     if path.is_dir():
-        return _of_folder(path, _Heaps(assignment, scratch, opener), refused=())
-    if path.suffix.lower() == ".zip":
-        limit = assignment.limits.archive_mb * MEGABYTE
-        caps = Caps(total_bytes=CLASS_SIZE * limit, file_bytes=limit)
-        try:
-            content = unpacked(path, scratch / "unpacked", caps, opener)
-        except SubmissionError as error:
-            raise UsageError(str(error)) from error
-        heaps = _Heaps(assignment, scratch, opener)
-        return _of_folder(scratch / "unpacked", heaps, content.refused, path)
-    return _of_file(path, assignment)
+        return _of_class(path, path.resolve(), _Class(assignment, scratch, opener, from_zip=False))
+    if path.suffix.lower() != ".zip":
+        return _of_file(path, assignment)
+    limit = assignment.limits.archive_mb * MEGABYTE
+    caps = Caps(total_bytes=CLASS_SIZE * limit, file_bytes=limit)
+    try:
+        content = unpacked(path, scratch / "unpacked", caps, opener)
+    except SubmissionError as error:
+        raise UsageError(str(error)) from error
+    whole = _Class(assignment, scratch, opener, from_zip=True)
+    for refused in content.refused:
+        whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason)
+    return _of_class(scratch / "unpacked", path, whole)
+
+
+def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Uploads:
+    """The same with some students' own deadlines; a student who handed nothing in is noted."""
+    given = tuple(
+        replace(one, delivery=replace(one.delivery, extension=extensions.get(one.student_id)))
+        for one in uploads.submissions
+    )
+    absent = sorted(extensions.keys() - {one.student_id for one in uploads.submissions})
+    notes = [f"{one}: has an extension, and nothing under this id is in the download." for one in absent]
+    return replace(uploads, submissions=given, notes=(*uploads.notes, *notes))
 
 
 def _of_file(path: Path, assignment: Assignment) -> Uploads:
     """The one partial submission that a file is."""
+    name = plain(handed_in(path.name).name)
     suffixes = [suffix for file in assignment.files for suffix in file.suffixes]
-    if path.suffix.lower() not in suffixes or not path.is_file():
+    if Path(name).suffix.lower() not in suffixes or not path.is_file():
         raise UsageError(
             f"{path.name}: is not a submission's file ({', '.join(suffixes)}), a folder, or a zip. Give one."
         )
-    match = name_match(handed_in(path.name)[1], assignment.file_stem)
-    student_id = sanitized(match.student_id or path.stem)
+    match = name_match(name, assignment.file_stem)
+    student_id = sanitized(match.student_id or Path(name).stem)
     files = (path,)
-    return Uploads((Submission(student_id, assignment.id, files, _digest(files), partial=True),))
+    account = (AccountedFile(path.name, Fate.MATCHED, student_id),)
+    submission = Submission(student_id, assignment.id, files, _digest(files), partial=True)
+    return Uploads((submission,), account=account)
 
 
-def _of_folder(
-    folder: Path, heaps: "_Heaps", refused: tuple[RefusedFile, ...], source: Path | None = None
-) -> Uploads:
-    """The submissions in a folder; `source` is the zip that it came from."""
-    heaps.add_class(folder, label=(source or folder.resolve()).stem)
-    found = heaps.submissions()
-    unmatched = (*refused, *heaps.unmatched)
-    if not found:
-        stem = heaps.assignment.file_stem.replace("{student_id}", "<StudentID>")
+def _of_class(folder: Path, source: Path, whole: "_Class") -> Uploads:
+    """The submissions in a folder; `source` is what it was, or the zip that it came from."""
+    whole.gathering.gather(folder, source.stem)
+    uploads = whole.uploads()
+    if not uploads.submissions:
+        stem = whole.assignment.file_stem.replace("{student_id}", "<StudentID>")
+        unmatched = uploads.unmatched
         why = f" The first of {len(unmatched)} files set aside: {unmatched[0].reason}" if unmatched else ""
         raise UsageError(
-            f"{(source or folder).name}: holds no submission. Files are named like {stem}.py, side by side "
+            f"{source.name}: holds no submission. Files are named like {stem}.py, side by side "
             f"or in one folder per student.{why}"
         )
-    return Uploads(found, unmatched, tuple(heaps.notes))
+    return uploads
 
 
-@dataclass
-class _Heap:
-    """One student's files while they are gathered.
+class _Class:
+    """The heaps of a class, made into submissions."""
 
-    Attributes:
-        label: What the files were found under: a folder's name, an LMS's name of a person, an id.
-        from_lms: The label is the LMS's, so that numbers in it are not the student's id.
-        files: (the student's name for the file, where it lies).
-        set_aside: What could not be taken out of archives.
-    """
-
-    label: str
-    from_lms: bool
-    files: list[tuple[str, Path]] = field(default_factory=list)
-    set_aside: list[RefusedFile] = field(default_factory=list)
-
-
-class _Heaps:
-    """The students' heaps of files, gathered from folders and archives."""
-
-    def __init__(self, assignment: Assignment, scratch: Path, opener: Opener) -> None:
+    def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, *, from_zip: bool) -> None:
         self.assignment = assignment
-        self.unmatched: list[RefusedFile] = []
-        self.notes: list[str] = []
+        self.ledger = Ledger()
+        self.gathering = Gathering(assignment, scratch, opener, self.ledger)
         self._scratch = scratch
-        self._opener = opener
-        self._heaps: dict[str, _Heap] = {}
-        self._archives = 0
-        self._count = 0
-        self._suffixes = {suffix for file in assignment.files for suffix in file.suffixes}
-        self._code = {s for file in assignment.files if file.role is Role.CODE for s in file.suffixes}
+        self._from_zip = from_zip
 
-    def add_class(self, folder: Path, label: str, depth: int = 0) -> None:
-        """Gathers a folder in which students' files lie side by side, or one folder per student.
-
-        Args:
-            folder: The folder.
-            label: Its name for a person, which names the student if it is one student's folder after all.
-            depth: How many folders above it are classes too.
-        """
-        entries = self._entries(folder)
-        folders = [entry for entry in entries if entry.is_dir()]
-        files = [entry for entry in entries if not entry.is_dir()]
-        if not files and len(folders) == 1 and depth < DEEPEST and handed_in(folders[0].name)[0] is None:
-            self.add_class(folders[0], folders[0].name, depth + 1)
-            return
-        own = [file for file in files if file.suffix.lower() in self._code]
-        if own and not any(map(self._owner, files)) and not any(map(self._holds_code, folders)):
-            self._add_folder(folder, label, from_lms=False)
-            return
-        for file in files:
-            self._add_loose(file)
-        for child in folders:
-            holder, _ = handed_in(child.name)
-            if holder is None and depth < DEEPEST and len(self._exact_ids(child)) > 1:
-                self.add_class(child, child.name, depth + 1)
-            else:
-                self._add_folder(child, holder or child.name, from_lms=holder is not None)
-
-    def submissions(self) -> tuple[Submission, ...]:
-        """The heaps as submissions with unique ids, sorted by id."""
-        found: list[Submission] = []
-        taken: set[str] = set()
-        for heap in sorted(self._heaps.values(), key=lambda heap: (self._id(heap), heap.label)):
-            wanted = student_id = self._id(heap)
-            number = 2
-            while student_id.lower() in taken:
-                student_id = f"{wanted}-{number}"
-                number += 1
+    def uploads(self) -> Uploads:
+        """The submissions with unique ids, sorted by id, and the account of all files."""
+        notes = list(self.gathering.notes)
+        ids: dict[str, str] = {}
+        made: list[Submission] = []
+        unnamed: dict[str, list[str]] = {}
+        heaps = [(*self._id(heap), heap) for heap in self.gathering.heaps.values()]
+        for wanted, told, heap in sorted(heaps, key=lambda one: (one[0], one[2].label, one[2].key)):
+            student_id = _free(wanted, {one.lower() for one in ids.values()})
             if student_id != wanted:
-                self.notes.append(
+                notes.append(
                     f"{heap.label}: its files carry the id {wanted}, which another submission has; it is "
                     f"listed as {student_id}. Find out whose it is."
                 )
-            taken.add(student_id.lower())
-            files = tuple(self._named(student_id, name, path) for name, path in sorted(heap.files))
-            set_aside = tuple(heap.set_aside)
-            digest = _digest(files)
-            found.append(Submission(student_id, self.assignment.id, files, digest, set_aside=set_aside))
-        return tuple(found)
+            if heap.lms and not told:
+                unnamed.setdefault(heap.lms, []).append(student_id)
+            ids[heap.key] = student_id
+            made.append(self._submission(heap, student_id))
+        for lms, listed in unnamed.items():
+            shown = ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "")
+            notes.append(
+                f"{len(listed)} submissions carry no student id in their files and are listed under the name "
+                f"that {lms} gives them: {shown}."
+            )
+        account = self.ledger.accounted(ids)
+        return Uploads(tuple(made), self.ledger.unmatched(), tuple(notes), account)
 
-    def _entries(self, folder: Path) -> list[Path]:
-        """What lies in a folder, without clutter and without links."""
-        kept = []
-        for entry in sorted(folder.iterdir()):
-            if is_clutter(Path(entry.name)):
-                continue
-            if entry.is_symlink() or not (entry.is_dir() or entry.is_file()):
-                self._refuse(entry.name, "is a link or not a file. Hand in the file itself.")
-            else:
-                kept.append(entry)
-        return kept
-
-    def _holds_code(self, folder: Path) -> bool:
-        return any(entry.suffix.lower() in self._code for entry in folder.iterdir())
-
-    def _owner(self, file: Path) -> str | None:
-        holder, name = handed_in(file.name)
-        return holder or name_match(name, self.assignment.file_stem).student_id
-
-    def _add_loose(self, file: Path) -> None:
-        """Gathers a file that lies beside those of others."""
-        holder, name = handed_in(file.name)
-        match = name_match(name, self.assignment.file_stem)
-        label = holder or match.student_id
-        if file.suffix.lower() == ".zip":
-            self._add_archive(file, label or file.stem, from_lms=holder is not None)
-        elif (reason := refused_name(name)) is not None:
-            self.unmatched.append(RefusedFile(file.name, reason))
-        elif label is None:
-            stem = self.assignment.file_stem.replace("{student_id}", "<StudentID>")
-            asked = stem + file.suffix.lower() if file.suffix.lower() in self._suffixes else f"{stem}.py"
-            self._refuse(file.name, f"its name does not say whose it is. Rename it like {asked}.")
-        else:
-            self._heap(label, from_lms=holder is not None).files.append((name, file))
-
-    def _add_folder(self, folder: Path, label: str, from_lms: bool, depth: int = 0) -> None:
-        """Gathers all files under one student's folder."""
-        heap = self._heap(label, from_lms)
-        for entry in self._entries(folder):
-            if entry.is_dir() and depth >= DEEPEST:
-                self._refuse(entry.name, "lies too deep within folders. Hand in the files near the top.")
-            elif entry.is_dir():
-                self._add_folder(entry, label, from_lms, depth + 1)
-            elif entry.suffix.lower() == ".zip":
-                self._add_archive(entry, label, from_lms)
-            elif self._count >= MOST_FILES:
-                self._refuse(entry.name, f"is beyond the first {MOST_FILES} files. Hand in less.")
-            else:
-                self._count += 1
-                heap.files.append((handed_in(entry.name)[1] or entry.name, entry))
-
-    def _add_archive(self, archive: Path, label: str, from_lms: bool) -> None:
-        """Gathers a student's own archive; one that cannot be unpacked stays a file, to be refused."""
-        heap = self._heap(label, from_lms)
-        limits = self.assignment.limits
-        size = limits.archive_mb * MEGABYTE
-        self._archives += 1
-        into = self._scratch / "nested" / str(self._archives)
-        try:
-            content = unpacked(archive, into, Caps(total_bytes=size, file_bytes=size), self._opener)
-        except SubmissionError as error:
-            name = handed_in(archive.name)[1] or archive.name
-            heap.files.append((name, archive))
-            heap.set_aside.append(RefusedFile(name, str(error)))
-            return
-        heap.set_aside += content.refused
-        heap.files += [(file.name, file) for file in content.files if not is_clutter(file.relative_to(into))]
-        if not content.files:
-            self._refuse(archive.name, "holds no file. Pack the files again and upload that.")
-
-    def _heap(self, label: str, from_lms: bool) -> _Heap:
-        return self._heaps.setdefault(label, _Heap(label, from_lms))
-
-    def _exact_ids(self, folder: Path) -> set[str]:
-        """The ids in the names, exactly as asked for, of the files right in a folder."""
-        matches = (
-            name_match(entry.name, self.assignment.file_stem)
-            for entry in folder.iterdir()
-            if not entry.is_dir()
+    def _submission(self, heap: Heap, student_id: str) -> Submission:
+        notes = list(heap.notes)
+        for one in heap.files:
+            note = self._reading(one, student_id)
+            if one.own != one.handed.name and one.handed.name:
+                notes.append(note)
+            if one.path not in heap.unusable:
+                self.ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=note)
+        files = tuple(
+            self._named(student_id, one) for one in sorted(heap.files, key=lambda one: (one.name, one.shown))
         )
-        return {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
+        hint = IN_ZIP if self._from_zip else ON_DISK
+        zone = self.assignment.deadline.tzinfo if self.assignment.deadline else UTC
+        hinted_at = _moment(heap.modified, zone or UTC, wall_clock=self._from_zip)
+        return Submission(
+            student_id,
+            self.assignment.id,
+            files,
+            _digest(files),
+            received_at=heap.received_at,
+            delivery=Delivery(hinted_at, hint if hinted_at else "", heap.marked_late),
+            set_aside=tuple(heap.set_aside),
+            notes=tuple(notes),
+        )
 
-    def _id(self, heap: _Heap) -> str:
-        """The student's id: from the files' names, best match first, else from the label."""
-        matches = [name_match(name, self.assignment.file_stem) for name, _ in heap.files]
+    def _reading(self, one: Found, student_id: str) -> str:
+        """How a name was read that is not quite the one that was asked for; empty when it is."""
+        suffix = Path(one.name).suffix.lower()
+        if suffix not in {suffix for file in self.assignment.files for suffix in file.suffixes}:
+            return ""
+        match = name_match(one.name, self.assignment.file_stem)
+        exact = match.closeness is Closeness.EXACT and sanitized(match.student_id or "") == student_id
+        if exact and one.own == one.name:
+            return ""
+        asked = self.assignment.file_stem.replace("{student_id}", student_id) + suffix
+        return f"{one.own or one.path.name} was taken as {asked}: name it so the next time."
+
+    def _id(self, heap: Heap) -> tuple[str, bool]:
+        """The student's id, and whether anything told it: the LMS, the files' names, or the label."""
+        matches = [name_match(one.name, self.assignment.file_stem) for one in heap.files]
+        carried = {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
+        if heap.known_id:
+            others = sorted(carried - {heap.known_id})
+            if others:
+                heap.notes.append(
+                    f"Files are named for {', '.join(others)}, and {heap.lms} says that they are "
+                    f"{heap.known_id}'s."
+                )
+            return sanitized(heap.known_id), True
+        if len(carried) > 1:
+            heap.notes.append(f"The files carry several ids: {', '.join(sorted(carried))}.")
         for closeness in (Closeness.EXACT, Closeness.NEARLY, Closeness.ID_ONLY):
             ids = Counter(m.student_id for m in matches if m.student_id and m.closeness is closeness)
             if heap.label in ids:
-                return sanitized(heap.label)
+                return sanitized(heap.label), True
             if ids:
-                most = max(ids.values())
-                return sanitized(min(name for name in ids if name and ids[name] == most) or heap.label)
-        if not heap.from_lms:
-            match = name_match(heap.label, self.assignment.file_stem)
-            return sanitized(match.student_id or heap.label)
-        return sanitized(heap.label)
+                return sanitized(_most_frequent(ids)), True
+        if heap.lms:
+            return sanitized(heap.label), False
+        match = name_match(plain(heap.label), self.assignment.file_stem)
+        return sanitized(match.student_id or heap.label), True
 
-    def _named(self, student_id: str, name: str, path: Path) -> Path:
+    def _named(self, student_id: str, one: Found) -> Path:
         """The file under the student's own name for it, linked or copied into scratch where it differs."""
-        if path.name == name:
-            return path
+        if one.path.name == one.name:
+            return one.path
         folder = self._scratch / "named" / student_id
         folder.mkdir(parents=True, exist_ok=True)
-        target = folder / name
+        target = folder / one.name
         if target.exists():
-            return path
+            return one.path
         try:
-            os.link(path, target)
+            os.link(one.path, target)
         except OSError:
-            shutil.copyfile(path, target)
+            shutil.copyfile(one.path, target)
         return target
 
-    def _refuse(self, name: str, why: str) -> None:
-        self.unmatched.append(RefusedFile(name, f"{name}: {why}"))
+
+def _free(wanted: str, taken: Iterable[str]) -> str:
+    """The id, or the first of `id-2`, `id-3`, ... that nobody has."""
+    used = set(taken)
+    student_id, number = wanted, 2
+    while student_id.lower() in used:
+        student_id = f"{wanted}-{number}"
+        number += 1
+    return student_id
+
+
+def _most_frequent(names: Mapping[str, int]) -> str:
+    most = max(names.values())
+    return min(name for name, count in names.items() if count == most)
+
+
+def _moment(seconds: float, zone: tzinfo, *, wall_clock: bool) -> datetime | None:
+    """A time of modification as a moment, None where there is none.
+
+    Args:
+        seconds: Since 1970.
+        zone: What the moment is told in.
+        wall_clock: The seconds are a clock's whose zone nobody knows, as in a zip: it is taken for `zone`.
+    """
+    if seconds <= 0:
+        return None
+    if wall_clock:
+        return datetime.fromtimestamp(int(seconds), UTC).replace(tzinfo=zone)
+    return datetime.fromtimestamp(int(seconds), zone)
 
 
 def _digest(files: tuple[Path, ...]) -> str:

@@ -18,7 +18,7 @@ from grader.pipeline.run import Findings, Run
 from grader.pipeline.submission_run import examined, examined_longer
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page
-from grader.reporting.results_file import dump, results_document
+from grader.reporting.results_file import DownloadRecord, ResultsDocument, dump, results_document
 from grader.reporting.scores_table import scores_csv
 from grader.reporting.student_page import student_page
 from grader.scoring import score
@@ -146,7 +146,7 @@ def regraded(assignment: Assignment, out: Path, *, clock: Clock) -> list[tuple[R
         result = Result(evidence, score(assignment, evidence))
         write_student(assignment, result, gradebook.images(student_id), out, clock())
         results.append((result, before.get(student_id)))
-    write_class(assignment, [result for result, _ in results], out, clock())
+    write_class(assignment, [result for result, _ in results], out, clock(), previous_download(out))
     return results
 
 
@@ -162,25 +162,37 @@ def write_student(
     return path
 
 
-def write_class(assignment: Assignment, results: Sequence[Result], out: Path, now: datetime) -> None:
+def write_class(
+    assignment: Assignment,
+    results: Sequence[Result],
+    out: Path,
+    now: datetime,
+    download: DownloadRecord | None = None,
+) -> None:
     """Write the class page, scores.csv and, last, results.json, each whole or not at all."""
     pairs = [(result.evidence, result.score) for result in results]
     links = {
         result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
     }
     out.mkdir(parents=True, exist_ok=True)
-    page = class_page(assignment, pairs, links=links, generated_at=now)
+    page = class_page(assignment, pairs, links=links, generated_at=now, download=download)
     durable.write(out / "index.html", page.encode("utf-8"))
     durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    durable.write(out / "results.json", dump(results_document(assignment, pairs)).encode("utf-8"))
+    durable.write(out / "results.json", dump(results_document(assignment, pairs, download)).encode("utf-8"))
 
 
 def previous_totals(out: Path) -> dict[str, float | None]:
     """The totals in an earlier results.json, by student id; empty when there is none."""
-    from grader.reporting.results_file import ResultsDocument
+    document = _previous(out)
+    return {one.student_id: one.total for one in document.submissions} if document else {}
 
+
+def previous_download(out: Path) -> DownloadRecord | None:
+    """The account of the files in an earlier results.json; None when there is none."""
+    document = _previous(out)
+    return document.download if document else None
+
+
+def _previous(out: Path) -> ResultsDocument | None:
     path = out / "results.json"
-    if not path.exists():
-        return {}
-    document = ResultsDocument.model_validate_json(path.read_text(encoding="utf-8"))
-    return {submission.student_id: submission.total for submission in document.submissions}
+    return ResultsDocument.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None

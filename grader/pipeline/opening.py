@@ -19,6 +19,7 @@ from grader.domain.program import Claim
 from grader.domain.submission import RefusedFile
 from grader.intake.archive import CHUNK, MEGABYTE, Begun, Caps, Ended, Piece, contents
 from grader.intake.checkpoint import checkpoint_fault
+from grader.intake.gradescope import MOST_SUBMISSIONS, Row, metadata_rows
 from grader.intake.report import report_pages
 from grader.pipeline.conversation import Silence, conversation
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, read_frame, write_frame
@@ -49,8 +50,8 @@ class OpenedApart:
         with contextlib.closing(answers):
             for frame in answers:
                 match frame.document:
-                    case {"begun": str(name)}:
-                        yield Begun(name)
+                    case {"begun": str(name), "modified": int(modified)}:
+                        yield Begun(name, modified)
                     case {"chunk": True} if "data" in frame.arrays:
                         yield frame.arrays["data"].tobytes()
                     case {"ended": str(reason)}:
@@ -80,6 +81,25 @@ class OpenedApart:
                 case {"accuracy": float(share), "source": str(source), "text": str(text)} if 0 < share <= 1:
                     return Claim(share, source[:200], text[:300])
         return None
+
+    def metadata_rows(self, path: Path) -> list[Row]:
+        """What the metadata of a Gradescope export says.
+
+        Raises:
+            SubmissionError: It cannot be read, or reading it used more than is granted.
+        """
+        rows: list[Row] = []
+        answers = self._answers(path, {"open": "metadata"}, LIMITS.cpu_seconds)
+        with contextlib.closing(answers):
+            for frame in answers:
+                match frame.document:
+                    case {"row": list(row)} if len(rows) < MOST_SUBMISSIONS:
+                        rows.append(row)
+                    case {"done": True}:
+                        return rows
+                    case _:
+                        raise _ended_badly(path.name, "its answer makes no sense")
+        return rows
 
     def _answers(self, path: Path, job: dict[str, Any], seconds: int) -> Generator[Frame, None, None]:
         """A parser's answers about a file, whose bytes it gets as it asks for them."""
@@ -140,6 +160,11 @@ def serve_opening(job: dict[str, Any], reader: BinaryIO, writer: BinaryIO) -> No
         claim = claim_in_report(job["as"], report_pages(file))
         write_frame(writer, Frame({"claim": asdict(claim) if claim else None}))
         return
+    if job["open"] == "metadata":
+        for row in metadata_rows(file, job["name"]):
+            write_frame(writer, Frame({"row": row}))
+        write_frame(writer, Frame({"done": True}))
+        return
     for piece in contents(file, job["name"], Caps(**job["caps"])):
         write_frame(writer, _told(piece))
     write_frame(writer, Frame({"done": True}))
@@ -149,8 +174,8 @@ def _told(piece: Piece) -> Frame:
     match piece:
         case bytes():
             return Frame({"chunk": True}, {"data": np.frombuffer(piece, dtype=np.uint8)})
-        case Begun(name):
-            return Frame({"begun": name})
+        case Begun(name, modified):
+            return Frame({"begun": name, "modified": modified})
         case Ended(reason):
             return Frame({"ended": reason or ""})
         case RefusedFile(name, reason):

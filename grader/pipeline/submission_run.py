@@ -31,6 +31,7 @@ def examined(run: Run, submission: Submission, *, graded_at: datetime, watch: Wa
         submission_digest=submission.digest,
         graded_at=graded_at,
         received_at=submission.received_at,
+        delivery=submission.delivery,
         partial=submission.partial,
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,

@@ -9,6 +9,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reporting import charts
 from grader.reporting.class_statistics import check_rates, common_mistakes, flags, open_steps, status_counts
+from grader.reporting.results_file import DownloadRecord
 from grader.reporting.typesetting import environment
 
 
@@ -34,6 +35,7 @@ def class_page(
     *,
     links: Mapping[str, str],
     generated_at: datetime,
+    download: DownloadRecord | None = None,
 ) -> str:
     """The class's results as a self-contained HTML page.
 
@@ -42,6 +44,7 @@ def class_page(
         results: What was found and scored, in any order.
         links: Student id -> relative address of the report.
         generated_at: When the page is made.
+        download: The account of the files.
 
     Returns:
         HTML text. The same arguments give the same text, whatever the order of the results.
@@ -65,6 +68,9 @@ def class_page(
             rates=check_rates(assignment, ordered),
             apart=[pair for pair in ordered if pair[1].status is not GradeStatus.GRADED],
             generated_at=generated_at,
+            download=download,
+            told_files=[one for one in download.files if one.reason] if download else [],
+            penalties=assignment.late.points_per_day is not None,
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
             data=sorted({evidence.training.data for evidence, _ in ordered} - {""}),

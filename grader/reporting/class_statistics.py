@@ -130,7 +130,10 @@ def flags(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[str
         found.append("Partial: a single file was graded")
     late = lateness(assignment, evidence)
     if late:
-        found.append(f"Late by {late}")
+        taken = score.late.penalty if score.late else None
+        found.append(f"Late by {late}: {points(taken)} points less" if taken else f"Late by {late}")
+    elif score.late is not None and score.late.asked:
+        found.append("Marked as late: look up by how much")
     return tuple(found)
 
 
@@ -162,6 +165,7 @@ def open_steps(results: Results) -> tuple[str, ...]:
         number = sum(score.status is status for _, score in results)
         if number:
             steps.append(f"{counted(number, 'submission')} {'is' if number == 1 else 'are'} {text}")
+    steps += _lateness_steps(results)
     not_run = sum(bool(score.not_run) for _, score in results)
     if not_run:
         steps.append(f"Training was not run for {counted(not_run, 'submission')}")
@@ -169,6 +173,24 @@ def open_steps(results: Results) -> tuple[str, ...]:
     if undecided:
         steps.append(f"{counted(undecided, 'submission')} had a check that could not be decided")
     return tuple(f"{step}." for step in steps)
+
+
+def _lateness_steps(results: Results) -> list[str]:
+    asked = sum(score.late is not None and score.late.asked for _, score in results)
+    steps = [f"A person decides what follows for {counted(asked, 'late submission')}"] if asked else []
+    unknown = [evidence for evidence, score in results if _time_unknown(evidence, score)]
+    if unknown:
+        hints = listed(sorted({one.delivery.hint for one in unknown} - {""}), 2)
+        steps.append(
+            f"When {counted(len(unknown), 'submission')} came is not known, so nothing was taken off: look "
+            f"for late ones in the LMS{f' ({hints} is only a hint)' if hints else ''}"
+        )
+    return steps
+
+
+def _time_unknown(evidence: Evidence, score: Score) -> bool:
+    late = score.late
+    return late is not None and late.state == "unknown" and not late.asked and not evidence.partial
 
 
 def _gradable(score: Score) -> bool:

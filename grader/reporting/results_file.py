@@ -3,7 +3,9 @@
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score, ScoreLine
+from grader.domain.submission import Download, Fate
 from grader.reporting.class_figures import class_figures
 from grader.reporting.typesetting import printable
 
@@ -157,6 +160,39 @@ class RefusedFileRecord(_Record):
     reason: str
 
 
+class LatenessRecord(_Record):
+    """How late a submission is, and what that costs."""
+
+    state: Literal["in_time", "late", "unknown"]
+    days: int | None = Field(description="days that had begun since the deadline; null: unknown")
+    penalty: float | None = Field(description="points taken off; null: unknown, or a person decides")
+    total_after: float | None = Field(
+        description="the total less the penalty; null when withheld, or late by an unknown time"
+    )
+    asked: bool = Field(description="a person is asked about this submission")
+    reason: str
+
+
+class DownloadedFileRecord(_Record):
+    """A file of the download, and what became of it."""
+
+    name: str = Field(description="where it lies; what is inside an archive follows the archive's name")
+    fate: Literal["matched", "superseded", "refused"]
+    student_id: str | None
+    reason: str = Field(description="empty for a file whose name is as it was asked for")
+    count: int = Field(description="how many files of one kind the record stands for")
+
+
+class DownloadRecord(_Record):
+    """The account of the whole download: the counts of the files add up to all that were in it."""
+
+    matched: int = Field(description="files that belong to a submission, whose own record tells the rest")
+    superseded: int = Field(description="files of an earlier attempt")
+    refused: int = Field(description="files of nobody, or that cannot be used")
+    files: list[DownloadedFileRecord]
+    notes: list[str]
+
+
 class SandboxRecord(_Record):
     """What isolation was on."""
 
@@ -171,7 +207,8 @@ class SubmissionRecord(_Record):
     student_id: str
     status: Literal["graded", "incomplete", "refused", "engine_error"]
     total: float | None = Field(
-        description="the sum of what is known; null when refused, withheld or an engine error"
+        description="the sum of what is known, before any penalty for lateness; null when refused, withheld "
+        "or an engine error"
     )
     decided: float = Field(description="the maximum of the decided items")
     awaiting: list[str] = Field(description="ids of the items that a person still marks")
@@ -190,7 +227,14 @@ class SubmissionRecord(_Record):
     notes: list[str]
     sandbox: SandboxRecord
     graded_at: datetime
-    received_at: datetime | None
+    received_at: datetime | None = Field(description="by the metadata of the LMS; null: unknown")
+    received_hint: datetime | None = Field(
+        default=None, description="the files' latest time of modification, which proves nothing"
+    )
+    received_hint_from: str = Field(default="", description="where the hint is from; empty without one")
+    marked_late: bool = Field(default=False, description="the LMS marks it late and not by how much")
+    extension: datetime | None = Field(default=None, description="the student's own deadline")
+    late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
     engine: str = Field(description="the engine's version")
     submission_digest: str
     assignment_digest: str
@@ -202,15 +246,46 @@ class ResultsDocument(_Record):
     assignment: str
     max: float
     submissions: list[SubmissionRecord] = Field(description="ordered by student id")
+    download: DownloadRecord | None = Field(default=None, description="null: results of an older version")
 
 
-def results_document(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> ResultsDocument:
-    """The document for what was found and scored, ordered by student id."""
+def results_document(
+    assignment: Assignment, results: Sequence[tuple[Evidence, Score]], download: DownloadRecord | None = None
+) -> ResultsDocument:
+    """The document for what was found and scored, ordered by student id.
+
+    Args:
+        download: The account of the files, by `download_record` or out of an earlier document.
+    """
     ordered = sorted(results, key=lambda result: result[1].student_id)
     return ResultsDocument(
         assignment=assignment.id,
         max=assignment.maximum,
         submissions=[_submission(evidence, score) for evidence, score in ordered],
+        download=download,
+    )
+
+
+def download_record(download: Download) -> DownloadRecord:
+    """The account of a download as the document holds it."""
+    counts = Counter[Fate]()
+    for file in download.files:
+        counts[file.fate] += file.count
+    return DownloadRecord(
+        matched=counts[Fate.MATCHED],
+        superseded=counts[Fate.SUPERSEDED],
+        refused=counts[Fate.REFUSED],
+        files=[
+            DownloadedFileRecord(
+                name=printable(file.name),
+                fate=file.fate.value,
+                student_id=file.student_id,
+                reason=printable(file.reason),
+                count=file.count,
+            )
+            for file in download.files
+        ],
+        notes=[printable(note) for note in download.notes],
     )
 
 
@@ -284,6 +359,11 @@ def _submission(evidence: Evidence, score: Score) -> SubmissionRecord:
         ),
         graded_at=evidence.graded_at,
         received_at=evidence.received_at,
+        received_hint=evidence.delivery.hinted_at,
+        received_hint_from=evidence.delivery.hint,
+        marked_late=evidence.delivery.marked_late,
+        extension=evidence.delivery.extension,
+        late=LatenessRecord.model_validate(asdict(score.late)) if score.late else None,
         engine=evidence.engine,
         submission_digest=evidence.submission_digest,
         assignment_digest=evidence.assignment_digest,

@@ -16,7 +16,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> str:
     """The table as CSV text, ordered by student id.
 
-    Columns: `student_id, status, total, decided, awaiting`, then one per rubric item. `decided` is the
+    Columns: `student_id, status, total, decided, awaiting`, then one per rubric item; where the assignment
+    takes points off for lateness, then `days_late`, `penalty` and `total_after`. `decided` is the
     maximum of the decided items, `awaiting` the ids of those that a person still marks, with `;` between. A
     cell is empty when nobody knows the points yet or the total is withheld: never 0 for that.
 
@@ -29,9 +30,10 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
+    late = ["days_late", "penalty", "total_after"] if assignment.late.points_per_day is not None else []
     items = [item.id for item in assignment.rubric]
     writer.writerow(
-        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items]),
+        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late]),
     )
     for _, score in sorted(results, key=lambda result: result[1].student_id):
         known = {line.id: line.points for line in score.lines}
@@ -43,9 +45,16 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
                 _number(score.decided),
                 _cell(";".join(score.awaiting)),
                 *(_number(known.get(item)) for item in items),
+                *(_lateness(score) if late else ()),
             ]
         )
     return buffer.getvalue()
+
+
+def _lateness(score: Score) -> tuple[str, str, str]:
+    if score.late is None:
+        return "", "", _number(score.total)
+    return _number(score.late.days), _number(score.late.penalty), _number(score.late.total_after)
 
 
 def _cell(text: str) -> str:

@@ -11,6 +11,7 @@ from grader.reporting.component_reports import SUBMISSION, noted
 from grader.reporting.fixes import unimplemented
 from grader.reporting.forbidden_parts import forbidden_rows
 from grader.reporting.typesetting import counted, duration, listed, points, stamp
+from grader.scoring.lateness import seconds_late
 
 
 @dataclass(frozen=True)
@@ -141,22 +142,19 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
         if evidence.findings:
             told += " Everything else was graded and is shown below."
         found.append(Banner("warning", "A required file is missing, so the total is withheld", told))
-    found += _circumstances(assignment, evidence)
+    found += _circumstances(assignment, evidence, score)
     return tuple(found)
 
 
 def lateness(assignment: Assignment, evidence: Evidence) -> str:
     """How long after the deadline the submission came, empty when in time or unknown."""
-    due, received = assignment.deadline, evidence.received_at
-    if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):
-        return ""
-    late = (received - due).total_seconds()
-    if late <= 0:
+    late = seconds_late(assignment, evidence)
+    if late is None or late <= 0:
         return ""
     return duration(late) if late < 172_800 else counted(int(late // 86_400), "day")
 
 
-def _circumstances(assignment: Assignment, evidence: Evidence) -> list[Banner]:
+def _circumstances(assignment: Assignment, evidence: Evidence, score: Score) -> list[Banner]:
     found: list[Banner] = []
     if evidence.training.outcome is TrainingOutcome.BUDGET:
         found.append(
@@ -188,15 +186,14 @@ def _circumstances(assignment: Assignment, evidence: Evidence) -> list[Banner]:
             )
         )
     late = lateness(assignment, evidence)
+    verdict = score.late.reason if score.late else "A person decides what follows from it."
     if late:
-        found.append(
-            Banner(
-                "note",
-                f"Handed in {late} after the deadline",
-                f"Deadline {stamp(assignment.deadline)}, received {stamp(evidence.received_at)}. "
-                "A person decides what follows from it; the points here do not.",
-            )
-        )
+        own = evidence.delivery.extension
+        due = f"Your own deadline {stamp(own)}" if own else f"Deadline {stamp(assignment.deadline)}"
+        told = f"{due}, received {stamp(evidence.received_at)}. {verdict}"
+        found.append(Banner("note", f"Handed in {late} after the deadline", told))
+    elif score.late is not None and score.late.state == "unknown" and score.late.asked:
+        found.append(Banner("note", "Marked as late", verdict))
     return found
 
 

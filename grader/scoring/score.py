@@ -11,6 +11,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, Score, ScoreEdit, ScoreLine
 from grader.domain.submission import Role
 from grader.scoring.forbidden import forbidden
+from grader.scoring.lateness import late_record
 from grader.scoring.lines import person_line, scored_line, undecided_line
 from grader.scoring.points import plain, rounded
 from grader.scoring.states import AWAITING, DECIDED
@@ -63,14 +64,16 @@ def score(
             line = scored_line(item, assignment, evidence, found, marks)
         lines.append(_edited(line, edits.get(item.id, ())))
     known = rounded(sum(line.points for line in lines if line.points is not None))
+    total = known if status is GradeStatus.GRADED else None
     return Score(
         student_id=evidence.student_id,
         status=status,
         lines=tuple(lines),
-        total=known if status is GradeStatus.GRADED else None,
+        total=total,
         decided=rounded(sum(line.maximum for line in lines if line.state == DECIDED)),
         maximum=rounded(assignment.maximum),
         reason=reason,
+        late=late_record(assignment, evidence, total),
     )
 
 

@@ -330,7 +330,7 @@ UPLOADS = (
         107,
         "nested_archives",
         "Hands in thirty zips within each other",
-        "zips within zips are not unpacked",
+        "zips within zips are unpacked once, within one bound",
         "refused",
         r"zip",
         with_archive(nested),

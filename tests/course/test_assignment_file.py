@@ -7,12 +7,13 @@ import pytest
 
 from grader.course.assignment_file import digest, read_assignment
 from grader.course.template import public_settings
-from grader.domain.assignment import Assignment, Component, Limits, RequiredFile
+from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, RequiredFile
 from grader.domain.errors import CourseError
 from grader.domain.submission import Role
 
 OURS = Path(__file__).parents[2] / "reference" / "vit_defects"
 
+DEADLINE = "deadline = 2026-01-31T23:59:00+03:30\n"
 SMALL = """\
 id = "small"
 title = "A small assignment"
@@ -138,6 +139,35 @@ def test_a_deadline_keeps_its_zone(tmp_path: Path) -> None:
     assert deadline.astimezone(UTC) == datetime(2026, 1, 31, 20, 29, tzinfo=UTC)
 
 
+def test_the_rule_for_late_work_is_what_the_file_says(tmp_path: Path) -> None:
+    text = "deadline = 2026-01-31T23:59:00+03:30\n" + SMALL
+    assert read_assignment(folder_with(tmp_path, text)).late == LatePolicy()
+    text += "[late]\ngrace_minutes = 15\npoints_per_day = 5\nmost_points = 30\n"
+    assert read_assignment(folder_with(tmp_path, text)).late == LatePolicy(15, 5, 30)
+
+
+@pytest.mark.parametrize(
+    ("deadline", "table", "sentence"),
+    [
+        (
+            "",
+            "points_per_day = 5",
+            "[late] has no deadline to count from. Add 'deadline' above the first table.",
+        ),
+        (DEADLINE, "most_points = 5", "[late]: 'most_points' bounds nothing without 'points_per_day'."),
+        (DEADLINE, "grace_minutes = -1", "[late]: 'grace_minutes' is -1 but must be at least 0. Change it."),
+        (DEADLINE, "points_per_day = 0", "[late]: 'points_per_day' is 0 but must be more than 0. Change it."),
+        (DEADLINE, "points_per_day = '5'", "[late]: 'points_per_day' is the text '5' but must be a number."),
+        (DEADLINE, "grace = 5", "[late] has 'grace', which means nothing here."),
+        ("deadline = 2026-01-31T23:59:00\n", "grace_minutes = 5", "the deadline has no time zone."),
+    ],
+)
+def test_a_wrong_rule_for_late_work_is_told(tmp_path: Path, deadline: str, table: str, sentence: str) -> None:
+    with pytest.raises(CourseError) as caught:
+        read_assignment(folder_with(tmp_path, f"{deadline}{SMALL}[late]\n{table}\n"))
+    assert str(caught.value).startswith(f"assignment.toml: {sentence}")
+
+
 def test_a_students_folder_has_any_name(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, SMALL.replace('id = "small"', 'id = "other"'))
     assert read_assignment(folder, public_only=True).public_only
@@ -211,7 +241,7 @@ WRONG = [
         "rubric item 'model' has 35 points but its components add up to 12. Change one of them.",
     ),
     (("stem =", "stemm ="), "[files] has 'stemm', which means nothing here. Did you mean 'stem'?"),
-    (("[data]", "[date]"), "the file has 'date', which means nothing here. Did you mean 'data'?"),
+    (("[data]", "[datas]"), "the file has 'datas', which means nothing here. Did you mean 'data'?"),
     (
         ("call_seconds = 5", "call_second = 5"),
         "[limits] has 'call_second', which means nothing here. Did you mean 'call_seconds'?",

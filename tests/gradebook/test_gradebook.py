@@ -28,7 +28,7 @@ from grader.domain.evidence import (
     TrainingOutcome,
 )
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
-from grader.domain.submission import RefusedFile, Role
+from grader.domain.submission import Delivery, RefusedFile, Role
 from grader.gradebook import Gradebook
 from grader.gradebook.evidence_file import evidence_from, evidence_text
 
@@ -41,6 +41,7 @@ RICH = Evidence(
     status="refused",
     reason="“homework.py” is \n broken \x00 \ud800",
     received_at=datetime(2026, 1, 30, 8),
+    delivery=Delivery(datetime(2026, 1, 30, 7), "a zip", True, datetime(2026, 2, 2, tzinfo=UTC)),
     partial=True,
     code_file="homework.py",
     missing=(Role.CHECKPOINT, Role.REPORT),

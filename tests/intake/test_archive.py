@@ -130,12 +130,13 @@ def test_a_huge_directory_is_seen_before_it_is_read(tmp_path):
         unpacked(path, tmp_path / "out", CAPS)
 
 
-def test_clutter_is_ignored_and_backslashes_are_folders(packed, tmp_path):
+def test_clutter_stays_inside_and_backslashes_are_folders(packed, tmp_path):
     result = unpacked(
         packed(("__MACOSX/._a.py", "x"), ("a\\b.py", "x"), ("a/.DS_Store", "x")), tmp_path / "o", CAPS
     )
     assert [file.relative_to(tmp_path / "o").as_posix() for file in result.files] == ["a/b.py"]
-    assert result.refused == ()
+    assert [file.name for file in result.refused] == ["__MACOSX/._a.py", "a/.DS_Store"]
+    assert all("Nothing is lost" in file.reason for file in result.refused)
 
 
 class Liar:

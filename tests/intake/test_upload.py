@@ -6,7 +6,8 @@ import pytest
 
 from grader.domain.errors import UsageError
 from grader.intake import submissions
-from grader.intake.naming import handed_in, name_match, sanitized
+from grader.intake.naming import name_match, sanitized
+from grader.intake.prefixes import handed_in
 
 
 def found(uploads):
@@ -63,7 +64,8 @@ def test_a_folder_per_student_whatever_it_is_called(folder, assignment, tmp_path
     ],
 )
 def test_what_an_lms_puts_before_a_name(name, holder, own):
-    assert handed_in(name) == (holder, own)
+    found = handed_in(name)
+    assert (found.holder, found.name) == (holder, own)
 
 
 def test_a_flat_lms_download_is_gathered_by_person(folder, assignment, zipped, tmp_path):
@@ -101,7 +103,7 @@ def test_nested_zips_one_per_student(folder, assignment, zipped, tmp_path):
     uploads = submissions(path, assignment, tmp_path / "scratch")
     assert found(uploads) == {
         "400101204": ["400101204_Lab8_Homework.pdf", "400101204_Lab8_Homework.py"],
-        "400101205": ["homework.py", "more.zip"],
+        "400101205": ["homework.py", "model.pth"],
         "bad": ["bad.zip"],
     }
     (aside,) = next(s for s in uploads.submissions if s.student_id == "bad").set_aside
@@ -177,6 +179,21 @@ def test_what_belongs_to_nobody_is_listed_with_the_reason(folder, assignment, tm
     assert "<StudentID>_Lab8_Homework.py" in reasons["homework.py"]
     assert "configuration file" in reasons["conftest.py"] and "hidden" in reasons[".hidden.py"]
     assert "link" in reasons["400101205_Lab8_Homework.py"]
+
+
+def test_a_students_folder_zip_and_loose_files_are_one_submission(folder, assignment, zipped, tmp_path):
+    root = folder(
+        {
+            "400101204/homework.py": "x",
+            "400101204_Lab8_Homework.pdf": "x",
+            "400101204 weights.zip": zipped({"w.pth": "x"}),
+            "400101205_Lab8_Homework.py": "x",
+        }
+    )
+    assert found(submissions(root, assignment, tmp_path / "scratch")) == {
+        "400101204": ["400101204_Lab8_Homework.pdf", "homework.py", "w.pth"],
+        "400101205": ["400101205_Lab8_Homework.py"],
+    }
 
 
 def test_two_people_with_one_id_stay_apart(folder, assignment, tmp_path):

@@ -180,3 +180,40 @@ def test_a_parser_gets_bytes_of_the_archive_only(tmp_path: Path, offset: int, co
     parser = Scripted(Frame({"read": [offset, count]}), Frame({"done": True}))
     assert unpacked(tmp_path / "upload.zip", tmp_path / "out", CAPS, OpenedApart(parser)).files == ()
     assert len(parser.writer.getvalue()) < 400
+
+
+def test_the_list_of_a_gradescope_export_is_read_apart(parsers: Host, tmp_path: Path) -> None:
+    """The same rows, and for a list that would end the process the sentence of its file."""
+    path = tmp_path / "submission_metadata.yml"
+    path.write_text(
+        "submission_1:\n  :submitters:\n  - :sid: '400101204'\n  :created_at: 2026-01-26 03:54:49 Z\n"
+    )
+    opener = OpenedApart(parsers)
+    assert opener.metadata_rows(path) == HERE.metadata_rows(path)
+    assert opener.metadata_rows(path) == [["submission_1", ["400101204"], "2026-01-26T03:54:49+00:00", 0]]
+    for content in (b"[" * 100_000, b"a: [", b"\xff\xfe"):
+        path.write_bytes(content)
+        with pytest.raises(
+            SubmissionError, match=r"submission_metadata\.yml.*is not the list of submissions"
+        ):
+            opener.metadata_rows(path)
+
+
+def test_a_list_that_uses_up_memory_ends_its_own_process_only(
+    parsers: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "LIMITS", replace(opening.LIMITS, memory_mb=100))
+    path = tmp_path / "submission_metadata.yml"
+    path.write_bytes(b"a: [" + b"{x: 1}," * 1_000_000 + b"]\n")
+    with pytest.raises(SubmissionError, match=r"submission_metadata\.yml: opening it ended badly"):
+        OpenedApart(parsers).metadata_rows(path)
+
+
+def test_times_of_modification_come_out_too(parsers: Host, tmp_path: Path) -> None:
+    path = tmp_path / "upload.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("a.py", (2026, 1, 30, 12, 0, 0)), "x")
+        archive.writestr(zipfile.ZipInfo("b.py", (1980, 0, 0, 0, 0, 0)), "x")
+    for name, opener in (("here", HERE), ("apart", OpenedApart(parsers))):
+        first, second = unpacked(path, tmp_path / name, CAPS, opener).files
+        assert first.stat().st_mtime == 1_769_774_400 and second.stat().st_mtime == 0

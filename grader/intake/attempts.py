@@ -1,0 +1,77 @@
+"""Several attempts at the same: the last in time counts, and what says which is the last is said too."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader.intake.found import Found
+from grader.intake.naming import LONG_NUMBER, copy_mark
+
+# Copying and unpacking leave times that differ by seconds and say nothing.
+TELLING = 60.0  # seconds
+_NUMBERED = re.compile(r"-\d{1,2}$")
+
+
+def settled(siblings: Sequence[Found]) -> tuple[list[Found], list[tuple[Found, str]]]:
+    """The files, archives and folders that count, and those that a later attempt supersedes, with the reason.
+
+    Args:
+        siblings: One student's, as they lie beside each other. Names that differ only by the mark of a copy
+            (`(1)`, `-2`, `copy`, `v2`, `attempt 2`) or by letters' case are attempts at the same.
+    """
+    groups: dict[tuple[str, str, bool], list[Found]] = {}
+    for one in siblings:
+        groups.setdefault(_likeness(one), []).append(one)
+    kept: list[Found] = []
+    superseded: list[tuple[Found, str]] = []
+    for group in groups.values():
+        if len(group) == 1 or not _same_thing(group):
+            kept += group
+            continue
+        last, why = latest(group) or _by_mark(group)
+        kept.append(last)
+        superseded += [(one, told(one, last, why)) for one in group if one is not last]
+    return kept, superseded
+
+
+def latest(group: Sequence[Found]) -> tuple[Found, str] | None:
+    """The last of several in time and what says so, or None where nothing does."""
+    orders = [one.handed.order for one in group]
+    if all(orders) and len(set(orders)) > 1:
+        last = max(group, key=lambda one: (one.handed.order, one.shown))
+        return last, f"which {last.handed.lms or 'the LMS'} received later"
+    times = sorted(one.modified() for one in group)
+    if times[-1] - times[-2] > TELLING:
+        last = max(group, key=lambda one: one.modified())
+        return last, "whose time of modification is later (only a hint: nothing else tells)"
+    return None
+
+
+def told(earlier: Found, last: Found, why: str) -> str:
+    """The sentence about an attempt that does not count."""
+    return f"{earlier.name}: is an earlier attempt. What counts is {last.name}, {why}."
+
+
+def _by_mark(group: Sequence[Found]) -> tuple[Found, str]:
+    marks = {one.shown: _mark(one)[1] for one in group}
+    last = max(group, key=lambda one: (marks[one.shown], one.shown))
+    if len(set(marks.values())) > 1:
+        return last, "by the mark in its name"
+    return last, "though nothing tells which is later: a person has a look"
+
+
+def _mark(one: Found) -> tuple[str, int]:
+    return copy_mark(one.name if one.path.is_dir() else Path(one.name).stem)
+
+
+def _likeness(one: Found) -> tuple[str, str, bool]:
+    folder = one.path.is_dir()
+    words = re.sub(r"[\s_.-]+", "_", _mark(one)[0]).strip("_").casefold()
+    return words, "" if folder else Path(one.name).suffix.lower(), folder
+
+
+def _same_thing(group: Sequence[Found]) -> bool:
+    """Whether these are attempts: `part-1` and `part-2` are not, unless a student's id is before the mark."""
+    if any(_mark(one)[1] == 0 or LONG_NUMBER.search(_mark(one)[0]) for one in group):
+        return True
+    return not all(_NUMBERED.search(Path(one.name).stem) for one in group)

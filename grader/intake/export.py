@@ -1,0 +1,73 @@
+"""A Gradescope export: which submission of a student counts, and who shares it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from grader.intake.gradescope import Exported, Row, exported
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Export:
+    """What the metadata tells.
+
+    Attributes:
+        known: The submissions by the names of their folders.
+        last: The folder that counts for each student.
+    """
+
+    known: dict[str, Exported]
+    last: dict[str, str]
+
+    def owner(self, folder: str) -> str | None:
+        """The student under whose id a submission is listed: the first of those for whom it counts."""
+        students = self.known[folder].students
+        counting = [student for student in students if self.last[student] == folder]
+        return next(iter([*counting, *students]), None)
+
+    def counting(self, folder: str) -> str:
+        """The submission that counts for the student under whose id `folder` is listed: maybe itself."""
+        owner = self.owner(folder)
+        return folder if owner is None else self.last[owner]
+
+    def shared(self, folder: str) -> list[str]:
+        """What the report says of those who handed in together, and of attempts before this one."""
+        one = self.known[folder]
+        notes = []
+        if len(one.students) > 1:
+            notes.append(f"Handed in together by {', '.join(one.students)}: one report for all of them.")
+        if one.earlier:
+            notes.append(f"Gradescope has earlier attempts ({one.earlier}), which are not in the export.")
+        return notes
+
+    def notes(self, there: Collection[str]) -> list[str]:
+        """What a person should know of the export as a whole.
+
+        Args:
+            there: The names of the folders that are in it.
+        """
+        notes = []
+        for folder, one in self.known.items():
+            others = [student for student in one.students if student != self.owner(folder)]
+            if folder not in there:
+                whose = ", ".join(one.students) or "nobody known"
+                notes.append(
+                    f"{folder} of {whose} is listed by Gradescope and not in the export. Export it again."
+                )
+            elif others and self.counting(folder) == folder:
+                notes.append(
+                    f"{self.owner(folder)}: handed in together with {', '.join(others)}, who get no report "
+                    "of their own. Give them the same grade."
+                )
+            elif not one.students:
+                notes.append(f"{folder}: Gradescope knows no student id for it. Find out whose it is.")
+        return notes
+
+
+def export_of(rows: Sequence[Row]) -> Export:
+    """What the rows of the metadata tell, those that make no sense left out."""
+    known = {one.folder: one for one in map(exported, rows) if one is not None}
+    in_time = sorted(known.values(), key=lambda one: (one.created_at or _LONG_AGO, one.folder))
+    return Export(known, {student: one.folder for one in in_time for student in one.students})

@@ -1,0 +1,185 @@
+"""Whose a file is: the heaps of all students, gathered from a class's folders and files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.domain.assignment import Assignment
+from grader.domain.errors import SubmissionError
+from grader.domain.submission import Fate, Role
+from grader.intake.account import Ledger
+from grader.intake.attempts import told
+from grader.intake.export import Export, export_of
+from grader.intake.found import Found, entries, found
+from grader.intake.gradescope import METADATA
+from grader.intake.heap import DEEPEST, Heap, Sorting
+from grader.intake.naming import LONG_NUMBER, Closeness, name_match, plain, refused_name
+from grader.intake.unpacking import Opener
+
+
+class Gathering:
+    """The heaps of a class.
+
+    Args:
+        assignment: Says how files are named.
+        scratch: A folder of ours for what is unpacked.
+        opener: Who opens archives.
+        ledger: Where every file is accounted for.
+    """
+
+    def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
+        self.heaps: dict[str, Heap] = {}
+        self.notes: list[str] = []
+        self._assignment = assignment
+        self._ledger = ledger
+        self._opener = opener
+        archive_mb = assignment.limits.archive_mb
+        self._sorting = Sorting(assignment.file_stem, archive_mb, scratch, opener, ledger)
+        self._suffixes = {suffix for file in assignment.files for suffix in file.suffixes}
+        self._code = {s for file in assignment.files if file.role is Role.CODE for s in file.suffixes}
+
+    def gather(self, folder: Path, label: str) -> None:
+        """Gather all heaps below a folder, and sort them.
+
+        Args:
+            folder: Students' files side by side, a folder for each student, sections, or an export.
+            label: Its name for a person, which names the student if it is one student's folder after all.
+        """
+        self._add_class(folder, "", label, depth=0)
+        for heap in self.heaps.values():
+            self._sorting.sort(heap)
+
+    def _add_class(self, folder: Path, shown: str, label: str, depth: int) -> None:
+        inside = entries(folder, shown, self._ledger)
+        folders = [one for one in inside if one.path.is_dir()]
+        files = [one for one in inside if not one.path.is_dir()]
+        if not files and len(folders) == 1 and depth < DEEPEST and folders[0].handed.holder is None:
+            (only,) = folders
+            self._add_class(only.path, only.shown, only.path.name, depth + 1)
+            return
+        metadata = [one for one in files if one.path.name.casefold() == METADATA]
+        if metadata and (export := self._export(metadata[0])) is not None:
+            self._add_export(export, [one for one in inside if one is not metadata[0]])
+            return
+        files = [one for one in files if one not in metadata]
+        own = [one for one in files if Path(one.name).suffix.lower() in self._code]
+        if (
+            own
+            and not any(map(self._owner, files))
+            and not any(self._holds_code(one.path) for one in folders)
+        ):
+            self._heap(f"folder:{shown}", label).items += inside
+            return
+        for one in files:
+            self._add_loose(one)
+        for one in folders:
+            if one.handed.holder is None and depth < DEEPEST and self._is_class(one.path):
+                self._add_class(one.path, one.shown, one.path.name, depth + 1)
+            else:
+                self._add_folder(one)
+
+    def _add_loose(self, one: Found) -> None:
+        """Gather a file that lies beside those of others."""
+        owner = self._owner(one)
+        if owner is None and one.is_archive:
+            owner = (f"archive:{one.shown}", Path(one.name).stem)
+        if (reason := refused_name(one.name)) is not None and one.handed.holder is None:
+            self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
+        elif owner is None:
+            stem = self._assignment.file_stem.replace("{student_id}", "<StudentID>")
+            suffix = Path(one.name).suffix.lower()
+            asked = stem + suffix if suffix in self._suffixes else f"{stem}.py"
+            reason = f"{one.name}: its name does not say whose it is. Rename it like {asked}."
+            self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
+        else:
+            self._heap(*owner, one.handed.lms).items.append(one)
+
+    def _add_folder(self, one: Found) -> None:
+        """Gather a student's folder."""
+        if one.handed.holder is not None:
+            owner = _holder(one)
+        else:
+            name = plain(one.path.name)
+            match = name_match(name, self._assignment.file_stem)
+            # the folder of a student whose id it carries joins that student's other folders and files
+            carried = match.student_id if match.closeness < Closeness.NONE else None
+            owner = (
+                (f"id:{carried.casefold()}", carried) if carried else (f"folder:{one.shown}", one.path.name)
+            )
+        self._heap(*owner, one.handed.lms).items.append(one)
+
+    def _export(self, metadata: Found) -> Export | None:
+        """What the metadata of an export tells; a file that cannot be read is accounted for."""
+        try:
+            export = export_of(self._opener.metadata_rows(metadata.path))
+        except SubmissionError as error:
+            self._ledger.note(metadata.shown, Fate.REFUSED, reason=str(error))
+            return None
+        reason = f"{METADATA}: was read: it tells who handed in what, and when."
+        self._ledger.note(metadata.shown, Fate.MATCHED, reason=reason)
+        return export
+
+    def _add_export(self, export: Export, inside: list[Found]) -> None:
+        """Gather the folders of a Gradescope export by the students that Gradescope knows."""
+        by_name = {one.path.name: one for one in inside}
+        self.notes += export.notes(by_name)
+        for one in inside:
+            known = export.known.get(one.path.name)
+            if known is None:
+                self._add_folder(one) if one.path.is_dir() else self._add_loose(one)
+                continue
+            student = export.owner(known.folder)
+            key = f"Gradescope:{student or known.folder}"
+            heap = self._heap(key, student or known.folder, "Gradescope")
+            heap.known_id = student
+            counts = export.counting(known.folder)
+            if counts == known.folder or counts not in by_name:
+                heap.items.append(one)
+                heap.received_at = known.created_at
+                heap.notes += export.shared(known.folder)
+                continue
+            why = told(one, by_name[counts], "which Gradescope received later")
+            self._sorting.supersede(heap, one, why)
+
+    def _owner(self, one: Found) -> tuple[str, str] | None:
+        """(The key of the heap that a file belongs to by its name, its label), or None."""
+        if one.handed.holder is not None:
+            return _holder(one)
+        student_id = name_match(one.name, self._assignment.file_stem).student_id
+        return (f"id:{student_id.casefold()}", student_id) if student_id else None
+
+    def _heap(self, key: str, label: str, lms: str = "") -> Heap:
+        return self.heaps.setdefault(key, Heap(key, label, lms))
+
+    def _holds_code(self, folder: Path) -> bool:
+        return any(Path(plain(entry.name)).suffix.lower() in self._code for entry in folder.iterdir())
+
+    def _is_class(self, folder: Path) -> bool:
+        """Whether a folder holds several students' files or folders, as a section does."""
+        if len(self._exact_ids(folder)) > 1:
+            return True
+        if LONG_NUMBER.search(folder.name) or self._holds_code(folder):
+            return False
+        return len(set(self._carried(folder))) > 1
+
+    def _carried(self, folder: Path) -> Iterator[str]:
+        """Whose the folders right in a folder are, by their own names."""
+        for child in folder.iterdir():
+            if child.is_dir() and not child.is_symlink():
+                one = found(child, child.name)
+                if one.handed.holder is not None:
+                    yield _holder(one)[0]
+                elif number := LONG_NUMBER.search(plain(child.name)):
+                    yield number[0]
+
+    def _exact_ids(self, folder: Path) -> set[str]:
+        """The ids in the names, as asked for or nearly so, of the files right in a folder."""
+        matches = (
+            name_match(plain(entry.name), self._assignment.file_stem)
+            for entry in folder.iterdir()
+            if not entry.is_dir()
+        )
+        return {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
+
+
+def _holder(one: Found) -> tuple[str, str]:
+    return f"{one.handed.lms}:{one.handed.person}", one.handed.holder or ""

@@ -1,0 +1,173 @@
+"""One student's heap of files: attempts settled, folders walked, archives unpacked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.errors import SubmissionError
+from grader.domain.submission import Fate, RefusedFile
+from grader.intake.account import Ledger
+from grader.intake.archive import MEGABYTE, Caps
+from grader.intake.attempts import latest, settled, told
+from grader.intake.found import Found, entries, files_of
+from grader.intake.naming import CLUTTER, Closeness, copy_mark, name_match
+from grader.intake.unpacking import Opener, unpacked
+
+MOST_FILES = 20_000
+MOST_ARCHIVES = 10  # of one student
+NESTED = 2  # archives within archives
+DEEPEST = 8
+
+
+@dataclass
+class Heap:
+    """One student's files while they are gathered.
+
+    Attributes:
+        key: The same for everything that is this student's.
+        label: What the files were found under: a folder's name, an LMS's name of a person, an id.
+        lms: Which LMS the label is of, so that numbers in it are not the student's id; or empty.
+        known_id: The student's id, where the LMS knows it.
+        items: What was found, attempts among it.
+        files: What counts.
+        unusable: Archives that could not be unpacked, which stay files.
+        set_aside: For the student: what does not count, and why.
+        notes: For the student.
+    """
+
+    key: str
+    label: str
+    lms: str = ""
+    known_id: str | None = None
+    received_at: datetime | None = None
+    items: list[Found] = field(default_factory=list)
+    files: list[Found] = field(default_factory=list)
+    unusable: set[Path] = field(default_factory=set)
+    set_aside: list[RefusedFile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    modified: float = 0.0
+    marked_late: bool = False
+
+
+class Sorting:
+    """Turns what was found of each student into the files that count, and accounts for the others."""
+
+    def __init__(
+        self, file_stem: str, archive_mb: int, scratch: Path, opener: Opener, ledger: Ledger
+    ) -> None:
+        self._file_stem = file_stem
+        self._archive_bytes = archive_mb * MEGABYTE
+        self._scratch = scratch
+        self._opener = opener
+        self._ledger = ledger
+        self._count = 0
+        self._archives = 0
+
+    def sort(self, heap: Heap) -> None:
+        """Fill the heap's files from its items."""
+        budget = _Budget(self._archive_bytes)
+        counted, earlier = settled(heap.items)
+        for one, why in earlier:
+            self.supersede(heap, one, why)
+        # of a single attempt: one that does not count may have been marked as well
+        heap.marked_late = any(one.handed.late for one in counted)
+        heap.modified = max((one.modified() for one in counted), default=0.0)
+        self._take(heap, counted, budget, depth=0, nested=0)
+        self._settle_far_apart(heap)
+
+    def supersede(self, heap: Heap, one: Found, why: str) -> None:
+        """Keep an earlier attempt in sight."""
+        heap.set_aside.append(RefusedFile(one.name, why))
+        for name in files_of(one.path, one.shown):
+            self._ledger.note(name, Fate.SUPERSEDED, owner=heap.key, reason=why)
+
+    def _take(self, heap: Heap, counted: Sequence[Found], budget: "_Budget", depth: int, nested: int) -> None:
+        for one in counted:
+            if one.path.is_dir() and depth >= DEEPEST:
+                reason = f"{one.name}: lies too deep within folders. Hand in the files near the top."
+                self._refuse(heap, one, reason)
+            elif one.path.is_dir():
+                self._take_folder(heap, one.path, one, budget, depth + 1, nested)
+            elif self._count >= MOST_FILES:
+                self._refuse(heap, one, f"{one.name}: is beyond the first {MOST_FILES} files. Hand in less.")
+            elif one.is_archive:
+                self._take_archive(heap, one, budget, depth, nested)
+            else:
+                self._count += 1
+                heap.files.append(one)
+
+    def _take_folder(
+        self, heap: Heap, folder: Path, within: Found, budget: "_Budget", depth: int, nested: int
+    ) -> None:
+        inside = entries(folder, within.shown, self._ledger, heap.key, within.handed.order)
+        counted, earlier = settled(inside)
+        for one, why in earlier:
+            self.supersede(heap, one, why)
+        self._take(heap, counted, budget, depth, nested)
+
+    def _take_archive(self, heap: Heap, one: Found, budget: "_Budget", depth: int, nested: int) -> None:
+        """Unpack a student's own archive; one that cannot be unpacked stays a file, to be refused."""
+        if nested >= NESTED or budget.archives >= MOST_ARCHIVES:
+            reason = f"{one.name}: is an archive within archives that was not unpacked. Hand in the files."
+            self._stays(heap, one, reason)
+            return
+        self._archives += 1
+        budget.archives += 1
+        into = self._scratch / "nested" / str(self._archives)
+        caps = Caps(total_bytes=budget.bytes, file_bytes=budget.bytes)
+        try:
+            content = unpacked(one.path, into, caps, self._opener)
+        except SubmissionError as error:
+            self._stays(heap, one, str(error).replace(one.path.name, one.name, 1))
+            return
+        budget.bytes -= sum(file.stat().st_size for file in content.files)
+        for refused in content.refused:
+            self._ledger.note(
+                f"{one.shown}/{refused.name}", Fate.REFUSED, owner=heap.key, reason=refused.reason
+            )
+            if not refused.reason.endswith(CLUTTER):
+                heap.set_aside.append(refused)
+        if not content.files:
+            reason = f"{one.name}: holds no file. Pack the files again and upload that."
+            self._refuse(heap, one, reason)
+            return
+        reason = f"{one.name}: was unpacked."
+        self._ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=reason)
+        self._take_folder(heap, into, one, budget, depth + 1, nested + 1)
+
+    def _settle_far_apart(self, heap: Heap) -> None:
+        """Of homework under the asked name in several places (two archives), the last in time counts.
+
+        Where nothing tells which is the last, all stay, and the acceptance chooses by the names.
+        """
+        alike: dict[str, list[Found]] = {}
+        for one in heap.files:
+            match = name_match(one.name, self._file_stem)
+            if match.closeness <= Closeness.NEARLY:
+                stem = copy_mark(Path(one.name).stem)[0]
+                alike.setdefault(f"{stem}{Path(one.name).suffix}".casefold(), []).append(one)
+        for group in alike.values():
+            if len(group) > 1 and (last := latest(group)):
+                for one in group:
+                    if one is not last[0]:
+                        heap.files.remove(one)
+                        self.supersede(heap, one, told(one, last[0], last[1]))
+
+    def _stays(self, heap: Heap, one: Found, reason: str) -> None:
+        heap.files.append(one)
+        heap.unusable.add(one.path)
+        self._refuse(heap, one, reason)
+
+    def _refuse(self, heap: Heap, one: Found, reason: str) -> None:
+        heap.set_aside.append(RefusedFile(one.name, reason))
+        for name in files_of(one.path, one.shown):
+            self._ledger.note(name, Fate.REFUSED, owner=heap.key, reason=reason)
+
+
+@dataclass
+class _Budget:
+    """What one student's archives may still unpack to."""
+
+    bytes: int
+    archives: int = 0

@@ -1,0 +1,27 @@
+"""The names in a Moodle download of an assignment's submissions.
+
+mod/assign/classes/downloader.php (before that mod/assign/locallib.php) makes the prefix
+`[Group-]Full name_12345`, where underscores in names became spaces and the number is the participant's. With
+blind marking the name is the word "Participant" in the site's language; a team's prefix is `Team_77`, or a
+bare default without a number. Side by side a file is `PREFIX_assignsubmission_file_NAME`; with a folder per
+student it is `PREFIX_assignsubmission_file/NAME` (an older Moodle: `PREFIX_assignsubmission_file_/NAME`), and
+files keep their own names and sub-folders. Times are not in it: Moodle streams the zip when it is asked for.
+"""
+
+import re
+
+from grader.intake.handed_in import HandedIn
+
+_NAME = re.compile(r"^(?P<holder>.+?)_assignsubmission_(?:file|onlinetext)(?:_(?P<name>.*))?$")
+_PARTICIPANT = re.compile(r"_(\d{1,20})$")
+
+
+def moodle_name(name: str) -> HandedIn | None:
+    """What a name in a Moodle download tells, or None when Moodle did not make it."""
+    found = _NAME.match(name)
+    if found is None:
+        return None
+    number = _PARTICIPANT.search(found["holder"])
+    # a group's name may stand before the person's, and changes with the group that was chosen
+    person = number[1] if number else found["holder"]
+    return HandedIn(found["name"] or "", found["holder"], "Moodle", person)

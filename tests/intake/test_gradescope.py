@@ -1,0 +1,99 @@
+"""The metadata of a Gradescope export: students chose its strings, and nothing in it does harm."""
+
+import io
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from grader.domain.errors import SubmissionError
+from grader.intake import gradescope, submissions
+from grader.intake.gradescope import exported, metadata_rows
+
+WHOLE = b"""---
+submission_1:
+  :submitters:
+  - :name: Student 17
+    :sid: '400101204'
+    :email: a@example.org
+  - :sid: 400101205
+  :created_at: 2026-01-26 03:54:49.713366000 Z
+  :score: 3.0
+  :results: !ruby/hash:ActiveSupport::HashWithIndifferentAccess
+    tests: &1 [1]
+    again: *1
+  :history:
+  - :created_at: 2026-01-25 03:54:49.713366000 Z
+submission_2:
+  :submitters: []
+  :created_at: '2026-01-26T03:54:49-08:00'
+submission_3: !ruby/object:Anything
+  :submitters: 5
+  :created_at: soon
+"""
+
+
+def read(content):
+    return [exported(row) for row in metadata_rows(io.BytesIO(content), "submission_metadata.yml")]
+
+
+def test_who_handed_in_what_and_when():
+    first, second, third = read(WHOLE)
+    assert (first.folder, first.students, first.earlier) == ("submission_1", ("400101204", "400101205"), 1)
+    assert first.created_at == datetime(2026, 1, 26, 3, 54, 49, 713366, tzinfo=UTC)
+    assert second.created_at == datetime(2026, 1, 26, 3, 54, 49, tzinfo=timezone(timedelta(hours=-8)))
+    assert (third.students, third.created_at) == ((), None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a: [",
+        b"[1, 2]",
+        b"",
+        b"\xff\xfe\x00",
+        b"? [1]\n: 2\n",
+        b"[" * 100_000,  # would use up the stack of libyaml
+        b"{a: " * 100_000,
+        b"a: !!python/object/apply:os.system ['touch /tmp/x']",
+        b"a: 9999-99-99 99:99:99",
+        b"a: 1\n" + b"".join(b"b%d: {}\n" % n for n in range(5_001)),
+    ],
+)
+def test_what_is_not_gradescopes_gets_a_sentence(content):
+    with pytest.raises(SubmissionError, match=r"submission_metadata\.yml.*: is not the list of submissions"):
+        read(content)
+
+
+def test_more_than_can_be_read_is_not_read(monkeypatch):
+    monkeypatch.setattr(gradescope, "MOST_BYTES", 10)
+    with pytest.raises(SubmissionError, match="larger than"):
+        read(WHOLE)
+
+
+@pytest.mark.parametrize(
+    "row", [None, [], ["a"], ["a", "b", "c", "d"], [1, [], "", 0], {"a": 1}, ["a", [], "", None]]
+)
+def test_a_row_that_makes_no_sense_is_left_out(row):
+    assert exported(row) is None
+
+
+def test_a_hostile_id_becomes_a_safe_one(folder, assignment, tmp_path):
+    text = 'submission_1:\n  :submitters:\n  - :sid: "../../../etc\\u202e\\0x"\n'
+    root = folder({"submission_metadata.yml": text, "submission_1/homework.py": "x"})
+    (one,) = submissions(root, assignment, tmp_path / "scratch").submissions
+    assert one.student_id.replace("_", "").isalnum() and one.student_id.isascii()
+
+
+def test_an_unreadable_list_is_told_and_the_folders_are_taken_by_their_names(folder, assignment, tmp_path):
+    root = folder(
+        {
+            "submission_metadata.yml": "a: [",
+            "submission_1/400101204_Lab8_Homework.py": "x",
+            "submission_22222222/homework.py": "x",
+        }
+    )
+    uploads = submissions(root, assignment, tmp_path / "scratch")
+    # the number of a submission is not taken for a student's
+    assert [one.student_id for one in uploads.submissions] == ["400101204", "submission_22222222"]
+    assert ["is not the list" in file.reason for file in uploads.unmatched] == [True]
+    assert all(one.received_at is None for one in uploads.submissions)

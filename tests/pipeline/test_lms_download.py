@@ -1,0 +1,119 @@
+"""A download of an LMS through the whole grader: the account, extensions and penalties in the results."""
+
+import csv
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CODE = """from torch import nn
+
+
+class Doubler(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+
+    def forward(self, x):
+        return 2 * x
+"""
+RULE = "deadline = 2026-01-31T23:59:00+00:00\n"
+LATE = "\n[late]\ngrace_minutes = 5\npoints_per_day = 1\n"
+LIST = "".join(
+    f"submission_{number}:\n  :submitters:\n  - :sid: '{student}'\n  :created_at: {moment} Z\n"
+    for number, student, moment in (
+        (1, 400101204, "2026-01-31 12:00:00"),
+        (2, 400101204, "2026-02-02 12:00:00"),
+        (3, 400101205, "2026-02-02 12:00:00"),
+        (4, 400101206, "2026-02-01 00:02:00"),
+    )
+)
+
+
+def grader(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    return subprocess.run(
+        [sys.executable, "-m", "grader", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def export(tiny_course: Path, tmp_path: Path) -> Path:
+    """A Gradescope export, beside a course with a deadline and a rule."""
+    toml = tiny_course / "reference/tiny/assignment.toml"
+    toml.write_text(RULE + toml.read_text("utf-8") + LATE, encoding="utf-8")
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("assignment_9_export/submission_metadata.yml", LIST)
+        for number in range(1, 5):
+            archive.writestr(f"assignment_9_export/submission_{number}/homework.py", CODE)
+        archive.writestr("assignment_9_export/notes.txt", "x")
+    return path
+
+
+def test_an_export_is_graded_with_its_times_and_extensions(
+    export: Path, tiny_course: Path, tmp_path: Path
+) -> None:
+    extensions, out = tmp_path / "extensions.csv", tmp_path / "out"
+    extensions.write_text(
+        "student_id,deadline\n400101205,2026-02-03T00:00:00Z\n400109999,2026-02-03T00:00:00Z\n"
+    )
+    common = ("--assignment", "tiny", "--course", tiny_course)
+    done = grader("grade", export, *common, "--no-train", "--out", out, "--extensions", extensions)
+    if "too little isolation" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    assert "6 files: 4 matched, 1 of earlier attempts, 1 refused." in done.stderr
+    assert "400109999: has an extension" in done.stderr
+    document = json.loads((out / "results.json").read_text("utf-8"))
+    late = {entry["student_id"]: entry["late"] for entry in document["submissions"]}
+    assert [(one["days"], one["penalty"], one["total_after"]) for _, one in sorted(late.items())] == [
+        (2, 2, 2),
+        (0, 0, 4),
+        (0, 0, 4),
+    ]
+    assert [entry["total"] for entry in document["submissions"]] == [4, 4, 4]
+    with (out / "scores.csv").open(encoding="utf-8") as file:
+        assert [row["total_after"] for row in csv.DictReader(file)] == ["2", "4", "4"]
+    page = (out / "index.html").read_text("utf-8")
+    assert "submission_1/homework.py" in page and "notes.txt" in page
+    report = (out / "students/400101204/report.html").read_text("utf-8")
+    assert "which Gradescope received later" in report and "2 points are taken off" in report
+
+    toml = tiny_course / "reference/tiny/assignment.toml"
+    toml.write_text(toml.read_text("utf-8").replace("points_per_day = 1", "points_per_day = 0.5"))
+    assert grader("regrade", out, *common).returncode == 0
+    again: dict[str, Any] = json.loads((out / "results.json").read_text("utf-8"))
+    assert again["download"] == document["download"], "the account outlives a change of the rule"
+    assert again["submissions"][0]["late"]["penalty"] == 1
+    assert again["submissions"][1]["extension"] == document["submissions"][1]["extension"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (
+            "student_id,deadline\n1,soon\n",
+            "bad.csv: row 2, column 'deadline': 'soon' is not a date and time.",
+        ),
+        ("id,deadline\n", "bad.csv: row 1 must have the column 'student_id' once."),
+    ],
+)
+def test_a_bad_extension_stops_before_anything_runs(
+    export: Path, tiny_course: Path, tmp_path: Path, content: str, sentence: str
+) -> None:
+    (tmp_path / "bad.csv").write_text(content)
+    done = grader(
+        *("grade", export, "--assignment", "tiny", "--course", tiny_course, "--no-train"),
+        *("--out", tmp_path / "out", "--extensions", tmp_path / "bad.csv"),
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"error: {sentence}") and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
