@@ -43,7 +43,9 @@ def training_fix_text(item: RubricItem, evidence: Evidence) -> TrainingText | No
         if item.breakpoints
         else f"It is worth {points(item.points)} points."
     )
-    message = f"The grader measured {percent(training.accuracy)} test accuracy. {asked}{full}"
+    low, high = training.interval or (training.accuracy, training.accuracy)
+    reach = f" (95 % interval {percent(low)} to {percent(high)})" if low < high else ""
+    message = f"The grader measured {percent(training.accuracy)} test accuracy{reach}. {asked}{full}"
     hint, name = _advice(training.epochs)
     places = {value.name: str(value.place) for value in evidence.tuned}
     return TrainingText(message, hint, places.get(name, ""))
