@@ -3,7 +3,8 @@
 What is unknown is never a pass and never a zero: its points are None, and a person is asked.
 """
 
+from grader.scoring.people import stray_targets
 from grader.scoring.points import interpolated
 from grader.scoring.score import score
 
-__all__ = ["interpolated", "score"]
+__all__ = ["interpolated", "score", "stray_targets"]
