@@ -9,6 +9,7 @@ from pathlib import Path
 
 from grader.course.assignment_tables import AssignmentTable, ComponentTable, DataTable, FilesTable
 from grader.course.check_files import PUBLIC_FILE, SUBMISSION, checks
+from grader.course.comment_bank import remarks
 from grader.course.fault import FILE, fault, require_different, require_file_name
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
@@ -56,6 +57,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         deadline=_deadline(table.deadline),
         policies=dict(table.policies),
         public_only=public_only,
+        remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
         digest=digest(folder, public_only=public_only),
     )
 

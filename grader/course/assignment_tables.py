@@ -72,6 +72,14 @@ class BreakpointTable(Table):
     points: NotNegative
 
 
+class PartTable(Table):
+    """`{ id = "patches", title = "...", points = 2.5 }`: what a person marks by itself."""
+
+    id: Text
+    title: Text
+    points: Positive
+
+
 class RubricTable(Table):
     """`[[rubric]]`: one line of the rubric, with exactly one source of points."""
 
@@ -83,6 +91,7 @@ class RubricTable(Table):
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None
     by: Literal["person"] | None = None
+    parts: Annotated[list[PartTable], Field(min_length=1)] | None = None
 
 
 class ForbiddenTable(Table):
