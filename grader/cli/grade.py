@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from grader.cli.book import by_option, gradebook_option, operator
 from grader.cli.options import cores
 from grader.domain.errors import UsageError
 
@@ -32,6 +33,8 @@ from grader.domain.errors import UsageError
     is_flag=True,
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
 )
+@gradebook_option
+@by_option
 def command(
     path: Path,
     assignment_id: str,
@@ -42,10 +45,13 @@ def command(
     device: str,
     course: Path | None,
     unofficial: bool,
+    gradebook: str | None,
+    by: str | None,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
 
-    Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student.
+    Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student. What
+    was found out is kept in the gradebook, OUT/gradebook.sqlite, and later runs and marks are added to it.
 
     \b
     Examples:
@@ -55,6 +61,7 @@ def command(
     from grader.cli.live import live_display, print_results
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
+    from grader.gradebook import Gradebook
     from grader.intake import submissions
     from grader.pipeline.class_run import graded, write_class
     from grader.pipeline.hosts import running_hosts, running_parsers
@@ -70,6 +77,8 @@ def command(
             "Grading trains each submission, so it needs images: --data PATH (the course's zip or folder), "
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
+    who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
+    book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
@@ -88,7 +97,9 @@ def command(
         run = Run(found_course, assignment, hosts, splits, _device(device, no_train))
         count = jobs or cores()
         with live_display(uploads.submissions, trains=splits is not None) as watch:
-            results = graded(run, uploads.submissions, out, jobs=count, clock=_now, watch=watch)
+            results = graded(
+                run, uploads.submissions, out, jobs=count, clock=_now, watch=watch, book=book, who=who
+            )
     write_class(assignment, results, out, _now())
     print_results(assignment, results, out, time.monotonic() - started)
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
+
+from grader.domain.score import Score
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,21 @@ class Total:
     who: str
     when: datetime
     cause: str
+
+    @classmethod
+    def of(cls, score: Score, *, who: str, when: datetime, cause: str) -> Self:
+        """The total of a score as it is told now."""
+        return cls(
+            student_id=score.student_id,
+            points=score.total,
+            decided=score.decided,
+            awaiting=score.open_points,
+            maximum=score.maximum,
+            status=score.status.value,
+            who=who,
+            when=when,
+            cause=cause,
+        )
 
     def says_the_same_as(self, other: "Total") -> bool:
         """Whether a reader would see no difference."""

@@ -265,12 +265,12 @@ class Gradebook:
         with self._database.reading() as connection:
             return {row.name: row.content for row in connection.execute(wanted)}
 
-    def edits(self) -> tuple[Edit, ...]:
-        """What people decided, oldest first: about all students, and about the whole class."""
+    def edits(self, student_id: str | None = None) -> tuple[Edit, ...]:
+        """What people decided, oldest first: about all students, or about one, and about the whole class."""
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
-            return edits_of(connection, self._assignment())
+            return edits_of(connection, self._assignment(), student_id)
 
     def totals(self, student_id: str) -> tuple[Total, ...]:
         """The totals that the student was told, oldest first."""

@@ -48,10 +48,12 @@ def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
     return {row.student_id: row.last for row in rows}
 
 
-def edits_of(connection: Connection, assignment_id: str) -> tuple[Edit, ...]:
-    """All edits, oldest first."""
-    rows = connection.execute(select(EDITS).where(of(EDITS, assignment_id)).order_by(EDITS.c.id))
-    return tuple(map(edit_of, rows))
+def edits_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Edit, ...]:
+    """The edits about all students, or about one, and about the whole class, oldest first."""
+    wanted = select(EDITS).where(of(EDITS, assignment_id)).order_by(EDITS.c.id)
+    if student_id is not None:
+        wanted = wanted.where(EDITS.c.student_id.is_(None) | (EDITS.c.student_id == student_id))
+    return tuple(map(edit_of, connection.execute(wanted)))
 
 
 def totals_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Total, ...]:

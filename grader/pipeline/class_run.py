@@ -12,6 +12,7 @@ from grader.domain.errors import GraderError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.submission import Submission
+from grader.domain.total import Total
 from grader.gradebook import Gradebook, durable
 from grader.pipeline.progress import Watcher
 from grader.pipeline.submission_run import Run, examined
@@ -40,17 +41,21 @@ def graded(
     jobs: int,
     clock: Clock,
     watch: Watcher,
+    book: Gradebook | None = None,
+    who: str = "",
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
 
     Args:
         out: The folder of the results.
         jobs: How many at once; each uses one thread for its computations.
+        book: The gradebook; by default the one in the folder.
+        who: Who grades, for the record.
 
     Returns:
         The results in the order of the submissions.
     """
-    gradebook = Gradebook(out)
+    keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who)
     record = threading.Lock()
     results: dict[str, Result] = {}
 
@@ -58,7 +63,7 @@ def graded(
         found = examined(run, submission, graded_at=clock(), watch=watch)
         with record:
             try:
-                return _kept(run.assignment, found.evidence, found.images, gradebook, out, clock())
+                return keeper.kept(found.evidence, found.images, clock())
             except (GraderError, OSError):
                 raise  # the results cannot be written: nothing that follows could be kept either
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
@@ -71,7 +76,7 @@ def graded(
                     status="engine_error",
                     reason=reason,
                 )
-                return _kept(run.assignment, broken, {}, gradebook, out, clock())
+                return keeper.kept(broken, {}, clock())
 
     pool = ThreadPoolExecutor(max_workers=max(jobs, 1), thread_name_prefix="grade")
     try:
@@ -82,40 +87,27 @@ def graded(
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
+    keeper.book.close()
     return [results[submission.student_id] for submission in submissions]
 
 
-def _kept(
-    assignment: Assignment,
-    evidence: Evidence,
-    images: Mapping[str, bytes],
-    gradebook: Gradebook,
-    out: Path,
-    now: datetime,
-) -> Result:
-    """Score, record and report one submission."""
-    result = Result(evidence, score(assignment, evidence))
-    gradebook.record(evidence, images)
-    write_student(assignment, result, images, out, now)
-    return result
+@dataclass(frozen=True)
+class Keeper:
+    """Keeps what was found out about a submission, and writes its report."""
 
+    assignment: Assignment
+    book: Gradebook
+    out: Path
+    who: str
 
-def regraded(assignment: Assignment, out: Path, *, clock: Clock) -> list[tuple[Result, float | None]]:
-    """Score the stored evidence again, without running anything, and write all reports.
-
-    Returns:
-        Each result with the total that `results.json` had before.
-    """
-    gradebook = Gradebook(out)
-    before = previous_totals(out)
-    results = []
-    for student_id in gradebook.students():
-        evidence = gradebook.evidence(student_id)
-        result = Result(evidence, score(assignment, evidence))
-        write_student(assignment, result, gradebook.images(student_id), out, clock())
-        results.append((result, before.get(student_id)))
-    write_class(assignment, [result for result, _ in results], out, clock())
-    return results
+    def kept(self, evidence: Evidence, images: Mapping[str, bytes], now: datetime) -> Result:
+        """Score, record and report one submission, with the marks that people gave to the student before."""
+        edits = self.book.edits(evidence.student_id)
+        result = Result(evidence, score(self.assignment, evidence, edits=edits))
+        total = Total.of(result.score, who=self.who, when=now, cause="grade")
+        self.book.record(evidence, images, who=self.who, total=total)
+        write_student(self.assignment, result, images, self.out, now)
+        return result
 
 
 def write_student(
@@ -141,14 +133,3 @@ def write_class(assignment: Assignment, results: Sequence[Result], out: Path, no
     durable.write(out / "index.html", page.encode("utf-8"))
     durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
     durable.write(out / "results.json", dump(results_document(assignment, pairs)).encode("utf-8"))
-
-
-def previous_totals(out: Path) -> dict[str, float | None]:
-    """The totals in an earlier results.json, by student id; empty when there is none."""
-    from grader.reporting.results_file import ResultsDocument
-
-    path = out / "results.json"
-    if not path.exists():
-        return {}
-    document = ResultsDocument.model_validate_json(path.read_text(encoding="utf-8"))
-    return {submission.student_id: submission.total for submission in document.submissions}

@@ -53,7 +53,9 @@ def marked_line(
         return replace(line, points=None, state=AWAITING, floor=None, reason=found.fault, edits=found.edits)
     if not found.marked:
         return replace(line, edits=found.edits)
-    told = f"Marked by {found.who}." if item.by_person else f"Changed by {found.who}: {found.why}"
+    told = f"Marked by {found.who}."
+    if not item.by_person:
+        told = f"Changed by {found.who}." if found.comments else f"Changed by {found.who}: {found.why}"
     return replace(
         line,
         points=found.points,
