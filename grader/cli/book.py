@@ -184,4 +184,4 @@ def told_revision(revision: "Revision", done: str) -> None:
             err=True,
         )
     totals = len(revision.changes)
-    click.echo(printable(f"{done} {totals} {'total' if totals == 1 else 'totals'} changed."))
+    click.echo(printable(f"{done} {totals} {'total' if totals == 1 else 'totals'} changed.".lstrip()))

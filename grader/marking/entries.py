@@ -86,7 +86,8 @@ class Reader:
         return list(found.values())
 
     def _fault(self, row: SheetRow, column: str, sentence: str) -> None:
-        self.faults.append(printable(f"{row.place}, column '{column}': {sentence}."))
+        end = "" if sentence.endswith("?") else "."
+        self.faults.append(printable(f"{row.place}, column '{column}': {sentence}{end}"))
 
     def _untouched(self, row: SheetRow) -> bool:
         exported = row.cells.get("exported")
