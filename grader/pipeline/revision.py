@@ -15,6 +15,7 @@ from grader.gradebook import Gradebook, Snapshot
 from grader.pipeline.class_run import Result, write_class, write_student
 from grader.reporting.results_file import dump, results_document
 from grader.reporting.standing import total_sentence
+from grader.reporting.typesetting import printable
 from grader.scoring import score, stray_targets
 
 _ATTEMPTS = 5
@@ -87,8 +88,9 @@ def revised(
         UsageError: A total would fall, or the book cannot be used; then nothing was changed.
     """
     for _ in range(_ATTEMPTS):
-        snapshot, now = book.snapshot(), clock()
+        snapshot = book.snapshot()
         new = tuple(decide(snapshot, results_now(assignment, snapshot))) if decide else ()
+        now = clock()  # not before what was decided
         results = _results(assignment, snapshot, (*snapshot.edits, *new))
         changes = [
             Change(
@@ -159,17 +161,25 @@ def _write(
     *,
     only_changed: bool,
 ) -> None:
-    """Write the reports, then the class's files; what was cut short before is made up for."""
+    """Write the reports, then the class's files; what was cut short before is made up for.
+
+    Args:
+        only_changed: Leave what would say the same as it is.
+    """
     told = _told(out) if only_changed else {}
     pairs = [(result.evidence, result.score) for result in results]
     document = json.loads(dump(results_document(assignment, pairs)))
     records = {record["student_id"]: record for record in document["submissions"]}
-    for result in results:
-        student_id = result.score.student_id
-        page = out / "students" / student_id / "report.html"
-        if told.get(student_id) != records.get(student_id) or not page.exists():
-            write_student(assignment, result, book.images(student_id), out, now)
-    write_class(assignment, results, out, now)
+    stale = [
+        result
+        for result in results
+        if told.get(result.score.student_id) != records[printable(result.score.student_id)]
+        or not (out / "students" / result.score.student_id / "report.html").exists()
+    ]
+    for result in stale:
+        write_student(assignment, result, book.images(result.score.student_id), out, now)
+    if stale or told.keys() != records.keys() or not only_changed:
+        write_class(assignment, results, out, now)
 
 
 def _told(out: Path) -> dict[str, Any]:
