@@ -205,6 +205,75 @@ def _owner(entry: Path) -> int:
         return 0  # gone while we looked: it is no trace
 
 
+@pytest.fixture
+def class_evidence(assignment: Assignment) -> Callable[..., Any]:
+    """Evidence about a submission of `vit_defects`: `class_evidence(student_id, failed=(...), ...)`."""
+    from datetime import UTC, datetime
+
+    from grader.domain.evidence import Blame, Evidence, Finding, Status, Training, TrainingOutcome
+    from grader.domain.program import Place, TunedValue
+
+    def made(
+        student_id: str, *, failed: Collection[str] = (), accuracy: float | None = 0.7, **fields: Any
+    ) -> Evidence:
+        findings = tuple(
+            Finding(
+                spec.id,
+                spec.component,
+                spec.title,
+                Status.FAILED if spec.id in failed else Status.PASSED,
+                Blame.STUDENT if spec.id in failed else None,
+                message="It is not what it should be." if spec.id in failed else "",
+            )
+            for spec in assignment.checks
+        )
+        outcome = TrainingOutcome.BUDGET if accuracy is None else TrainingOutcome.COMPLETED
+        return Evidence(
+            student_id=student_id,
+            assignment_id=assignment.id,
+            submission_digest="ab12",
+            graded_at=datetime(2026, 1, 31, 12, tzinfo=UTC),
+            code_file="homework.py",
+            findings=findings,
+            training=Training(outcome, accuracy=accuracy),
+            tuned=(TunedValue("dim", "128", Place("homework.py", 9)),),
+            **fields,
+        )
+
+    return made
+
+
+@pytest.fixture
+def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callable[..., Any]) -> Path:
+    """A results folder as `grader grade` leaves it: four submissions of `vit_defects`, nothing marked yet.
+
+    400101201 is right, 400101202 fails a check of Attention, 400101203's training has no accuracy, and
+    400101204 lacks the report.
+    """
+    from datetime import UTC, datetime
+
+    from grader.domain.submission import Role
+    from grader.gradebook import Gradebook
+    from grader.pipeline.class_run import Keeper, write_class
+
+    now = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")
+    out = tmp_path / "results"
+    with Gradebook(out) as book:
+        keeper = Keeper(assignment, book, out, "ta1")
+        results = [
+            keeper.kept(evidence, {}, now)
+            for evidence in (
+                class_evidence("400101201"),
+                class_evidence("400101202", failed=[attention]),
+                class_evidence("400101203", accuracy=None),
+                class_evidence("400101204", missing=(Role.REPORT,)),
+            )
+        ]
+    write_class(assignment, results, out, now)
+    return out
+
+
 @pytest.fixture(scope="session")
 def tiny_files() -> dict[str, str]:
     """The files of a course with a small assignment that validates, by their paths."""

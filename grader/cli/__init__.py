@@ -23,6 +23,10 @@ INSTRUCTORS = {
     "grade": ("grader.cli.grade:command", "Grade a submission, a folder of them, or an LMS download."),
     "regrade": ("grader.cli.regrade:command", "Score stored evidence again, with today's rubric."),
     "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),
+    "marks": ("grader.cli.marks:command", "Take in what people give: marks and comments, by spreadsheet."),
+    "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
+    "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
+    "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
 }
@@ -152,6 +156,7 @@ def cli(ctx: click.Context, course: Path | None, traceback: bool) -> None:
         # every command that needs a course has an option of its own for it
         ctx.default_map = {name: {"course": course} for name in COMMANDS}
         ctx.default_map["data"] = {name: {"course": course} for name in ("preview", "write")}
+        ctx.default_map["marks"] = {name: {"course": course} for name in ("export", "import", "set")}
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from grader.cli.book import by_option, gradebook_option, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 
@@ -31,6 +32,8 @@ from grader.domain.errors import UsageError
     is_flag=True,
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
 )
+@gradebook_option
+@by_option
 def command(
     path: Path,
     assignment_id: str,
@@ -42,10 +45,13 @@ def command(
     course: Path | None,
     extensions: Path | None,
     unofficial: bool,
+    gradebook: str | None,
+    by: str | None,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
 
-    Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student.
+    Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student. What
+    was found out is kept in the gradebook, OUT/gradebook.sqlite, and later runs and marks are added to it.
 
     \b
     Examples:
@@ -57,6 +63,7 @@ def command(
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
     from grader.domain.submission import Download
+    from grader.gradebook import Gradebook
     from grader.intake import submissions, with_extensions
     from grader.intake.account import condensed
     from grader.pipeline.class_run import graded, write_class
@@ -75,6 +82,8 @@ def command(
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
     own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
+    who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
+    book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
@@ -100,7 +109,9 @@ def command(
         run = Run(found_course, assignment, hosts, splits, training_device("cpu" if no_train else device))
         count = jobs or cores()
         with live_display(uploads.submissions, trains=splits is not None) as watch:
-            results = graded(run, uploads.submissions, out, jobs=count, clock=_now, watch=watch)
+            results = graded(
+                run, uploads.submissions, out, jobs=count, clock=_now, watch=watch, book=book, who=who
+            )
     write_class(assignment, results, out, _now(), download)
     print_results(assignment, results, out, time.monotonic() - started)
 

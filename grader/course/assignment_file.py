@@ -15,6 +15,7 @@ from grader.course.assignment_tables import (
     LateTable,
 )
 from grader.course.check_files import PUBLIC_FILE, SUBMISSION, checks
+from grader.course.comment_bank import remarks
 from grader.course.fault import FILE, fault, require_different, require_file_name
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
@@ -63,6 +64,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         late=_late(table.late, table.deadline),
         policies=dict(table.policies),
         public_only=public_only,
+        remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
         digest=digest(folder, public_only=public_only),
     )
 

@@ -81,6 +81,14 @@ class BreakpointTable(Table):
     points: NotNegative
 
 
+class PartTable(Table):
+    """`{ id = "patches", title = "...", points = 2.5 }`: what a person marks by itself."""
+
+    id: Text
+    title: Text
+    points: Positive
+
+
 class RubricTable(Table):
     """`[[rubric]]`: one line of the rubric, with exactly one source of points."""
 
@@ -95,6 +103,7 @@ class RubricTable(Table):
     beside: list[Literal["values", "accuracy", "curves", "predictions", "attention", "model"]] = Field(
         default_factory=list
     )
+    parts: Annotated[list[PartTable], Field(min_length=1)] | None = None
 
 
 class ForbiddenTable(Table):

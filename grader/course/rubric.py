@@ -7,7 +7,7 @@ from itertools import pairwise
 from grader.course.assignment_tables import ForbiddenTable, RubricTable
 from grader.course.fault import fault, require_different, require_file_name
 from grader.course.toml_file import listing, remedy
-from grader.domain.assignment import ForbiddenRule, RubricItem
+from grader.domain.assignment import ForbiddenRule, RubricItem, RubricPart
 
 CHANCE = "chance"
 
@@ -105,7 +105,25 @@ def _item(table: RubricTable, classes: int) -> RubricItem:
         breakpoints=_breakpoints(table, classes) if table.measured is not None else (),
         threshold=table.threshold,
         beside=tuple(table.beside),
+        parts=_parts(table),
     )
+
+
+def _parts(table: RubricTable) -> tuple[RubricPart, ...]:
+    if table.parts is None:
+        return ()
+    item = f"rubric item '{table.id}'"
+    if table.by is None:
+        raise fault(f"{item} has 'parts' but no person marks it. Remove them, or give it by = \"person\".")
+    for part in table.parts:
+        require_file_name(part.id, f"{item}: the part")
+    require_different((part.id for part in table.parts), f"{item}: the part", "Remove or rename one.")
+    together = sum(part.points for part in table.parts)
+    if abs(together - table.points) > 1e-6:
+        raise fault(
+            f"{item} has {table.points:g} points but its parts add up to {together:g}. Change one of them."
+        )
+    return tuple(RubricPart(part.id, part.title, part.points) for part in table.parts)
 
 
 def _require_one_source(table: RubricTable) -> None:

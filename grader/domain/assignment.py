@@ -46,6 +46,29 @@ class CheckSpec:
 
 
 @dataclass(frozen=True)
+class RubricPart:
+    """One of the parts that a person marks an item in: `patches` of `q10`, 2.5 points."""
+
+    id: str
+    title: str
+    points: float
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A comment of the comment bank, for whoever marks.
+
+    Attributes:
+        text: What the student reads.
+        item: The rubric item that it is about; empty: any.
+    """
+
+    id: str
+    text: str
+    item: str = ""
+
+
+@dataclass(frozen=True)
 class RubricItem:
     """One line of the rubric.
 
@@ -59,6 +82,7 @@ class RubricItem:
         threshold: The value that the assignment asks for (0.60); drawn in the report.
         beside: What a person who marks it wants to see of what was measured: `values` (that the student
             chose), `accuracy` (measured and claimed), `curves`, `predictions`, `attention`, `model`.
+        parts: What a person marks one by one, if the item is marked in parts; they add up to `points`.
     """
 
     id: str
@@ -69,11 +93,17 @@ class RubricItem:
     breakpoints: tuple[tuple[float, float], ...] = ()
     threshold: float | None = None
     beside: tuple[str, ...] = ()
+    parts: tuple[RubricPart, ...] = ()
 
     @property
     def by_person(self) -> bool:
         """Whether a person gives the points."""
         return self.components is None and self.measured is None
+
+
+def part_target(item: RubricItem, part: RubricPart) -> str:
+    """What the marks of a part are recorded under: `q10.patches`."""
+    return f"{item.id}.{part.id}"
 
 
 @dataclass(frozen=True)
@@ -169,6 +199,7 @@ class Assignment:
         policies: What the checks leave to the course: name -> `allow`, `flag` (costs nothing, a person has a
             look) or `forbid`.
         public_only: This is a student's copy: only public checks, no rubric secrets.
+        remarks: The comment bank, for whoever marks.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
 
@@ -187,6 +218,7 @@ class Assignment:
     late: LatePolicy = field(default_factory=LatePolicy)
     policies: dict[str, str] = field(default_factory=dict)
     public_only: bool = False
+    remarks: tuple[Remark, ...] = ()
     digest: str = ""
 
     @property
@@ -229,6 +261,19 @@ class Assignment:
         stub = ast.parse(f"def stub({signature}): ...").body[0]
         assert isinstance(stub, ast.FunctionDef)
         return stub.args
+
+    def mark_targets(self) -> dict[str, float]:
+        """What a person can give points to, with the most that it may get.
+
+        An item by its id; one that is marked in parts by those alone, as in `q10.patches`.
+        """
+        return {
+            target: maximum
+            for item in self.rubric
+            for target, maximum in (
+                [(part_target(item, part), part.points) for part in item.parts] or [(item.id, item.points)]
+            )
+        }
 
     def item_of(self, component: str) -> RubricItem | None:
         """The rubric item that the component's points belong to, if any."""

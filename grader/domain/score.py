@@ -16,13 +16,18 @@ class GradeStatus(StrEnum):
 
 @dataclass(frozen=True)
 class ScoreEdit:
-    """A person's change to a line: who, when, why, from what to what."""
+    """A person's change to a line or a total: who, when, why, from what to what.
+
+    Attributes:
+        part: The part of the line that it is about, if the line is marked in parts.
+    """
 
     who: str
     when: datetime
     why: str
     old: float | None
     new: float | None
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,21 @@ class ComponentScore:
 
 
 @dataclass(frozen=True)
+class PartScore:
+    """A part of an item that a person marks in parts: points None until somebody has.
+
+    Attributes:
+        comments: What the person tells the student.
+    """
+
+    id: str
+    title: str
+    points: float | None
+    maximum: float
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ScoreLine:
     """One rubric item's points.
 
@@ -47,6 +67,8 @@ class ScoreLine:
         state: `decided`, `awaiting` (a person) or `not_run`.
         floor: Points that are secured already although the line is not decided.
         components: The shares, for items that are made of components.
+        parts: For items that a person marks in parts.
+        comments: What a person tells the student about it.
     """
 
     id: str
@@ -58,6 +80,8 @@ class ScoreLine:
     floor: float | None = None
     components: tuple[ComponentScore, ...] = ()
     edits: tuple[ScoreEdit, ...] = ()
+    parts: tuple[PartScore, ...] = ()
+    comments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,11 +112,14 @@ class Score:
 
     Attributes:
         total: The sum of what is known; None for `refused` and `engine_error`, and withheld (None) for
-            `incomplete`.
+            `incomplete` until a person applies the rule on missing files or lifts it.
         decided: The maximum of the lines that are decided ("58 of 65 decided").
         maximum: Of all lines.
         late: How late it is and what that costs; None for an assignment without a deadline. `total` is what
             it was before that.
+        closed: A rule decided the total, whatever the lines say: nothing is awaited.
+        edits: A person's changes to the total itself.
+        waived: Check -> why, of the checks that were given back to the whole class.
     """
 
     student_id: str
@@ -103,13 +130,21 @@ class Score:
     maximum: float
     reason: str = ""
     late: LateRecord | None = None
+    closed: bool = False
+    edits: tuple[ScoreEdit, ...] = ()
+    waived: tuple[tuple[str, str], ...] = ()
 
     @property
     def awaiting(self) -> tuple[str, ...]:
         """The ids of the lines that a person still marks."""
-        return tuple(line.id for line in self.lines if line.state == "awaiting")
+        return () if self.closed else tuple(line.id for line in self.lines if line.state == "awaiting")
+
+    @property
+    def open_points(self) -> float:
+        """The points of the lines that a person still marks."""
+        return sum(line.maximum for line in self.lines if line.id in self.awaiting)
 
     @property
     def not_run(self) -> tuple[str, ...]:
         """The ids of the lines that were not run on request."""
-        return tuple(line.id for line in self.lines if line.state == "not_run")
+        return () if self.closed else tuple(line.id for line in self.lines if line.state == "not_run")

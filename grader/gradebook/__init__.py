@@ -1,5 +1,6 @@
-"""What was found out about each submission, kept so that it can be scored again without running anything."""
+"""What was found out about each submission and what people decided: kept for good, and only added to."""
 
-from grader.gradebook.gradebook import Gradebook
+from grader.gradebook.gradebook import Gradebook, Snapshot
+from grader.gradebook.records import RunRecord
 
-__all__ = ["Gradebook"]
+__all__ = ["Gradebook", "RunRecord", "Snapshot"]

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
 
 from grader.domain.errors import UsageError
@@ -32,27 +31,6 @@ def write(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise _refused(path, error) from None
-
-
-def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into a folder that nobody reads yet, so that they are on the disk when it returns.
-
-    Args:
-        folder: It exists, and is made known by a later `write`.
-        contents: Name -> content.
-
-    Raises:
-        UsageError: The disk does not take them.
-    """
-    try:
-        for name, content in contents.items():
-            with (folder / name).open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        _sync_folder(folder)
-    except OSError as error:
-        raise _refused(folder, error) from None
 
 
 def _refused(path: Path, error: OSError) -> UsageError:

@@ -1,37 +1,101 @@
-"""An append-only store of evidence: one folder per student, one record per run."""
+"""An append-only book of runs, of what people decided, and of the totals that came of both."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
+from sqlalchemy import Select, func, insert, select
+
+from grader.domain.edit import Edit
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
-from grader.gradebook.durable import write, write_all
+from grader.domain.total import Total
+from grader.gradebook.database import Database
 from grader.gradebook.evidence_file import evidence_from, evidence_text
+from grader.gradebook.records import (
+    RunRecord,
+    edit_values,
+    run_of,
+    stamp,
+)
+from grader.gradebook.statements import (
+    State,
+    add_images,
+    add_totals,
+    edits_of,
+    last_number,
+    last_numbers,
+    of,
+    state_of,
+    totals_of,
+)
+from grader.gradebook.tables import EDITS, IMAGES, RUN_IMAGES, RUNS
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-_RUN = re.compile(r"run-(\d+)")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One state of the book.
+
+    Attributes:
+        evidence: Student -> what the latest run found out, sorted by student.
+        edits: What people decided, oldest first.
+        totals: Student -> the last total that was told.
+    """
+
+    state: State
+    evidence: Mapping[str, Evidence]
+    edits: tuple[Edit, ...]
+    totals: Mapping[str, Total]
 
 
 class Gradebook:
-    """The evidence below a results folder.
-
-    Run 1 of student 400101204 is `evidence/400101204/run-0001.json`, with its images in
-    `evidence/400101204/run-0001/`. A run exists once its JSON file does; nothing is ever changed.
+    """What is known about one assignment's submissions. Rows are added; none is ever changed or deleted.
 
     Args:
-        folder: The results folder (`--out`). It need not exist before something is recorded.
+        folder: The results folder (`--out`): the book is `gradebook.sqlite` in it. It need not exist before
+            something is recorded.
+        url: An SQLAlchemy URL instead, e.g. `postgresql://host/grades`.
+        assignment_id: The assignment, for books that hold several; by default the only one.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._root = folder / "evidence"
+    def __init__(self, folder: Path, url: str | None = None, *, assignment_id: str | None = None) -> None:
+        self._database = Database(folder, url or "")
+        self._assignment_id = assignment_id
 
-    def record(self, evidence: Evidence, images: Mapping[str, bytes]) -> int:
-        """Add what was found out about one submission.
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database; the next use opens it again."""
+        self._database.close()
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    def record(
+        self,
+        evidence: Evidence,
+        images: Mapping[str, bytes],
+        *,
+        who: str = "",
+        total: Total | None = None,
+    ) -> int:
+        """Add what was found out about one submission, whole or not at all.
 
         Args:
             evidence: What was found out.
             images: The PNG files that the evidence names, by name.
+            who: Who ran the command.
+            total: The total that came of it.
 
         Returns:
             The run's number, 1 for the student's first.
@@ -39,25 +103,102 @@ class Gradebook:
         Raises:
             EngineError: The student's id or an image's name cannot be a file name, or a field of the
                 evidence is not of its type.
-            UsageError: The disk does not take it.
+            UsageError: The database does not take it.
         """
         for name in (evidence.student_id, *images):
             if not _NAME.fullmatch(name):
                 raise EngineError(
                     f"'{name}' cannot be a file name in the gradebook. Report this to the grader's authors."
                 )
-        text = evidence_text(evidence).encode("ascii")
-        number, pictures = self._claimed(evidence.student_id)
-        write_all(pictures, images)
-        write(self._file(evidence.student_id, number), text)
+        values = {
+            "assignment_id": evidence.assignment_id,
+            "student_id": evidence.student_id,
+            "who": who,
+            "at": stamp(evidence.graded_at),
+            "status": evidence.status,
+            "submission_digest": evidence.submission_digest,
+            "assignment_digest": evidence.assignment_digest,
+            "engine": evidence.engine,
+            "evidence": evidence_text(evidence),
+        }
+        with self._database.writing() as connection:
+            number = 1 + last_number(connection, evidence.assignment_id, evidence.student_id)
+            added = connection.execute(insert(RUNS).values(number=number, **values)).inserted_primary_key
+            assert added is not None
+            add_images(connection, added[0], images)
+            if total is not None:
+                add_totals(connection, evidence.assignment_id, [total])
         return number
+
+    def append(self, edits: Sequence[Edit], totals: Sequence[Total], *, after: State) -> bool:
+        """Add what people decided and the totals that come of it, together or not at all.
+
+        Args:
+            edits: In the order in which they are to count. Each is noted to be about the student's latest
+                run, unless it says which.
+            totals: Those that say the same as the last ones are left out.
+            after: The state that this was worked out from.
+
+        Returns:
+            Whether it was added: not when something else was added since that state.
+
+        Raises:
+            UsageError: The database does not take it.
+        """
+        assignment_id = self._assignment()
+        with self._database.writing() as connection:
+            if state_of(connection, assignment_id) != after:
+                return False
+            numbers = last_numbers(connection, assignment_id)
+            placed = [
+                edit if edit.run is not None else replace(edit, run=numbers.get(edit.student_id or ""))
+                for edit in edits
+            ]
+            if placed:
+                connection.execute(insert(EDITS), [edit_values(assignment_id, edit) for edit in placed])
+            add_totals(connection, assignment_id, totals)
+        return True
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def assignments(self) -> tuple[str, ...]:
+        """The ids of the assignments that the book knows, sorted."""
+        if not self._database.exists():
+            return ()
+        with self._database.reading() as connection:
+            return tuple(
+                connection.scalars(select(RUNS.c.assignment_id).distinct().order_by("assignment_id"))
+            )
+
+    def snapshot(self) -> Snapshot:
+        """All that counts, as it was at one moment.
+
+        Raises:
+            UsageError: The book is empty, or a record is damaged.
+        """
+        assignment_id = self._assignment()
+        with self._database.reading() as connection:
+            latest = select(func.max(RUNS.c.id)).where(of(RUNS, assignment_id)).group_by(RUNS.c.student_id)
+            rows = connection.execute(
+                select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
+                .where(RUNS.c.id.in_(latest))
+                .order_by(RUNS.c.student_id)
+            )
+            evidence = {row.student_id: self._parsed(row) for row in rows}
+            return Snapshot(
+                state=state_of(connection, assignment_id),
+                evidence=dict(sorted(evidence.items())),
+                edits=edits_of(connection, assignment_id),
+                totals={total.student_id: total for total in totals_of(connection, assignment_id)},
+            )
 
     def students(self) -> tuple[str, ...]:
         """The ids of the students with evidence, sorted."""
-        if not self._root.is_dir():
+        if not self.assignments():
             return ()
-        names = sorted(path.name for path in self._root.iterdir() if _NAME.fullmatch(path.name))
-        return tuple(name for name in names if self._numbers(name))
+        with self._database.reading() as connection:
+            found = select(RUNS.c.student_id).where(of(RUNS, self._assignment())).distinct()
+            return tuple(sorted(connection.scalars(found)))
 
     def runs(self, student_id: str) -> tuple[int, ...]:
         """The numbers of the student's runs, oldest first.
@@ -65,12 +206,25 @@ class Gradebook:
         Raises:
             UsageError: There is no evidence about this student.
         """
-        numbers = self._numbers(student_id) if _NAME.fullmatch(student_id) else ()
-        if not numbers:
+        return tuple(run.number for run in self.run_records(student_id))
+
+    def run_records(self, student_id: str) -> tuple[RunRecord, ...]:
+        """The student's runs, oldest first.
+
+        Raises:
+            UsageError: There is no evidence about this student.
+        """
+        found: tuple[RunRecord, ...] = ()
+        if self.assignments():
+            columns = [column for column in RUNS.c if column.name != "evidence"]
+            with self._database.reading() as connection:
+                wanted = select(*columns).where(of(RUNS, self._assignment(), student_id)).order_by("number")
+                found = tuple(map(run_of, connection.execute(wanted)))
+        if not found:
             raise UsageError(
-                f"{self._root} has no evidence about '{student_id}'. Grade that submission first."
+                f"{self._database.name} has no evidence about '{student_id}'. Grade that submission first."
             )
-        return numbers
+        return found
 
     def evidence(self, student_id: str, run: int | None = None) -> Evidence:
         """What was found out about the student's submission.
@@ -80,23 +234,15 @@ class Gradebook:
             run: The run's number; the latest by default.
 
         Raises:
-            UsageError: There is no such record, or its file is damaged.
+            UsageError: There is no such record, or it is damaged.
         """
-        path = self._file(student_id, self._chosen(student_id, run))
-        try:
-            found = evidence_from(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
-        except (ValueError, RecursionError):
-            raise UsageError(
-                f"{path} is damaged: it does not hold what the grader wrote. "
-                "Delete it to fall back on the run before, or grade the submission again."
-            ) from None
-        if found.student_id != student_id:
-            raise UsageError(
-                f"{path} is about the student '{found.student_id}'. Move it into the folder of that name."
-            )
-        return found
+        number = self._chosen(student_id, run)
+        with self._database.reading() as connection:
+            wanted = select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
+            row = connection.execute(
+                wanted.where(of(RUNS, self._assignment(), student_id), RUNS.c.number == number)
+            ).one()
+            return self._parsed(row)
 
     def images(self, student_id: str, run: int | None = None) -> dict[str, bytes]:
         """The images that belong to the student's evidence, by name.
@@ -106,21 +252,49 @@ class Gradebook:
             run: The run's number; the latest by default.
 
         Raises:
-            UsageError: There is no such record, or an image cannot be read.
+            UsageError: There is no such record.
         """
-        folder = self._file(student_id, self._chosen(student_id, run)).with_suffix("")
-        try:
-            found = (
-                [path for path in folder.iterdir() if _NAME.fullmatch(path.name)] if folder.is_dir() else []
-            )
-            return {path.name: path.read_bytes() for path in sorted(found)}
-        except OSError as error:
-            raise UsageError(
-                f"An image in {folder} cannot be read ({error.strerror}). Change its permissions."
-            ) from None
+        number = self._chosen(student_id, run)
+        wanted: Select[Any] = (
+            select(RUN_IMAGES.c.name, IMAGES.c.content)
+            .join(RUNS, RUNS.c.id == RUN_IMAGES.c.run_id)
+            .join(IMAGES, IMAGES.c.digest == RUN_IMAGES.c.digest)
+            .where(of(RUNS, self._assignment(), student_id), RUNS.c.number == number)
+            .order_by(RUN_IMAGES.c.name)
+        )
+        with self._database.reading() as connection:
+            return {row.name: row.content for row in connection.execute(wanted)}
 
-    def _file(self, student_id: str, number: int) -> Path:
-        return self._root / student_id / f"run-{number:04}.json"
+    def edits(self, student_id: str | None = None) -> tuple[Edit, ...]:
+        """What people decided, oldest first: about all students, or about one, and about the whole class."""
+        if not self.assignments():
+            return ()
+        with self._database.reading() as connection:
+            return edits_of(connection, self._assignment(), student_id)
+
+    def totals(self, student_id: str) -> tuple[Total, ...]:
+        """The totals that the student was told, oldest first."""
+        if not self.assignments():
+            return ()
+        with self._database.reading() as connection:
+            return totals_of(connection, self._assignment(), student_id)
+
+    def _assignment(self) -> str:
+        """The assignment that is asked about."""
+        if self._assignment_id is None:
+            known = self.assignments()
+            if len(known) > 1:
+                raise UsageError(
+                    f"{self._database.name} holds several assignments: {', '.join(known)}. "
+                    "Say which by --assignment."
+                )
+            if not known:
+                raise UsageError(
+                    f"{self._database.name} holds no results. Give the --out folder of `grader grade`, "
+                    "and the same --gradebook if it had one."
+                )
+            self._assignment_id = known[0]
+        return self._assignment_id
 
     def _chosen(self, student_id: str, run: int | None) -> int:
         numbers = self.runs(student_id)
@@ -132,26 +306,14 @@ class Gradebook:
             )
         return run
 
-    def _numbers(self, student_id: str) -> tuple[int, ...]:
-        matches = (_RUN.fullmatch(path.stem) for path in (self._root / student_id).glob("run-*.json"))
-        return tuple(sorted(int(match.group(1)) for match in matches if match))
-
-    def _claimed(self, student_id: str) -> tuple[int, Path]:
-        """The next number and its image folder, which only one process can create."""
-        home = self._root / student_id
+    def _parsed(self, row: Any) -> Evidence:
         try:
-            home.mkdir(parents=True, exist_ok=True)
-            taken = (_RUN.fullmatch(path.stem) for path in home.glob("run-*"))
-            number = max((int(match.group(1)) for match in taken if match), default=0)
-            while True:
-                number += 1
-                try:
-                    folder = home / f"run-{number:04}"
-                    folder.mkdir()
-                except FileExistsError:
-                    continue
-                return number, folder
-        except OSError as error:
+            found = evidence_from(row.evidence)
+        except (ValueError, RecursionError):
+            found = None
+        if found is None or found.student_id != row.student_id:
             raise UsageError(
-                f"{home} cannot be written ({error.strerror}). Give another folder by --out."
-            ) from None
+                f"{self._database.name}: run {row.number} of '{row.student_id}' is damaged: it is not what "
+                "the grader wrote. Grade that submission again."
+            )
+        return found

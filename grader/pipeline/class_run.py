@@ -12,6 +12,7 @@ from grader.domain.errors import GraderError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.submission import Submission
+from grader.domain.total import Total
 from grader.gradebook import Gradebook, durable
 from grader.pipeline.progress import Watcher
 from grader.pipeline.run import Findings, Run
@@ -42,27 +43,31 @@ def graded(
     jobs: int,
     clock: Clock,
     watch: Watcher,
+    book: Gradebook | None = None,
+    who: str = "",
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
 
     Args:
         out: The folder of the results.
         jobs: How many at once; each uses one thread for its computations.
+        book: The gradebook; by default the one in the folder.
+        who: Who grades, for the record.
 
     Returns:
         The results in the order of the submissions.
     """
-    book = _Book(run.assignment, out, clock)
+    keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who, clock)
     results: dict[str, Result] = {}
 
     def grade(submission: Submission) -> Result:
-        return book.kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
+        return keeper.kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
 
     def grade_longer(submission: Submission) -> Result:
         earlier = results[submission.student_id].evidence
-        images = book.images(submission.student_id)
+        images = keeper.book.images(submission.student_id)
         found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
-        return book.kept(submission, found)
+        return keeper.kept(submission, found)
 
     results |= _each(grade, submissions, jobs)
     waiting = [
@@ -71,6 +76,7 @@ def graded(
         if waits_for_more_time(run.assignment, results[submission.student_id].evidence)
     ]
     results |= _each(grade_longer, waiting, jobs)
+    keeper.book.close()
     return [results[submission.student_id] for submission in submissions]
 
 
@@ -91,21 +97,26 @@ def _each(
     return results
 
 
-class _Book:
-    """Where results are kept as soon as they are known."""
+class Keeper:
+    """Keeps what was found out about submissions, and writes their reports, one at a time.
 
-    def __init__(self, assignment: Assignment, out: Path, clock: Clock) -> None:
+    Attributes:
+        book: The gradebook.
+    """
+
+    def __init__(self, assignment: Assignment, book: Gradebook, out: Path, who: str, clock: Clock) -> None:
+        self.book = book
         self._assignment = assignment
-        self._gradebook = Gradebook(out)
         self._out = out
+        self._who = who
         self._clock = clock
         self._record = threading.Lock()
 
     def kept(self, submission: Submission, found: Findings) -> Result:
-        """Score, record and report one submission."""
+        """Score, record and report one submission, with the marks that people gave to the student before."""
         with self._record:
             try:
-                return self._write(found.evidence, found.images)
+                return self._written(found.evidence, found.images)
             except (GraderError, OSError):
                 raise  # the results cannot be written: nothing that follows could be kept either
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
@@ -118,36 +129,16 @@ class _Book:
                     status="engine_error",
                     reason=reason,
                 )
-                return self._write(broken, {})
+                return self._written(broken, {})
 
-    def images(self, student_id: str) -> dict[str, bytes]:
-        """The pictures of a student's latest evidence."""
-        with self._record:
-            return self._gradebook.images(student_id)
-
-    def _write(self, evidence: Evidence, images: Mapping[str, bytes]) -> Result:
-        result = Result(evidence, score(self._assignment, evidence))
-        self._gradebook.record(evidence, images)
-        write_student(self._assignment, result, images, self._out, self._clock())
+    def _written(self, evidence: Evidence, images: Mapping[str, bytes]) -> Result:
+        now = self._clock()
+        edits = self.book.edits(evidence.student_id)
+        result = Result(evidence, score(self._assignment, evidence, edits=edits))
+        total = Total.of(result.score, who=self._who, when=now, cause="grade")
+        self.book.record(evidence, images, who=self._who, total=total)
+        write_student(self._assignment, result, images, self._out, now)
         return result
-
-
-def regraded(assignment: Assignment, out: Path, *, clock: Clock) -> list[tuple[Result, float | None]]:
-    """Score the stored evidence again, without running anything, and write all reports.
-
-    Returns:
-        Each result with the total that `results.json` had before.
-    """
-    gradebook = Gradebook(out)
-    before = previous_totals(out)
-    results = []
-    for student_id in gradebook.students():
-        evidence = gradebook.evidence(student_id)
-        result = Result(evidence, score(assignment, evidence))
-        write_student(assignment, result, gradebook.images(student_id), out, clock())
-        results.append((result, before.get(student_id)))
-    write_class(assignment, [result for result, _ in results], out, clock(), previous_download(out))
-    return results
 
 
 def write_student(
@@ -181,18 +172,10 @@ def write_class(
     durable.write(out / "results.json", dump(results_document(assignment, pairs, download)).encode("utf-8"))
 
 
-def previous_totals(out: Path) -> dict[str, float | None]:
-    """The totals in an earlier results.json, by student id; empty when there is none."""
-    document = _previous(out)
-    return {one.student_id: one.total for one in document.submissions} if document else {}
-
-
 def previous_download(out: Path) -> DownloadRecord | None:
     """The account of the files in an earlier results.json; None when there is none."""
-    document = _previous(out)
-    return document.download if document else None
-
-
-def _previous(out: Path) -> ResultsDocument | None:
-    path = out / "results.json"
-    return ResultsDocument.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+    try:
+        text = (out / "results.json").read_text(encoding="utf-8")
+        return ResultsDocument.model_validate_json(text).download
+    except (OSError, ValueError):  # it is written anew from the book
+        return None

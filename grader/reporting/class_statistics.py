@@ -162,7 +162,7 @@ def open_steps(results: Results) -> tuple[str, ...]:
         (GradeStatus.REFUSED, "refused, which a person decides about"),
         (GradeStatus.INCOMPLETE, "incomplete, with the total withheld"),
     ):
-        number = sum(score.status is status for _, score in results)
+        number = sum(score.status is status and score.total is None for _, score in results)
         if number:
             steps.append(f"{counted(number, 'submission')} {'is' if number == 1 else 'are'} {text}")
     steps += _lateness_steps(results)

@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
-from grader.domain.score import Score, ScoreLine
+from grader.domain.score import Score, ScoreEdit, ScoreLine
 from grader.domain.submission import Download, Fate
 from grader.reporting.class_figures import class_figures
 from grader.reporting.typesetting import printable
@@ -39,13 +39,24 @@ class ComponentRecord(_Record):
 
 
 class EditRecord(_Record):
-    """A person's change to an item's points."""
+    """A person's change to an item's points, or to the total."""
 
     who: str
     when: datetime
     why: str
     old: float | None
     new: float | None
+    part: str = Field(default="", description="the part of the item that it is about; empty: all of it")
+
+
+class PartRecord(_Record):
+    """A part of an item that a person marks in parts."""
+
+    id: str
+    title: str
+    points: float | None = Field(description="null: nobody has marked it yet")
+    max: float
+    comments: list[str]
 
 
 class ItemRecord(_Record):
@@ -59,6 +70,8 @@ class ItemRecord(_Record):
     reason: str
     floor: float | None = Field(description="points that are secured although the item is not decided")
     components: list[ComponentRecord]
+    parts: list[PartRecord] = Field(default_factory=list)
+    comments: list[str] = Field(default_factory=list, description="what a person tells the student about it")
     edits: list[EditRecord]
 
 
@@ -80,6 +93,10 @@ class FindingRecord(_Record):
     where: str = Field(description="`homework.py:41` or `cell 4, line 3`; empty when there is no place")
     title: str
     hint: str
+    waived: str = Field(
+        default="",
+        description="who gave the check back to the whole class, and why: it counts as passed; else empty",
+    )
 
 
 class ClassRecord(_Record):
@@ -211,7 +228,11 @@ class SubmissionRecord(_Record):
         "or an engine error"
     )
     decided: float = Field(description="the maximum of the decided items")
+    open_points: float = Field(default=0.0, description="the maximum of the items that a person still marks")
     awaiting: list[str] = Field(description="ids of the items that a person still marks")
+    edits: list[EditRecord] = Field(
+        default_factory=list, description="a person's changes to the total: the rule on missing files"
+    )
     not_run: list[str] = Field(description="ids of the items that were not run on request")
     reason: str
     partial: bool = Field(description="a file was given by itself: the missing-file rule did not apply")
@@ -313,7 +334,9 @@ def _submission(evidence: Evidence, score: Score) -> SubmissionRecord:
         status=score.status.value,
         total=score.total,
         decided=score.decided,
+        open_points=score.open_points,
         awaiting=list(score.awaiting),
+        edits=[EditRecord.model_validate(_edit(edit)) for edit in score.edits],
         not_run=list(score.not_run),
         reason=printable(score.reason or evidence.reason),
         partial=evidence.partial,
@@ -322,7 +345,7 @@ def _submission(evidence: Evidence, score: Score) -> SubmissionRecord:
             RefusedFileRecord(name=file.name, reason=file.reason) for file in evidence.refused_files
         ],
         items=[_item(line) for line in score.lines],
-        findings=_findings(evidence),
+        findings=_findings(evidence, dict(score.waived)),
         measurements=_measurements(evidence),
         training=TrainingRecord(
             outcome=training.outcome.value,
@@ -391,15 +414,34 @@ def _item(line: ScoreLine) -> ItemRecord:
                 }
                 for share in line.components
             ],
-            "edits": [
-                {"who": edit.who, "when": edit.when, "why": edit.why, "old": edit.old, "new": edit.new}
-                for edit in line.edits
+            "parts": [
+                {
+                    "id": part.id,
+                    "title": part.title,
+                    "points": part.points,
+                    "max": part.maximum,
+                    "comments": [printable(comment) for comment in part.comments],
+                }
+                for part in line.parts
             ],
+            "comments": [printable(comment) for comment in line.comments],
+            "edits": [_edit(edit) for edit in line.edits],
         }
     )
 
 
-def _findings(evidence: Evidence) -> list[FindingRecord]:
+def _edit(edit: ScoreEdit) -> dict[str, Any]:
+    return {
+        "who": printable(edit.who),
+        "when": edit.when,
+        "why": printable(edit.why),
+        "old": edit.old,
+        "new": edit.new,
+        "part": edit.part,
+    }
+
+
+def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingRecord]:
     return [
         FindingRecord(
             check=finding.check,
@@ -411,6 +453,7 @@ def _findings(evidence: Evidence) -> list[FindingRecord]:
             where=printable(finding.where),
             title=printable(finding.title),
             hint=printable(finding.hint),
+            waived=printable(waived.get(finding.check, "")),
         )
         for finding in evidence.findings
     ]

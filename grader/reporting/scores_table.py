@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
+from grader.reporting.spreadsheet_cell import guarded
 from grader.reporting.typesetting import points, printable
-
-# A spreadsheet takes a cell that begins so for a formula (OWASP, "CSV Injection").
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> str:
@@ -59,8 +57,7 @@ def _lateness(score: Score) -> tuple[str, str, str]:
 
 def _cell(text: str) -> str:
     """The text, kept from being read as a formula."""
-    shown = printable(text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    return guarded(printable(text))
 
 
 def _number(value: float | None) -> str:

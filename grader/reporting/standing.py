@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.score import GradeStatus, Score
+from grader.domain.total import Total
 from grader.reporting.charts import Segment
 from grader.reporting.component_reports import SUBMISSION, noted
 from grader.reporting.fixes import unimplemented
@@ -54,9 +55,9 @@ def standing(score: Score) -> Standing:
     known = [line for line in score.lines if line.points is not None]
     sum_known = sum(line.points or 0.0 for line in known)
     earned = score.total if score.total is not None else sum_known
-    awaiting = sum(line.maximum for line in score.lines if line.state == "awaiting")
-    not_run = sum(line.maximum for line in score.lines if line.state == "not_run")
-    lost = max(0.0, score.decided - sum_known)
+    awaiting = score.open_points
+    not_run = sum(line.maximum for line in score.lines if line.id in score.not_run)
+    lost = max(0.0, score.decided - earned)
     open_points = max(0.0, score.maximum - earned - lost - not_run)
     return Standing(
         earned=earned,
@@ -141,7 +142,13 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
         told = reason or f"Not handed in: {roles}."
         if evidence.findings:
             told += " Everything else was graded and is shown below."
-        found.append(Banner("warning", "A required file is missing, so the total is withheld", told))
+        if score.closed:
+            title = "A required file is missing: no grade"
+        elif score.total is None:
+            title = "A required file is missing, so the total is withheld"
+        else:
+            title = "A required file is missing; the total counts all the same"
+        found.append(Banner("note" if score.total else "warning", title, told))
     found += _circumstances(assignment, evidence, score)
     return tuple(found)
 
@@ -204,6 +211,15 @@ def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding
         if finding.component != SUBMISSION:
             parts.setdefault(finding.component, []).append(finding)
     return {name: own for name, own in parts.items() if own}
+
+
+def total_sentence(total: Total) -> str:
+    """What a total is, in a few words: `58 of 65 decided, 35 awaiting`."""
+    left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
+    if total.points is None:
+        word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
+        return f"{word}, {points(total.decided)} decided{left}"
+    return f"{points(total.points)} of {points(total.decided)} decided{left}"
 
 
 def points_sentence(stands: Standing) -> str:

@@ -4,7 +4,8 @@ What is unknown is never a pass and never a zero: its points are None, and a per
 """
 
 from grader.scoring.measured import accuracy_points, passes
+from grader.scoring.people import stray_targets
 from grader.scoring.points import interpolated
 from grader.scoring.score import score
 
-__all__ = ["accuracy_points", "interpolated", "passes", "score"]
+__all__ = ["accuracy_points", "interpolated", "passes", "score", "stray_targets"]

@@ -18,21 +18,21 @@ def scored_line(
     assignment: Assignment,
     evidence: Evidence,
     found: Forbidden,
-    marks: Mapping[str, float],
+    waived: Mapping[str, str],
 ) -> ScoreLine:
-    """The item's points as the evidence and the marks have them.
+    """The item's points as the evidence has them.
 
     Args:
         item: One of the assignment's rubric items.
         found: What forbidden parts cost.
-        marks: The points that a person gave, by the item's id.
+        waived: The checks that count as passed for the whole class, each with who says so and why.
     """
     if item.components is not None:
-        line = _components_line(item, item.components, assignment, evidence, found)
+        line = _components_line(item, item.components, assignment, evidence, found, waived)
     elif item.measured is not None:
         line = measured_line(item, evidence)
     else:
-        line = person_line(item, marks)
+        line = person_line(item)
     if item.id in found.costs:
         return replace(line, points=0.0, state=DECIDED, floor=None, reason=found.costs[item.id])
     if item.id in found.flags:
@@ -40,12 +40,9 @@ def scored_line(
     return line
 
 
-def person_line(item: RubricItem, marks: Mapping[str, float]) -> ScoreLine:
-    """The line of an item that a person marks."""
-    if item.id not in marks:
-        return ScoreLine(item.id, item.title, None, item.points, "A person marks this.", AWAITING)
-    points = rounded(marks[item.id])
-    return ScoreLine(item.id, item.title, points, item.points, "Marked by a person.", DECIDED)
+def person_line(item: RubricItem) -> ScoreLine:
+    """The line of an item that a person marks, before anybody has."""
+    return ScoreLine(item.id, item.title, None, item.points, "A person marks this.", AWAITING)
 
 
 def undecided_line(item: RubricItem, reason: str) -> ScoreLine:
@@ -59,10 +56,17 @@ def _components_line(
     assignment: Assignment,
     evidence: Evidence,
     found: Forbidden,
+    waived: Mapping[str, str],
 ) -> ScoreLine:
     shares = []
     for name, maximum in components.items():
         own = share(name, maximum, assignment.checks, evidence.findings)
+        gifts = [
+            f"'{check.id}' counts as passed for the whole class ({waived[check.id]})."
+            for check in assignment.checks
+            if check.component == name and check.id in waived
+        ]
+        own = replace(own, score=replace(own.score, reason=" ".join([own.score.reason, *gifts])))
         if item.id in found.costs:
             own = without_points(own, found.costs[item.id])
         elif name in found.costs:

@@ -1,48 +1,39 @@
 """The score of one submission."""
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from grader.domain.assignment import Assignment, RubricItem
+from grader.domain.assignment import Assignment
+from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.score import GradeStatus, Score, ScoreEdit, ScoreLine
+from grader.domain.score import GradeStatus, Score, ScoreEdit
 from grader.domain.submission import Role
 from grader.scoring.forbidden import forbidden
 from grader.scoring.lateness import late_record
 from grader.scoring.lines import person_line, scored_line, undecided_line
-from grader.scoring.points import plain, rounded
-from grader.scoring.states import AWAITING, DECIDED
+from grader.scoring.people import marked_line
+from grader.scoring.points import rounded
+from grader.scoring.states import DECIDED
+from grader.scoring.waivers import waived_checks, with_waived
 
-_NO_MARKS: Mapping[str, float] = MappingProxyType({})
-_NO_EDITS: Mapping[str, Sequence[ScoreEdit]] = MappingProxyType({})
 
-
-def score(
-    assignment: Assignment,
-    evidence: Evidence,
-    *,
-    marks: Mapping[str, float] = _NO_MARKS,
-    edits: Mapping[str, Sequence[ScoreEdit]] = _NO_EDITS,
-) -> Score:
+def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] = ()) -> Score:
     """The points that the evidence is worth under the assignment's rubric.
 
     Args:
         assignment: The rubric, the checks and the forbidden parts.
         evidence: What was found out about the submission.
-        marks: What a person gave, by the id of an item that a person marks.
-        edits: A person's changes, oldest first, by the id of any item: the last one's `new` counts, and
-            None makes the item undecided again.
+        edits: What people decided, oldest first. Those about other students do not count, nor those about
+            items and checks that the assignment no longer has (`stray_targets` names them).
 
     Returns:
         One line per rubric item, in its order. The total sums the known points; it is None for what was
-        refused, for a fault of the grader, and (withheld) when a required file is missing.
+        refused, for a fault of the grader, and (withheld) when a required file is missing, until a person
+        applies the course's rule on missing files or lifts it.
 
     Raises:
-        UsageError: A mark or an edit is for no such item or not within its points, or the evidence is
-            about another assignment.
+        UsageError: The evidence is about another assignment.
         EngineError: The evidence has a status that does not exist.
     """
     if evidence.assignment_id != assignment.id:
@@ -50,7 +41,9 @@ def score(
             f"{evidence.student_id}: the evidence is about '{evidence.assignment_id}', "
             f"not '{assignment.id}'. Score it with its own assignment."
         )
-    _require_markable(assignment, marks, edits)
+    own = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
+    waived = waived_checks(assignment, own)
+    evidence = with_waived(assignment, evidence, waived)
     status, reason = _status(assignment, evidence)
     nothing = _nothing_found(status, evidence)
     found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings)
@@ -59,22 +52,55 @@ def score(
         if nothing and not item.by_person:
             line = undecided_line(item, nothing)
         elif nothing:
-            line = person_line(item, marks)
+            line = person_line(item)
         else:
-            line = scored_line(item, assignment, evidence, found, marks)
-        lines.append(_edited(line, edits.get(item.id, ())))
+            line = scored_line(item, assignment, evidence, found, waived)
+        lines.append(marked_line(line, item, assignment, own))
     known = rounded(sum(line.points for line in lines if line.points is not None))
-    total = known if status is GradeStatus.GRADED else None
+    decided = rounded(sum(line.maximum for line in lines if line.state == DECIDED))
+    total = _total(status, reason, known, own)
     return Score(
         student_id=evidence.student_id,
         status=status,
         lines=tuple(lines),
-        total=total,
-        decided=rounded(sum(line.maximum for line in lines if line.state == DECIDED)),
+        total=total.points,
+        decided=rounded(assignment.maximum) if total.closed else decided,
         maximum=rounded(assignment.maximum),
-        reason=reason,
-        late=late_record(assignment, evidence, total),
+        reason=total.reason,
+        closed=total.closed,
+        edits=total.edits,
+        waived=tuple(waived.items()),
+        late=late_record(assignment, evidence, total.points),
     )
+
+
+@dataclass(frozen=True)
+class _Total:
+    """The total of a submission: its points, why, and whether a rule decided them for good."""
+
+    points: float | None
+    reason: str
+    closed: bool = False
+    edits: tuple[ScoreEdit, ...] = ()
+
+
+def _total(status: GradeStatus, reason: str, known: float, edits: Sequence[Edit]) -> _Total:
+    """The sum of what is known where it counts, and what people decided about a missing file."""
+    if status is not GradeStatus.INCOMPLETE:
+        return _Total(known if status is GradeStatus.GRADED else None, reason)
+    total, closed, found, absent = None, False, [], reason
+    for edit in edits:
+        if edit.kind is EditKind.NO_GRADE:
+            new, closed, rule = 0.0, True, "no grade"
+        elif edit.kind is EditKind.WAIVE_MISSING:
+            new, closed, rule = known, False, "the total counts all the same"
+        else:
+            continue
+        found.append(ScoreEdit(edit.who, edit.when, edit.why, total, new))
+        reason, total = f"{absent}: {rule} ({edit.who}: {edit.why.rstrip('.')}).", new
+    if not found:
+        reason = f"{absent}: the total is withheld."
+    return _Total(total, reason, closed, tuple(found))
 
 
 def _status(assignment: Assignment, evidence: Evidence) -> tuple[GradeStatus, str]:
@@ -88,7 +114,7 @@ def _status(assignment: Assignment, evidence: Evidence) -> tuple[GradeStatus, st
     if evidence.missing and not evidence.partial:
         names = [_file_name(assignment, evidence.student_id, role) for role in evidence.missing]
         verb = "is" if len(names) == 1 else "are"
-        return GradeStatus.INCOMPLETE, f"{' and '.join(names)} {verb} missing: the total is withheld."
+        return GradeStatus.INCOMPLETE, f"{' and '.join(names)} {verb} missing"
     return GradeStatus.GRADED, evidence.reason
 
 
@@ -108,47 +134,3 @@ def _nothing_found(status: GradeStatus, evidence: Evidence) -> str:
     if Role.CODE in evidence.missing:
         return "No code was handed in, so there is nothing to check."
     return ""
-
-
-def _edited(line: ScoreLine, edits: Sequence[ScoreEdit]) -> ScoreLine:
-    if not edits:
-        return line
-    last = edits[-1]
-    return replace(
-        line,
-        points=None if last.new is None else rounded(last.new),
-        reason=f"Changed by {last.who}: {last.why}",
-        state=AWAITING if last.new is None else DECIDED,
-        floor=line.floor if last.new is None else None,
-        edits=tuple(edits),
-    )
-
-
-def _require_markable(
-    assignment: Assignment, marks: Mapping[str, float], edits: Mapping[str, Sequence[ScoreEdit]]
-) -> None:
-    items = {item.id: item for item in assignment.rubric}
-    for item_id in (*marks, *edits):
-        if item_id not in items:
-            raise UsageError(
-                f"The rubric of '{assignment.id}' has no item '{item_id}'. Its items are {', '.join(items)}."
-            )
-    for item_id, points in marks.items():
-        if not items[item_id].by_person:
-            raise UsageError(
-                f"'{item_id}' is not marked by a person: the grader scores it. "
-                "Record a change of the score instead."
-            )
-        _require_within(items[item_id], points)
-    for item_id, changes in edits.items():
-        for change in changes:
-            if change.new is not None:
-                _require_within(items[item_id], change.new)
-
-
-def _require_within(item: RubricItem, points: float) -> None:
-    if not (math.isfinite(points) and 0 <= points <= item.points):
-        raise UsageError(
-            f"'{item.id}' is marked with {points:g}, but it has 0 to {plain(item.points)} points. "
-            "Correct the mark."
-        )

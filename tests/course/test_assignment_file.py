@@ -190,6 +190,8 @@ def test_our_rubric_is_the_courses(ours: Assignment) -> None:
         "q6": 5, "q7": 5, "q8": 5, "q9": 5, "q10": 10,
     }  # fmt: skip
     assert ours.maximum == 100
+    assert [part.points for part in ours.rubric[-1].parts] == [2.5] * 4
+    assert "q10.class_token" in ours.mark_targets() and "q10" not in ours.mark_targets()
     assert ours.rubric[1].breakpoints == ((pytest.approx(1 / 6), 0), (0.6, 9), (0.8, 15))
 
 
@@ -392,6 +394,27 @@ WRONG = [
         ),
         "rubric item 'training' is measured but has no breakpoints. "
         'Add breakpoints = [{ at = "chance", points = 0 }, { at = 0.8, points = 15 }].',
+    ),
+    (
+        ('by = "person"', 'by = "person"\nparts = [{ id = "a", title = "A", points = 2 }]'),
+        "rubric item 'essay' has 3 points but its parts add up to 2. Change one of them.",
+    ),
+    (
+        ('by = "person"', 'by = "person"\nparts = [{ id = "a.b", title = "A", points = 3 }]'),
+        "rubric item 'essay': the part 'a.b' becomes part of file names. "
+        "Use only letters, digits, '_' and '-'.",
+    ),
+    (
+        (
+            'by = "person"',
+            'by = "person"\n'
+            'parts = [{ id = "a", title = "A", points = 1 }, { id = "a", title = "B", points = 2 }]',
+        ),
+        "rubric item 'essay': the part 'a' is there twice. Remove or rename one.",
+    ),
+    (
+        ("threshold = 0.6", 'parts = [{ id = "a", title = "A", points = 15 }]\nthreshold = 0.6'),
+        "rubric item 'training' has 'parts' but no person marks it. Remove them, or give it by = \"person\".",
     ),
     (
         ("at = 0.6,", "at = 0.9,"),

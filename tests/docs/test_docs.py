@@ -56,7 +56,7 @@ def test_every_command_is_in_the_manual() -> None:
 
 def test_every_source_of_points_is_documented() -> None:
     text = (ROOT / "docs/instructor.md").read_text("utf-8")
-    for key in ("components", "measured", "threshold", "breakpoints", "by"):
+    for key in ("components", "measured", "threshold", "breakpoints", "by", "parts"):
         assert key in RubricTable.model_fields
         assert f"`{key}" in text or f"`[rubric.{key}]`" in text
     assert {"rubric", "forbidden", "limits", "policies"} <= AssignmentTable.model_fields.keys()

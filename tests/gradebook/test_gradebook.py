@@ -1,275 +1,297 @@
-"""What is recorded comes back exactly, and nothing that was recorded is ever changed."""
+"""Nothing that was recorded is ever lost or changed, and what is wrong is told in a sentence."""
 
-import json
-import math
-from dataclasses import fields, is_dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from sqlalchemy import Engine, event
 
+from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import EngineError, UsageError
-from grader.domain.evidence import (
-    AttentionMap,
-    Attestation,
-    Blame,
-    Checkpoint,
-    Epoch,
-    Evidence,
-    Figure,
-    Finding,
-    LayerSummary,
-    Prediction,
-    Status,
-    Training,
-    TrainingOutcome,
-)
-from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
-from grader.domain.submission import Delivery, RefusedFile, Role
+from grader.domain.evidence import Evidence
+from grader.domain.total import Total
 from grader.gradebook import Gradebook
-from grader.gradebook.evidence_file import evidence_from, evidence_text
+from grader.gradebook.evidence_file import evidence_text
 
-BARE = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 31, tzinfo=UTC))
-RICH = Evidence(
-    student_id="400101204",
-    assignment_id="vit_defects",
-    submission_digest="ab12",
-    graded_at=datetime(2026, 1, 31, 12, 30, 1, 123456, tzinfo=timezone(timedelta(hours=3, minutes=30))),
-    status="refused",
-    reason="“homework.py” is \n broken \x00 \ud800",
-    received_at=datetime(2026, 1, 30, 8),
-    delivery=Delivery(datetime(2026, 1, 30, 7), "a zip", True, datetime(2026, 2, 2, tzinfo=UTC)),
-    partial=True,
-    code_file="homework.py",
-    missing=(Role.CHECKPOINT, Role.REPORT),
-    refused_files=(RefusedFile("a.pth", "It is no checkpoint."),),
-    notes=("A note.",),
-    findings=(
-        Finding("oracle", "Attention", "It is attention.", Status.PASSED, seconds=0.1),
-        Finding("scale", "Attention", "Scaled.", Status.FAILED, Blame.STUDENT, "missing_scale", "No."),
-    ),
-    near_names=(NearName("ViT", "VIT", Place("cell 4", 3)),),
-    omissions=(Omission(Place("homework.py", 1), "plt.show()", "It draws."),),
-    forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention")),),
-    tuned=(TunedValue("dim", "64", Place("homework.py", 9)),),
-    source={"homework.py": "import torch\n"},
-    claim=Claim(0.85, "cell 4", "Test accuracy: 85%"),
-    shown_epochs=30,
-    parameters=499_462,
-    layers=(LayerSummary("", "ViT", 0, 0),),
-    training=Training(
-        TrainingOutcome.DIVERGED,
-        reason="Not finite.",
-        classes=("crazing", "patches"),
-        epochs=(Epoch(1, None, math.inf, 1 / 3, 0.003, 2.5),),
-        planned_epochs=30,
-        accuracy=1 / 3,
-        interval=(0.1, 0.5),
-        confusion=((3, 1), (0, 4)),
-        predictions=(Prediction("p0.png", 0, 1, 0.7),),
-        runs=(0.3, 0.4),
-        attention=(AttentionMap("p0.png", "a0.png", "r0.png"),),
-        projected_seconds=7e3,
-    ),
-    checkpoint=Checkpoint("mismatch", "The shapes differ.", None),
-    figures=(Figure("plot_confusion_matrix", "f0.png"),),
-    not_run=("training",),
-    attestation=Attestation("strict", {"seccomp": "2"}, ("No cgroup.",)),
-    engine="0.1.0",
-    assignment_digest="cd34",
-    seconds={"checks": 1.25},
-)  # fmt: skip
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+BARE = Evidence("400101204", "vit_defects", "ab12", NOW, engine="0.1.0", assignment_digest="cd34")
+MARK = Edit(
+    EditKind.MARK, "ta1", NOW, "Read the report.", "400101204", "q6", 3.5, "Good.", (("cite", "Cite it."),)
+)
+WAIVER = Edit(EditKind.WAIVE, "ta2", NOW + timedelta(hours=1), "The check was wrong.", target="scale")
+TOTAL = Total("400101204", 41.5, 65, 35, 100, "graded", "ta1", NOW, "grade")
 
 
-def test_the_rich_example_fills_every_field() -> None:
-    same = [field.name for field in fields(BARE) if getattr(RICH, field.name) == getattr(BARE, field.name)]
-    assert same == ["student_id", "assignment_id", "submission_digest"]
-
-
-@pytest.mark.parametrize("evidence", [BARE, RICH], ids=["bare", "rich"])
-def test_evidence_comes_back_exactly(tmp_path: Path, evidence: Evidence) -> None:
-    book = Gradebook(tmp_path)
-    book.record(evidence, {})
-    found = Gradebook(tmp_path).evidence("400101204")
-    assert found == evidence
-    assert found.graded_at.utcoffset() == evidence.graded_at.utcoffset()
-    assert types_in(found) == types_in(evidence), "enumerations and tuples are not plain strings and lists"
-
-
-def types_in(value: Any) -> Any:
-    """The types of a value and of all that it holds."""
-    if is_dataclass(value):
-        return [type(value), *(types_in(getattr(value, field.name)) for field in fields(value))]
-    if isinstance(value, tuple):
-        return [tuple, *map(types_in, value)]
-    return type(value)
-
-
-def test_a_loss_that_is_not_a_number_stays_one() -> None:
-    epoch = Epoch(1, math.nan, math.nan, 0.2, 0.1, 1.0)
-    evidence = replace(BARE, training=Training(TrainingOutcome.DIVERGED, epochs=(epoch,)))
-    found = evidence_from(evidence_text(evidence)).training.epochs[0]
-    assert math.isnan(found.test_loss)
-    assert found.train_loss is not None
-    assert math.isnan(found.train_loss)
-
-
-finite = st.floats(allow_nan=False)
-places = st.builds(Place, st.text(), st.integers())
-evidences = st.builds(
-    Evidence,
-    student_id=st.just("400101204"),
-    assignment_id=st.text(),
-    submission_digest=st.text(),
-    graded_at=st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=3.5))])),
-    reason=st.text(),
-    received_at=st.none() | st.datetimes(),
-    missing=st.lists(st.sampled_from(Role)).map(tuple),
-    findings=st.lists(
-        st.builds(Finding, st.text(), st.text(), st.text(), st.sampled_from(Status),
-                  st.none() | st.sampled_from(Blame), st.none() | st.text(), st.text(), seconds=finite),
-        max_size=3,
-    ).map(tuple),
-    omissions=st.lists(st.builds(Omission, places, st.text(), st.text()), max_size=2).map(tuple),
-    source=st.none() | st.dictionaries(st.text(), st.text(), max_size=2),
-    parameters=st.none() | st.integers(),
-    training=st.builds(
-        Training,
-        st.sampled_from(TrainingOutcome),
-        epochs=st.lists(st.builds(Epoch, st.integers(), st.none() | finite, finite, finite, finite, finite),
-                        max_size=2).map(tuple),
-        interval=st.none() | st.tuples(finite, finite),
-        confusion=st.lists(st.lists(st.integers(), max_size=3).map(tuple), max_size=3).map(tuple),
-    ),
-    seconds=st.none() | st.dictionaries(st.text(), finite, max_size=2),
-)  # fmt: skip
-
-
-@settings(deadline=None, max_examples=60, derandomize=True, database=None)
-@given(evidences)
-def test_any_evidence_comes_back_exactly(evidence: Evidence) -> None:
-    found = evidence_from(evidence_text(evidence))
-    assert found == evidence
-    assert types_in(found) == types_in(evidence)
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[Gradebook]:
+    with Gradebook(tmp_path) as made:
+        yield made
 
 
 # --- runs and images ------------------------------------------------------------------------------------
 
 
-def test_every_run_is_kept_and_the_last_counts(tmp_path: Path) -> None:
-    book = Gradebook(tmp_path)
+def test_every_run_is_kept_and_the_last_counts(book: Gradebook) -> None:
     first, second = replace(BARE, reason="first"), replace(BARE, reason="second")
-    assert book.record(first, {"p0.png": b"old"}) == 1
-    kept = (tmp_path / "evidence/400101204/run-0001.json").read_bytes()
-    assert book.record(second, {"p0.png": b"new", "p1.png": b"more"}) == 2
+    assert book.record(first, {"p0.png": b"old", "p1.png": b"same"}, who="ta1") == 1
+    assert book.record(second, {"p0.png": b"new", "p1.png": b"same"}, who="ta2") == 2
     assert book.runs("400101204") == (1, 2)
     assert book.evidence("400101204") == second
     assert book.evidence("400101204", 1) == first
-    assert book.images("400101204") == {"p0.png": b"new", "p1.png": b"more"}
-    assert book.images("400101204", 1) == {"p0.png": b"old"}
-    assert (tmp_path / "evidence/400101204/run-0001.json").read_bytes() == kept
+    assert book.images("400101204") == {"p0.png": b"new", "p1.png": b"same"}
+    assert book.images("400101204", 1) == {"p0.png": b"old", "p1.png": b"same"}
+    told = [(run.number, run.who, run.submission_digest, run.engine) for run in book.run_records("400101204")]
+    assert told == [(1, "ta1", "ab12", "0.1.0"), (2, "ta2", "ab12", "0.1.0")]
 
 
-def test_runs_are_counted_beyond_four_digits(tmp_path: Path) -> None:
-    book = Gradebook(tmp_path)
+def test_the_record_is_the_text_itself(book: Gradebook, tmp_path: Path) -> None:
     book.record(BARE, {})
-    home = tmp_path / "evidence/400101204"
-    (home / "run-9999.json").write_bytes((home / "run-0001.json").read_bytes())
-    assert book.record(replace(BARE, reason="later"), {}) == 10_000
-    assert book.runs("400101204") == (1, 9999, 10_000)
-    assert book.evidence("400101204").reason == "later"
+    [(text,)] = rows(tmp_path, "SELECT evidence FROM runs")
+    assert text == evidence_text(BARE)
+
+
+def test_an_image_that_many_share_is_stored_once(book: Gradebook, tmp_path: Path) -> None:
+    for student in ("a", "b", "c"):
+        book.record(replace(BARE, student_id=student), {"p0.png": b"x" * 1000, "p1.png": student.encode()})
+    assert rows(tmp_path, "SELECT count(*) FROM images") == [(4,)]
+    assert book.images("b") == {"p0.png": b"x" * 1000, "p1.png": b"b"}
 
 
 def test_students_are_those_with_evidence(tmp_path: Path) -> None:
-    book = Gradebook(tmp_path / "out")
-    assert book.students() == ()
-    for student in ("b-2", "a_1", "400101204"):
-        book.record(replace(BARE, student_id=student), {})
-    (tmp_path / "out/evidence/nobody").mkdir()
-    (tmp_path / "out/evidence/README.txt").write_text("x")
-    (tmp_path / "out/evidence/.hidden").mkdir()
-    assert book.students() == ("400101204", "a_1", "b-2")
+    with Gradebook(tmp_path / "out") as book:
+        assert (book.students(), book.edits(), book.totals("b-2")) == ((), (), ())
+        assert not (tmp_path / "out").exists(), "asking makes nothing"
+        for student in ("b-2", "a_1", "400101204"):
+            book.record(replace(BARE, student_id=student), {})
+        assert book.students() == ("400101204", "a_1", "b-2")
 
 
-def test_a_run_exists_only_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = Gradebook(tmp_path)
-    book.record(replace(BARE, reason="before"), {})
-    replaced = Path.replace
-
-    def full(self: Path, target: Path) -> Path:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(UsageError, match=r"run-0002\.json cannot be written \(No space left on device\)"):
-        book.record(replace(BARE, reason="after"), {"p0.png": b"x"})
-    monkeypatch.setattr(Path, "replace", replaced)
-    assert book.evidence("400101204").reason == "before"
-    assert not list(tmp_path.rglob("*.part")), "nothing half-written is left"
-    assert book.record(replace(BARE, reason="again"), {}) == 3
-    assert book.evidence("400101204").reason == "again"
+def test_a_book_of_several_assignments_wants_to_know_which(tmp_path: Path) -> None:
+    with Gradebook(tmp_path) as book:
+        book.record(BARE, {})
+        book.record(replace(BARE, assignment_id="cnn", student_id="other"), {})
+    with Gradebook(tmp_path) as book, pytest.raises(UsageError) as caught:
+        book.students()
+    assert str(caught.value) == (
+        f"{tmp_path / 'gradebook.sqlite'} holds several assignments: cnn, vit_defects. "
+        "Say which by --assignment."
+    )
+    with Gradebook(tmp_path, assignment_id="cnn") as book:
+        assert book.students() == ("other",)
+        assert list(book.snapshot().evidence) == ["other"]
 
 
-def test_a_number_that_another_process_claims_is_not_taken_twice(tmp_path: Path) -> None:
-    book = Gradebook(tmp_path)
-    (tmp_path / "evidence/400101204/run-0001").mkdir(parents=True)
-    assert book.record(BARE, {}) == 2
-    assert book.runs("400101204") == (2,)
+# --- edits and totals -----------------------------------------------------------------------------------
+
+
+def test_edits_and_totals_come_back_exactly_and_in_order(book: Gradebook) -> None:
+    book.record(BARE, {})
+    book.record(BARE, {}, total=TOTAL)
+    lower = replace(TOTAL, points=40.0, cause="regrade")
+    assert book.append([MARK, WAIVER], [lower], after=book.snapshot().state)
+    assert book.edits() == (replace(MARK, run=2), WAIVER), "a mark is about the latest run"
+    assert book.totals("400101204") == (TOTAL, lower)
+    snapshot = book.snapshot()
+    assert snapshot.edits == book.edits() and snapshot.totals == {"400101204": lower}
+
+
+def test_a_total_that_says_the_same_is_not_told_again(book: Gradebook) -> None:
+    book.record(BARE, {}, total=TOTAL)
+    book.record(BARE, {}, total=replace(TOTAL, who="ta2", cause="grade again"))
+    assert book.totals("400101204") == (TOTAL,)
+    later = replace(TOTAL, points=42.0)
+    assert book.append([], [later, replace(TOTAL, student_id="b")], after=book.snapshot().state)
+    assert book.append([], [later, replace(TOTAL, student_id="b")], after=book.snapshot().state)
+    assert (book.totals("400101204"), len(book.totals("b"))) == ((TOTAL, later), 1)
+
+
+def test_what_was_worked_out_from_an_older_state_is_not_taken(book: Gradebook) -> None:
+    book.record(BARE, {})
+    before = book.snapshot().state
+    assert book.append([MARK], [], after=before)
+    assert not book.append([MARK], [TOTAL], after=before)
+    assert len(book.edits()) == 1 and book.totals("400101204") == ()
+    before = book.snapshot().state
+    book.record(BARE, {})
+    assert not book.append([MARK], [], after=before)
+
+
+def test_a_kind_of_edit_that_only_a_newer_grader_knows_is_named(book: Gradebook, tmp_path: Path) -> None:
+    book.record(BARE, {})
+    book.append([MARK], [], after=book.snapshot().state)
+    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+        raw.execute("DROP TRIGGER edits_no_update")
+        raw.execute("UPDATE edits SET kind = 'curve'")
+    raw.close()
+    with pytest.raises(UsageError, match="an edit of the kind 'curve', which a newer grader wrote"):
+        book.edits()
+
+
+# --- append-only ----------------------------------------------------------------------------------------
+
+TABLES = ("runs", "images", "run_images", "edits", "totals")
+
+
+def filled(folder: Path) -> None:
+    """A book with a row in every table."""
+    with Gradebook(folder) as book:
+        book.record(BARE, {"p0.png": b"x"}, total=TOTAL)
+        assert book.append([MARK], [], after=book.snapshot().state)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("statement", ["DELETE FROM {}", "UPDATE {} SET rowid = rowid + 7"])
+def test_the_database_itself_refuses_changes(tmp_path: Path, table: str, statement: str) -> None:
+    filled(tmp_path)
+    raw = sqlite3.connect(tmp_path / "gradebook.sqlite")
+    with pytest.raises(sqlite3.IntegrityError, match=f"only grows: nothing in {table} is changed"):
+        raw.execute(statement.format(table))
+    raw.close()
+
+
+def test_no_statement_changes_or_deletes(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def hear(*arguments: object) -> None:
+        said.append(str(arguments[2]).strip().upper())
+
+    event.listen(Engine, "before_cursor_execute", hear)
+    try:
+        filled(tmp_path)
+        with Gradebook(tmp_path) as book:
+            book.record(BARE, {"p0.png": b"x"}, total=replace(TOTAL, points=1.0))
+            book.append([MARK, WAIVER], [TOTAL], after=book.snapshot().state)
+    finally:
+        event.remove(Engine, "before_cursor_execute", hear)
+    assert sum(one.startswith("INSERT INTO RUNS") for one in said) == 2
+    assert not [one for one in said if one.startswith(("UPDATE", "DELETE", "REPLACE", "DROP"))]
+
+
+# --- many at once ---------------------------------------------------------------------------------------
+
+
+def test_threads_that_record_at_once_lose_nothing(book: Gradebook) -> None:
+    def work(name: str) -> None:
+        for number in range(10):
+            book.record(replace(BARE, reason=f"{name}{number}"), {"p.png": b"x", f"{name}.png": b"y"})
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert book.runs("400101204") == tuple(range(1, 41))
+    reasons = {book.evidence("400101204", number).reason for number in range(1, 41)}
+    assert reasons == {f"{name}{number}" for name in "abcd" for number in range(10)}
+
+
+def test_a_reader_sees_one_state_while_another_writes(book: Gradebook, tmp_path: Path) -> None:
+    book.record(BARE, {})
+    with book._database.reading() as connection:
+        before = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar()
+        with Gradebook(tmp_path) as other:
+            other.record(BARE, {})
+        assert connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() == before == 1
 
 
 # --- what can be wrong ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b'{"format": 2}',
-        b'{"format": 1, "evidence": {}}',
-        b"\xff\xfe",
-        b"[" * 100_000,
-    ],
-)
-def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
-    book = Gradebook(tmp_path)
-    book.record(BARE, {})
-    path = tmp_path / "evidence/400101204/run-0001.json"
-    path.write_bytes(content)
-    with pytest.raises(UsageError) as caught:
-        book.evidence("400101204")
+def rows(folder: Path, statement: str) -> list[tuple[object, ...]]:
+    raw = sqlite3.connect(folder / "gradebook.sqlite")
+    try:
+        return raw.execute(statement).fetchall()
+    finally:
+        raw.close()
+
+
+def test_results_of_an_older_grader_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "evidence" / "400101204").mkdir(parents=True)
+    (tmp_path / "evidence" / "400101204" / "run-0001.json").write_text("{}")
+    for use in (Gradebook.students, Gradebook.snapshot, lambda book: book.record(BARE, {})):
+        with Gradebook(tmp_path) as book, pytest.raises(UsageError) as caught:
+            use(book)
+        assert str(caught.value) == (
+            f"{tmp_path} holds results of an older grader (evidence/400101204/run-0001.json), "
+            "which this one does not read. Grade into another --out folder."
+        )
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gradebook.sqlite").write_bytes(b"hello " * 400)
+    with Gradebook(tmp_path) as book, pytest.raises(UsageError) as caught:
+        book.students()
     assert str(caught.value) == (
-        f"{path} is damaged: it does not hold what the grader wrote. "
-        "Delete it to fall back on the run before, or grade the submission again."
+        f"{tmp_path / 'gradebook.sqlite'} cannot be used (file is not a database). "
+        "Put back a copy of it, or grade into another --out folder."
     )
 
 
-def test_a_changed_value_is_damage(tmp_path: Path) -> None:
-    book = Gradebook(tmp_path)
-    book.record(RICH, {})
-    path = tmp_path / "evidence/400101204/run-0001.json"
-    record = json.loads(path.read_text())
-    record["evidence"]["findings"][0]["status"] = "excellent"
-    path.write_text(json.dumps(record))
-    with pytest.raises(UsageError, match="is damaged"):
-        book.evidence("400101204")
-
-
-def test_evidence_in_another_students_folder_is_refused(tmp_path: Path) -> None:
-    book = Gradebook(tmp_path)
+@pytest.mark.parametrize("text", ["", "null", "{", '{"format": 1, "evidence": {}}', "[" * 100_000])
+def test_a_damaged_record_is_named(book: Gradebook, tmp_path: Path, text: str) -> None:
     book.record(BARE, {})
-    (tmp_path / "evidence/400101204").rename(tmp_path / "evidence/400101205")
-    with pytest.raises(UsageError, match="is about the student '400101204'"):
-        book.evidence("400101205")
+    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+        raw.execute("DROP TRIGGER runs_no_update")
+        raw.execute("UPDATE runs SET evidence = ?", (text,))
+    raw.close()
+    for use in (lambda: book.evidence("400101204"), book.snapshot):
+        with pytest.raises(UsageError, match="run 1 of '400101204' is damaged: it is not what the grader"):
+            use()
+
+
+def test_evidence_about_somebody_else_is_damage(book: Gradebook, tmp_path: Path) -> None:
+    book.record(BARE, {})
+    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+        raw.execute("DROP TRIGGER runs_no_update")
+        raw.execute("UPDATE runs SET student_id = 'other'")
+    raw.close()
+    with pytest.raises(UsageError, match="run 1 of 'other' is damaged"):
+        book.evidence("other")
+
+
+def test_a_book_of_a_newer_grader_is_told_apart(tmp_path: Path) -> None:
+    filled(tmp_path)
+    with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
+        raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    raw.close()
+    with (
+        Gradebook(tmp_path) as book,
+        pytest.raises(UsageError, match=r"a newer grader .*'9999'.*Update this"),
+    ):
+        book.students()
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("nonsense", "The gradebook's address is no URL of a database."),
+        ("mysql://host/grades", "The gradebook cannot be kept in 'mysql'. Use PostgreSQL"),
+        ("sqlite://", "The gradebook needs a file."),
+        (
+            "postgresql://ta1:secret@127.0.0.1:1/grades",
+            "postgresql+psycopg://ta1:***@127.0.0.1:1/grades cannot",
+        ),
+    ],
+)
+def test_an_address_that_does_not_work_is_told(tmp_path: Path, url: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught, Gradebook(tmp_path, url) as book:
+        book.students()
+    assert str(caught.value).startswith(sentence)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_sqlite_file_elsewhere_is_a_book_too(tmp_path: Path) -> None:
+    with Gradebook(tmp_path / "out", f"sqlite:///{tmp_path}/book.sqlite") as book:
+        book.record(BARE, {})
+    assert (tmp_path / "book.sqlite").exists() and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("student", ["nobody", "../evidence", "", "*"])
-def test_an_unknown_student_is_named(tmp_path: Path, student: str) -> None:
-    book = Gradebook(tmp_path)
+def test_an_unknown_student_is_named(book: Gradebook, student: str) -> None:
     book.record(BARE, {})
     for question in (book.runs, book.evidence, book.images):
         with pytest.raises(UsageError) as caught:
@@ -277,45 +299,22 @@ def test_an_unknown_student_is_named(tmp_path: Path, student: str) -> None:
         assert f"has no evidence about '{student}'. Grade that submission first." in str(caught.value)
 
 
-def test_an_unknown_run_is_told_which_exist(tmp_path: Path) -> None:
-    book = Gradebook(tmp_path)
+def test_an_unknown_run_is_told_which_exist(book: Gradebook) -> None:
     book.record(BARE, {})
     with pytest.raises(UsageError, match=r"There is no run 7 of '400101204'\. There are 1\."):
         book.evidence("400101204", 7)
 
 
 @pytest.mark.parametrize("name", ["../p.png", ".p.png", "a/b.png", "", "p\n.png"])
-def test_a_name_that_is_no_file_name_is_our_fault(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_no_file_name_is_our_fault(book: Gradebook, tmp_path: Path, name: str) -> None:
     with pytest.raises(EngineError, match="cannot be a file name"):
-        Gradebook(tmp_path).record(BARE, {name: b""})
+        book.record(BARE, {name: b""})
     with pytest.raises(EngineError, match="cannot be a file name"):
-        Gradebook(tmp_path).record(replace(BARE, student_id=name), {})
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_value_of_another_type_is_our_fault(tmp_path: Path) -> None:
-    wrong: Any = object()
-    with pytest.raises(EngineError, match="holds a value that is not of its type"):
-        Gradebook(tmp_path).record(replace(BARE, engine=wrong), {})
+        book.record(replace(BARE, student_id=name), {})
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "evidence").write_text("")
-    with pytest.raises(UsageError, match="cannot be written"):
-        Gradebook(tmp_path).record(BARE, {})
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = Gradebook(tmp_path)
-    book.record(BARE, {"p0.png": b"x"})
-
-    def denied(self: Path, **_: str) -> str:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_text", denied)
-    monkeypatch.setattr(Path, "read_bytes", denied)
-    with pytest.raises(UsageError, match=r"run-0001\.json cannot be read \(Permission denied\)"):
-        book.evidence("400101204")
-    with pytest.raises(UsageError, match=r"An image in .*run-0001 cannot be read \(Permission denied\)"):
-        book.images("400101204")
+    (tmp_path / "out").write_text("")
+    with Gradebook(tmp_path / "out") as book, pytest.raises(UsageError, match="out cannot be written"):
+        book.record(BARE, {})

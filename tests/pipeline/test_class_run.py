@@ -10,8 +10,9 @@ import pytest
 
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
-from grader.pipeline.class_run import regraded
+from grader.gradebook import Gradebook
 from grader.pipeline.progress import Progress, Stage
+from grader.pipeline.revision import revised
 
 SUBMISSIONS = Path(__file__).parents[1] / "submissions"
 UPLOADS = {
@@ -150,10 +151,17 @@ def test_tables_agree(run_of_class: tuple[Path, list[Progress]], results: dict[s
 def test_regrading_runs_nothing_and_changes_nothing(
     run_of_class: tuple[Path, list[Progress]], assignment: Assignment
 ) -> None:
-
     before = (run_of_class[0] / "results.json").read_text("utf-8")
-    changes = regraded(assignment, run_of_class[0], clock=lambda: datetime(2026, 2, 3, tzinfo=UTC))
-    assert all(result.score.total == old for result, old in changes)
+    with Gradebook(run_of_class[0]) as book:
+        revision = revised(
+            assignment,
+            book,
+            run_of_class[0],
+            who="ta1",
+            cause="regrade",
+            clock=lambda: datetime(2026, 2, 3, tzinfo=UTC),
+        )
+    assert revision.changes == () and len(revision.results) == len(UPLOADS)
     assert (run_of_class[0] / "results.json").read_text("utf-8") == before
 
 

@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,12 @@ from grader.domain.assignment import (
     DataUse,
     ForbiddenRule,
     Limits,
+    Remark,
     RequiredFile,
     RubricItem,
+    RubricPart,
 )
+from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import (
     Blame,
@@ -29,9 +33,9 @@ from grader.domain.evidence import (
     TrainingOutcome,
 )
 from grader.domain.program import Claim, ForbiddenUse, Place
-from grader.domain.score import GradeStatus, Score, ScoreEdit, ScoreLine
+from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.domain.submission import Role
-from grader.scoring import score
+from grader.scoring import score, stray_targets
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CHECKS = (
@@ -482,7 +486,7 @@ def test_another_measurement_is_left_to_a_person() -> None:
 @pytest.mark.parametrize("status", [GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR])
 def test_what_cannot_be_graded_has_no_total_and_no_zeros(status: GradeStatus) -> None:
     evidence = replace(PERFECT, status=status.value, reason="homework.py:3 is not valid Python.", findings=())
-    found = score(ASSIGNMENT, evidence, marks={"essay": 4})
+    found = score(ASSIGNMENT, evidence, edits=[mark("essay", 4)])
     assert (found.status, found.total, found.decided) == (status, None, 5.0)
     assert found.reason == "homework.py:3 is not valid Python."
     assert [line.points for line in found.lines] == [None, None, 4.0]
@@ -537,57 +541,174 @@ def test_evidence_about_another_assignment_is_refused() -> None:
 
 # --- people ---------------------------------------------------------------------------------------------
 
+MINUTES = iter(range(10_000))
+
+
+def decision(kind: EditKind, target: str = "", value: float | None = None, **more: Any) -> Edit:
+    """An edit by ta1, a minute after the one before."""
+    given = {"who": "ta1", "why": "The handout was wrong.", "student_id": "400101204", **more}
+    return Edit(kind, when=NOW + timedelta(minutes=next(MINUTES)), target=target, value=value, **given)
+
+
+def mark(target: str, value: float | None, **more: Any) -> Edit:
+    return decision(EditKind.MARK, target, value, **more)
+
+
+def class_wide(kind: EditKind, check: str) -> Edit:
+    return decision(kind, check, student_id=None)
+
 
 def test_a_mark_decides_its_line() -> None:
-    found = score(ASSIGNMENT, PERFECT, marks={"essay": 3.5})
+    found = score(ASSIGNMENT, PERFECT, edits=[mark("essay", 3.5, comment="Well argued.")])
     assert (found.total, found.decided, found.awaiting) == (30.5, 32.0, ())
-    assert line_of(found, "essay").reason == "Marked by a person."
+    essay = line_of(found, "essay")
+    assert (essay.reason, essay.comments) == ("Marked by ta1.", ("Well argued.",))
+    assert [(edit.who, edit.old, edit.new) for edit in essay.edits] == [("ta1", None, 3.5)]
 
 
 def test_a_mark_of_zero_is_a_mark() -> None:
-    found = score(ASSIGNMENT, PERFECT, marks={"essay": 0})
+    found = score(ASSIGNMENT, PERFECT, edits=[mark("essay", 0)])
     assert (found.total, found.awaiting) == (27.0, ())
 
 
-@pytest.mark.parametrize(
-    ("marks", "sentence"),
-    [
-        ({"esay": 3}, "The rubric of 'small' has no item 'esay'. Its items are model, training, essay."),
-        ({"model": 3}, "'model' is not marked by a person: the grader scores it."),
-        ({"essay": 6}, "'essay' is marked with 6, but it has 0 to 5 points. Correct the mark."),
-        ({"essay": -1}, "'essay' is marked with -1, but it has 0 to 5 points."),
-        ({"essay": math.nan}, "'essay' is marked with nan, but it has 0 to 5 points."),
-    ],
-)
-def test_a_wrong_mark_is_refused(marks: dict[str, float], sentence: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        score(ASSIGNMENT, PERFECT, marks=marks)
-    assert str(caught.value).startswith(sentence)
+def test_marks_of_other_students_do_not_count() -> None:
+    assert score(ASSIGNMENT, PERFECT, edits=[mark("essay", 3, student_id="other")]).awaiting == ("essay",)
 
 
-def edit(new: float | None, why: str = "The handout was wrong.") -> ScoreEdit:
-    return ScoreEdit("ta-1", NOW, why, 6.0, new)
-
-
-def test_the_last_edit_counts_and_all_are_kept() -> None:
-    edits = (edit(9.0), edit(11.5, "Seen in office hours."))
-    found = score(
-        ASSIGNMENT, evidence_with(finding("scale", Status.ERRORED, Blame.ENGINE)), edits={"model": edits}
-    )
+def test_the_last_mark_counts_and_all_are_kept() -> None:
+    undecided = evidence_with(finding("scale", Status.ERRORED, Blame.ENGINE))
+    edits = [mark("model", 9.0), mark("model", 11.5, who="ta2", why="Seen in office hours.")]
+    found = score(ASSIGNMENT, undecided, edits=edits)
     model = line_of(found, "model")
-    assert (model.points, model.state, model.floor, model.edits) == (11.5, "decided", None, edits)
-    assert model.reason == "Changed by ta-1: Seen in office hours."
+    assert (model.points, model.state, model.floor) == (11.5, "decided", None)
+    assert model.reason == "Changed by ta2: Seen in office hours."
+    assert [(edit.who, edit.old, edit.new) for edit in model.edits] == [("ta1", None, 9), ("ta2", 9, 11.5)]
     assert len(model.components) == 2
     assert found.total == 26.5
 
 
-def test_an_edit_may_open_a_line_again() -> None:
-    found = score(ASSIGNMENT, PERFECT, edits={"training": (edit(None),)})
-    assert line_of(found, "training").state == "awaiting"
-    assert found.total == 12.0
+def test_a_mark_that_is_taken_back_leaves_what_the_evidence_says() -> None:
+    edits = [mark("training", 4), mark("training", None), mark("essay", 5), mark("essay", None)]
+    found = score(ASSIGNMENT, PERFECT, edits=edits)
+    assert (found.total, found.awaiting) == (27.0, ("essay",))
+    assert [(edit.old, edit.new) for edit in line_of(found, "training").edits] == [(15, 4), (4, 15)]
 
 
-@pytest.mark.parametrize(("item", "new"), [("model", 12.5), ("model", -1.0), ("nothing", 1.0)])
-def test_a_wrong_edit_is_refused(item: str, new: float) -> None:
-    with pytest.raises(UsageError):
-        score(ASSIGNMENT, PERFECT, edits={item: (edit(new),)})
+def test_a_mark_beyond_what_the_rubric_gives_now_is_marked_again() -> None:
+    essay = replace(ASSIGNMENT.rubric[2], points=3)
+    smaller = replace(ASSIGNMENT, rubric=(*ASSIGNMENT.rubric[:2], essay))
+    line = line_of(score(smaller, PERFECT, edits=[mark("essay", 5)]), "essay")
+    assert (line.points, line.state) == (None, "awaiting")
+    assert line.reason == "ta1 gave 5 points for 'essay', which has 0 to 3 now: a person marks it again."
+
+
+def test_what_the_rubric_no_longer_has_is_named_and_costs_nothing() -> None:
+    edits = [mark("gone", 5), class_wide(EditKind.WAIVE, "old_check"), mark("essay", 1)]
+    assert score(ASSIGNMENT, PERFECT, edits=edits).total == 28.0
+    assert stray_targets(ASSIGNMENT, edits) == ("gone", "old_check")
+
+
+def test_a_chosen_comment_reads_as_the_bank_has_it_today() -> None:
+    remarks = (("cite", "Name yuor sources."), ("gone", "As it was."))
+    today = replace(ASSIGNMENT, remarks=(Remark("cite", "Name your sources."),))
+    found = score(today, PERFECT, edits=[mark("essay", 1, remarks=remarks, comment="Else fine.")])
+    assert line_of(found, "essay").comments == ("Name your sources.", "As it was.", "Else fine.")
+
+
+PARTED = replace(
+    ASSIGNMENT,
+    rubric=(
+        *ASSIGNMENT.rubric[:2],
+        replace(ASSIGNMENT.rubric[2], parts=(RubricPart("intro", "Intro", 2), RubricPart("main", "Main", 3))),
+    ),
+)
+
+
+def test_an_item_in_parts_is_decided_when_all_parts_are() -> None:
+    first, second = mark("essay.intro", 1.5), mark("essay.main", 3, who="ta2", comment="Good.")
+    half = score(PARTED, PERFECT, edits=[first])
+    line = line_of(half, "essay")
+    assert (line.points, line.floor, line.state) == (None, 1.5, "awaiting")
+    assert line.reason == "1 of 2 parts are marked." and half.total == 27
+    whole = score(PARTED, PERFECT, edits=[first, second])
+    line = line_of(whole, "essay")
+    assert (line.points, line.reason, whole.total) == (4.5, "Marked by ta1 and ta2.", 31.5)
+    assert [(part.points, part.comments) for part in line.parts] == [(1.5, ()), (3, ("Good.",))]
+    assert [(edit.part, edit.new) for edit in line.edits] == [("intro", 1.5), ("main", 3)]
+
+
+def test_a_mark_of_a_whole_item_that_got_parts_is_stray() -> None:
+    assert score(PARTED, PERFECT, edits=[mark("essay", 4)]).awaiting == ("essay",)
+    assert stray_targets(PARTED, [mark("essay", 4)]) == ("essay",)
+
+
+# --- waivers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        finding("scale", Status.FAILED, Blame.STUDENT),
+        finding("scale", Status.SKIPPED, Blame.STUDENT),
+        finding("scale", Status.ERRORED, Blame.INSTRUCTOR),
+    ],
+)
+def test_a_waived_check_counts_as_passed(found: Finding) -> None:
+    waived = score(ASSIGNMENT, evidence_with(found), edits=[class_wide(EditKind.WAIVE, "scale")])
+    model = line_of(waived, "model")
+    assert (model.points, waived.total) == (12, 27)
+    assert "'scale' counts as passed for the whole class (ta1: The handout was wrong)." in (
+        model.components[0].reason
+    )
+    assert dict(waived.waived) == {"scale": "ta1: The handout was wrong"}
+
+
+def test_a_check_that_left_no_finding_can_be_waived() -> None:
+    silent = replace(PERFECT, findings=tuple(one for one in ALL if one.check != "oracle"))
+    assert line_of(score(ASSIGNMENT, silent), "model").points is None
+    found = score(ASSIGNMENT, silent, edits=[class_wide(EditKind.WAIVE, "oracle")])
+    assert line_of(found, "model").points == 12
+
+
+def test_a_waiver_takes_nothing_from_the_other_checks_and_can_be_taken_back() -> None:
+    evidence = evidence_with(
+        finding("scale", Status.FAILED, Blame.STUDENT), finding("logits", Status.FAILED, Blame.STUDENT)
+    )
+    edits = [class_wide(EditKind.WAIVE, "scale")]
+    assert line_of(score(ASSIGNMENT, evidence, edits=edits), "model").points == 8
+    edits.append(class_wide(EditKind.UNWAIVE, "scale"))
+    assert score(ASSIGNMENT, evidence, edits=edits).lines == score(ASSIGNMENT, evidence).lines
+
+
+def test_a_forbidden_part_costs_its_points_whatever_is_waived() -> None:
+    uses = (ForbiddenUse("timm", "timm.x", Place("homework.py", 2), ("ViT",)),)
+    evidence = replace(PERFECT, forbidden=uses)
+    found = score(ASSIGNMENT, evidence, edits=[class_wide(EditKind.WAIVE, "scale")])
+    assert line_of(found, "model").points == 0
+
+
+# --- the rule on missing files --------------------------------------------------------------------------
+
+
+INCOMPLETE = replace(PERFECT, missing=(Role.REPORT,))
+
+
+def test_the_rule_makes_the_total_zero_and_closes_it() -> None:
+    found = score(ASSIGNMENT, INCOMPLETE, edits=[decision(EditKind.NO_GRADE)])
+    assert (found.status, found.total, found.decided) == (GradeStatus.INCOMPLETE, 0, 32)
+    assert found.closed and found.awaiting == () and found.not_run == ()
+    assert found.reason == "400101204_homework.pdf is missing: no grade (ta1: The handout was wrong)."
+    assert [(edit.who, edit.old, edit.new) for edit in found.edits] == [("ta1", None, 0)]
+    assert line_of(found, "model").points == 12, "what was found out is shown all the same"
+
+
+def test_the_rule_can_be_lifted_and_the_last_word_counts() -> None:
+    edits = [decision(EditKind.NO_GRADE), decision(EditKind.WAIVE_MISSING), mark("essay", 2)]
+    found = score(ASSIGNMENT, INCOMPLETE, edits=edits)
+    assert (found.total, found.closed) == (29, False)
+    assert "the total counts all the same" in found.reason
+    assert score(ASSIGNMENT, INCOMPLETE, edits=[*edits, decision(EditKind.NO_GRADE)]).total == 0
+
+
+def test_the_rule_means_nothing_once_everything_is_there() -> None:
+    assert score(ASSIGNMENT, PERFECT, edits=[decision(EditKind.NO_GRADE)]) == score(ASSIGNMENT, PERFECT)

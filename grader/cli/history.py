@@ -1,0 +1,104 @@
+"""`grader history`: how a student's grade came about."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grader.cli.book import gradebook_option
+from grader.domain.edit import Edit, EditKind
+from grader.domain.total import Total
+
+if TYPE_CHECKING:
+    from grader.gradebook import RunRecord
+
+WORDS = {
+    EditKind.NO_GRADE: ("rule", "a file is missing: no grade"),
+    EditKind.WAIVE_MISSING: ("rule", "a file is missing: the total counts all the same"),
+    EditKind.WAIVE: ("waive", "{target} counts as passed for the whole class"),
+    EditKind.UNWAIVE: ("waive", "{target} counts again"),
+    EditKind.CLAIM: ("claim", "{value}"),
+}
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    """A line of the history.
+
+    Attributes:
+        rank: Its place among those of the same moment: what is decided comes before what follows from it.
+    """
+
+    when: datetime
+    rank: int
+    number: int
+    what: str
+    who: str
+    text: str
+
+
+@click.command("history")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("student")
+@click.option("--assignment", "assignment_id", metavar="ID", help="For a gradebook that holds several.")
+@gradebook_option
+def command(out: Path, student: str, assignment_id: str | None, gradebook: str | None) -> None:
+    """Tell all that happened to the grade of STUDENT in the results folder OUT: runs, decisions, totals.
+
+    \b
+    Example:
+      grader history results 400101204
+    """
+    from grader.gradebook import Gradebook
+    from grader.reporting.standing import total_sentence
+    from grader.reporting.typesetting import printable, stamp
+
+    with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
+        runs, edits, totals = book.run_records(student), book.edits(student), book.totals(student)
+    entries = sorted([*_runs(runs), *_edits(edits, several=len(runs) > 1), *_totals(totals)])
+    what = max(len(entry.what) for entry in entries)
+    who = max(len(entry.who) for entry in entries)
+    click.echo(f"{student}: {total_sentence(totals[-1]) if totals else 'no total yet'}")
+    for entry in entries:
+        shown = f"{stamp(entry.when)}  {entry.what:<{what}}  {entry.who:<{who}}  {entry.text}"
+        click.echo(printable(shown.rstrip()))
+
+
+def _runs(runs: "Sequence[RunRecord]") -> Iterator[Entry]:
+    for number, run in enumerate(runs):
+        made_of = {
+            "submission": run.submission_digest[:12],
+            "assignment": run.assignment_digest[:12],
+            "grader": run.engine,
+        }
+        state = (run.status or "examined").replace("_", " ")
+        text = ", ".join([state, *(f"{name} {value}" for name, value in made_of.items() if value)])
+        yield Entry(run.when, 0, number, f"run {run.number}", run.who, text)
+
+
+def _totals(totals: Sequence[Total]) -> Iterator[Entry]:
+    from grader.reporting.standing import total_sentence
+
+    for number, total in enumerate(totals):
+        text = f"{total_sentence(total)} ({total.cause})"
+        yield Entry(total.when, 2, number, "total", total.who, text)
+
+
+def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
+    before: dict[str, float | None] = {}
+    for number, edit in enumerate(edits):
+        value = "taken back" if edit.value is None else f"{edit.value:g}"
+        if edit.kind is EditKind.MARK:
+            old = before.get(edit.target)
+            before[edit.target] = edit.value
+            what, text = "mark", f"{edit.target}: {value if old is None else f'{old:g} -> {value}'}"
+        else:
+            what, form = WORDS[edit.kind]
+            text = form.format(target=edit.target, value=value)
+        told = dict.fromkeys([edit.why, *(text for _, text in edit.remarks), edit.comment])
+        seen = f"about run {edit.run}" if several and edit.run is not None else ""
+        sentences = [one.rstrip(".") for one in (text, *told, seen) if one]
+        yield Entry(edit.when, 1, number, what, edit.who, ". ".join(sentences))

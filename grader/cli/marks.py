@@ -1,0 +1,201 @@
+"""`grader marks`: what people give, by spreadsheet or one by one."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grader.cli.book import book_options, desk, lower_option, now, reason, told_revision
+from grader.domain.edit import Edit
+from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.gradebook import Snapshot
+    from grader.marking.entries import Entry
+
+
+@click.group("marks")
+def command() -> None:
+    """Take in what people give: marks and comments, by spreadsheet or one by one.
+
+    \b
+    Examples:
+      grader marks export results marks.xlsx --split 2
+      grader marks import results marks-1.xlsx --by ta1
+      grader marks set results 400101204 training 9 --why "The time limit stopped it." --by ta1
+    """
+
+
+@command.command("export")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--split", type=click.IntRange(1), metavar="N", help="Write N files, FILE-1 to FILE-N.")
+@click.option("--item", "items", multiple=True, metavar="ID", help="Only this rubric item; may be repeated.")
+@click.option("--open", "only_open", is_flag=True, help="Only rows that nobody has marked.")
+@click.option("--force", is_flag=True, help="Overwrite a sheet that is there already.")
+@book_options
+def export(
+    out: Path,
+    file: Path,
+    split: int | None,
+    items: tuple[str, ...],
+    only_open: bool,
+    force: bool,
+    assignment_id: str | None,
+    course: Path | None,
+    gradebook: str | None,
+    by: str | None,
+) -> None:
+    """Write the marking sheet FILE (.csv or .xlsx) for the results folder OUT.
+
+    One row for each student and item, or part of an item, that a person marks, and for each other item that
+    awaits a person. Beside it: the measured accuracy, the hyperparameters that were found in the code, and a
+    link to the student's report. Fill in points, comment and comment_ids.
+
+    \b
+    Examples:
+      grader marks export results marks.xlsx
+      grader marks export results marks.csv --split 3
+      grader marks export results q6.csv --item q6 --open
+    """
+    from grader.course.toml_file import listing, remedy
+    from grader.marking.files import require_sheet, write_sheet
+    from grader.marking.sheet import marking_rows, split_rows
+    from grader.pipeline.revision import results_now
+
+    require_sheet(file)
+    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+        known = [item.id for item in at.assignment.rubric]
+        for item in items:
+            if item not in known:
+                advice = remedy(item, known, f"There are {listing(known)}.")
+                raise UsageError(f"The rubric has no item '{item}'. {advice}")
+        snapshot = at.book.snapshot()
+        results = [(one.evidence, one.score) for one in results_now(at.assignment, snapshot)]
+    links = {score.student_id: _link(out, score.student_id, file) for _, score in results}
+    rows = marking_rows(at.assignment, results, snapshot.edits, links=links, items=items)
+    rows = [row for row in rows if row.awaiting or not only_open]
+    if not rows:
+        raise UsageError("There is nothing to mark, so no sheet was written.")
+    shares = [(file, rows)]
+    if split is not None:
+        names = [file.with_name(f"{file.stem}-{number}{file.suffix}") for number in range(1, split + 1)]
+        shares = list(zip(names, split_rows(rows, split), strict=True))
+    there = [path for path, _ in shares if path.exists()]
+    if there and not force:
+        raise UsageError(
+            f"{there[0]} is there already, and may hold marks that were not imported. "
+            "Choose another name, or overwrite it with --force."
+        )
+    for path, share in shares:
+        write_sheet(path, share)
+        count = sum(row.awaiting for row in share)
+        click.echo(f"{path}: {len(share)} rows, {count} to be marked.")
+
+
+@command.command("import")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="FILE...")
+@book_options
+@lower_option
+def import_(
+    out: Path,
+    files: tuple[Path, ...],
+    assignment_id: str | None,
+    course: Path | None,
+    gradebook: str | None,
+    by: str | None,
+    allow_lower: bool,
+) -> None:
+    """Take marks and comments from the marking sheets FILE... into the results folder OUT.
+
+    Any of the sheets that were exported, in any order, with any of their rows. Rows that nobody touched
+    change nothing, an empty cell in `points` leaves the mark that is there, and `none` takes it back. If one
+    cell is wrong, all wrong cells are listed and nothing is taken.
+
+    \b
+    Examples:
+      grader marks import results marks.xlsx --by ta1
+      grader marks import results marks-1.csv marks-2.csv
+    """
+    from grader.marking.files import read_sheet
+
+    rows = [row for file in files for row in read_sheet(file)]
+    source = f"marked in {', '.join(file.name for file in files)}"
+    entries: list[Entry] = []
+    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+
+        def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
+            from grader.marking.entries import Reader, edits_of
+
+            reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits)
+            entries[:] = reader.entries(rows)
+            return edits_of(entries, at.assignment, who=at.who, clock=now, source=source)
+
+        revision = at.revised("marks import", decide=decide, allow_lower=allow_lower)
+    for entry in entries:
+        if entry.before is not None and entry.before.value is not None:
+            click.echo(f"changed: {entry} ({at.who})")
+    count = len(entries)
+    told_revision(revision, f"{count} {'mark' if count == 1 else 'marks'} taken.")
+
+
+@command.command("set")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("student")
+@click.argument("item")
+@click.argument("points")
+@click.option("--why", required=True, help="The reason: the student reads it.")
+@book_options
+@lower_option
+def set_(
+    out: Path,
+    student: str,
+    item: str,
+    points: str,
+    why: str,
+    assignment_id: str | None,
+    course: Path | None,
+    gradebook: str | None,
+    by: str | None,
+    allow_lower: bool,
+) -> None:
+    """Give STUDENT so many POINTS for ITEM in the results folder OUT, whatever the grader found.
+
+    ITEM is any rubric item, also one that the grader scores, or a part of one (q10.class_token). POINTS is a
+    number, or `none` to take a person's mark back.
+
+    \b
+    Example:
+      grader marks set results 400101204 training 9 --why "The time limit stopped it." --by ta1
+    """
+    from grader.marking.files import SheetRow
+
+    told = reason(why)
+    comment = "" if points.lower() == "none" else told
+    cells = {"student_id": student, "item": item, "points": points, "comment": comment}
+    entries: list[Entry] = []
+    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+
+        def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
+            from grader.marking.entries import Reader, edits_of
+
+            reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits)
+            entries[:] = reader.entries([SheetRow("grader marks set", cells)])
+            return edits_of(entries, at.assignment, who=at.who, clock=now, source=told)
+
+        revision = at.revised("marks set", decide=decide, allow_lower=allow_lower)
+    for entry in entries:
+        click.echo(f"{entry} ({at.who})")
+    told_revision(revision, "" if entries else "That is the mark already.")
+
+
+def _link(out: Path, student_id: str, file: Path) -> str:
+    """The report's address as seen from the sheet's folder."""
+    report = (out / "students" / student_id / "report.html").resolve()
+    try:
+        return Path(os.path.relpath(report, file.parent.resolve())).as_posix()
+    except ValueError:  # on another drive
+        return report.as_posix()

@@ -1,0 +1,44 @@
+"""What a person decided about grades: one record for everything that is not found out by running code."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class EditKind(StrEnum):
+    """What was decided."""
+
+    MARK = "mark"  # the points of an item or a part; None: the mark is taken back
+    WAIVE = "waive"  # a check counts as passed, for the whole class
+    UNWAIVE = "unwaive"  # it counts again
+    NO_GRADE = "no_grade"  # the rule on missing files is applied: the total is 0
+    WAIVE_MISSING = "waive_missing"  # the rule is lifted: the total counts although a file is missing
+    CLAIM = "claim"  # the accuracy that the student's report claims, 0 to 1
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One decision of a person. Edits are added, never changed: a later one outweighs an earlier one.
+
+    Attributes:
+        who: The person, as the operator gave it.
+        why: The reason, in words.
+        student_id: Whom it is about; None: the whole class.
+        target: A rubric item (`q6`), a part of one (`q10.patches`), or a check; empty where the kind
+            says all.
+        value: Points, an accuracy, or None, by the kind.
+        comment: What the student is told, in free text.
+        remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.
+        run: The student's latest run at the time, which the person saw; None when there is none.
+    """
+
+    kind: EditKind
+    who: str
+    when: datetime
+    why: str
+    student_id: str | None = None
+    target: str = ""
+    value: float | None = None
+    comment: str = ""
+    remarks: tuple[tuple[str, str], ...] = ()
+    run: int | None = None

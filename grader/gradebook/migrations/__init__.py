@@ -1,0 +1,1 @@
+"""What brings a book of any earlier version up to date; run by Alembic."""

@@ -1,0 +1,92 @@
+"""The first book: runs with their images, edits, totals. Nothing in it is ever changed or deleted."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+TABLES = ("runs", "images", "run_images", "edits", "totals")
+
+
+def upgrade() -> None:
+    """Make the tables, and what refuses changes."""
+    op.create_table(
+        "runs",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("assignment_id", sa.Text, nullable=False),
+        sa.Column("student_id", sa.Text, nullable=False),
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column("at", sa.Text, nullable=False),
+        sa.Column("status", sa.Text),
+        sa.Column("submission_digest", sa.Text, nullable=False),
+        sa.Column("assignment_digest", sa.Text, nullable=False),
+        sa.Column("engine", sa.Text, nullable=False),
+        sa.Column("evidence", sa.Text, nullable=False),
+        sa.UniqueConstraint("assignment_id", "student_id", "number"),
+    )
+    op.create_table(
+        "images",
+        sa.Column("digest", sa.Text, primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "run_images",
+        sa.Column("run_id", sa.Integer, sa.ForeignKey("runs.id"), primary_key=True),
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("digest", sa.Text, sa.ForeignKey("images.digest"), nullable=False),
+    )
+    op.create_table(
+        "edits",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("assignment_id", sa.Text, nullable=False),
+        sa.Column("student_id", sa.Text),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("target", sa.Text, nullable=False),
+        sa.Column("value", sa.Float),
+        sa.Column("comment", sa.Text, nullable=False),
+        sa.Column("remarks", sa.Text, nullable=False),
+        sa.Column("run", sa.Integer),
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column("at", sa.Text, nullable=False),
+        sa.Column("why", sa.Text, nullable=False),
+    )
+    op.create_index("edits_by_student", "edits", ["assignment_id", "student_id"])
+    op.create_table(
+        "totals",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("assignment_id", sa.Text, nullable=False),
+        sa.Column("student_id", sa.Text, nullable=False),
+        sa.Column("points", sa.Float),
+        sa.Column("decided", sa.Float, nullable=False),
+        sa.Column("awaiting", sa.Float, nullable=False),
+        sa.Column("maximum", sa.Float, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column("at", sa.Text, nullable=False),
+        sa.Column("cause", sa.Text, nullable=False),
+    )
+    op.create_index("totals_by_student", "totals", ["assignment_id", "student_id"])
+    _refuse_changes(op.get_bind().dialect.name)
+
+
+def _refuse_changes(dialect: str) -> None:
+    if dialect == "postgresql":
+        op.execute(
+            "CREATE FUNCTION book_never_changes() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'the gradebook only grows: nothing in % is changed', TG_TABLE_NAME; "
+            "END $$"
+        )
+        for table in TABLES:
+            op.execute(
+                f"CREATE TRIGGER {table}_never_change BEFORE UPDATE OR DELETE ON {table} "
+                "FOR EACH ROW EXECUTE FUNCTION book_never_changes()"
+            )
+    elif dialect == "sqlite":
+        for table in TABLES:
+            for action in ("UPDATE", "DELETE"):
+                op.execute(
+                    f"CREATE TRIGGER {table}_no_{action.lower()} BEFORE {action} ON {table} BEGIN "
+                    f"SELECT RAISE(ABORT, 'the gradebook only grows: nothing in {table} is changed'); END"
+                )

@@ -1,0 +1,127 @@
+"""Rows of the gradebook and what they stand for."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from grader.domain.edit import Edit, EditKind
+from grader.domain.errors import UsageError
+from grader.domain.total import Total
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run, without its evidence.
+
+    Attributes:
+        number: 1 for the student's first.
+        who: Who ran the command; empty when that was not told.
+        status: Why it could not be graded; None when it could.
+        engine: The engine's version.
+    """
+
+    student_id: str
+    number: int
+    who: str
+    when: datetime
+    status: str | None
+    submission_digest: str
+    assignment_digest: str
+    engine: str
+
+
+def stamp(when: datetime) -> str:
+    """A moment as it is stored: ISO 8601 in UTC, which sorts as time does."""
+    return when.astimezone(UTC).isoformat()
+
+
+def edit_values(assignment_id: str, edit: Edit) -> dict[str, Any]:
+    """The columns of an edit."""
+    return {
+        "assignment_id": assignment_id,
+        "student_id": edit.student_id,
+        "kind": edit.kind.value,
+        "target": edit.target,
+        "value": edit.value,
+        "comment": edit.comment,
+        "remarks": json.dumps(edit.remarks),
+        "run": edit.run,
+        "who": edit.who,
+        "at": stamp(edit.when),
+        "why": edit.why,
+    }
+
+
+def edit_of(row: Row[Any]) -> Edit:
+    """The edit that a row holds.
+
+    Raises:
+        UsageError: It is of a kind that this version does not know.
+    """
+    try:
+        kind = EditKind(row.kind)
+    except ValueError:
+        raise UsageError(
+            f"The gradebook holds an edit of the kind '{row.kind}', which a newer grader wrote. "
+            "Update this one."
+        ) from None
+    return Edit(
+        kind=kind,
+        who=row.who,
+        when=datetime.fromisoformat(row.at),
+        why=row.why,
+        student_id=row.student_id,
+        target=row.target,
+        value=row.value,
+        comment=row.comment,
+        remarks=tuple((remark_id, text) for remark_id, text in json.loads(row.remarks)),
+        run=row.run,
+    )
+
+
+def total_values(assignment_id: str, total: Total) -> dict[str, Any]:
+    """The columns of a total."""
+    return {
+        "assignment_id": assignment_id,
+        "student_id": total.student_id,
+        "points": total.points,
+        "decided": total.decided,
+        "awaiting": total.awaiting,
+        "maximum": total.maximum,
+        "status": total.status,
+        "who": total.who,
+        "at": stamp(total.when),
+        "cause": total.cause,
+    }
+
+
+def total_of(row: Row[Any]) -> Total:
+    """The total that a row holds."""
+    return Total(
+        student_id=row.student_id,
+        points=row.points,
+        decided=row.decided,
+        awaiting=row.awaiting,
+        maximum=row.maximum,
+        status=row.status,
+        who=row.who,
+        when=datetime.fromisoformat(row.at),
+        cause=row.cause,
+    )
+
+
+def run_of(row: Row[Any]) -> RunRecord:
+    """The run that a row holds."""
+    return RunRecord(
+        student_id=row.student_id,
+        number=row.number,
+        who=row.who,
+        when=datetime.fromisoformat(row.at),
+        status=row.status,
+        submission_digest=row.submission_digest,
+        assignment_digest=row.assignment_digest,
+        engine=row.engine,
+    )

@@ -1,0 +1,95 @@
+"""The statements about one assignment's rows. Rows are read and added: there is no UPDATE and no DELETE."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from sqlalchemy import ColumnElement, Connection, Table, func, insert, select
+
+from grader.domain.edit import Edit
+from grader.domain.total import Total
+from grader.gradebook.records import edit_of, total_of, total_values
+from grader.gradebook.tables import EDITS, IMAGES, RUN_IMAGES, RUNS, TOTALS
+
+
+@dataclass(frozen=True)
+class State:
+    """How far the book is: nothing was added between two equal states."""
+
+    last_run: int
+    last_edit: int
+
+
+def of(table: Table, assignment_id: str, student_id: str | None = None) -> ColumnElement[bool]:
+    """The rows about an assignment, or about one student in it."""
+    about: ColumnElement[bool] = table.c.assignment_id == assignment_id
+    return about if student_id is None else about & (table.c.student_id == student_id)
+
+
+def state_of(connection: Connection, assignment_id: str) -> State:
+    """How far the book is with the assignment."""
+    last = [
+        connection.execute(select(func.max(table.c.id)).where(of(table, assignment_id))).scalar() or 0
+        for table in (RUNS, EDITS)
+    ]
+    return State(*last)
+
+
+def last_number(connection: Connection, assignment_id: str, student_id: str) -> int:
+    """The number of the student's latest run, 0 when there is none."""
+    numbers = select(func.max(RUNS.c.number)).where(of(RUNS, assignment_id, student_id))
+    return connection.execute(numbers).scalar() or 0
+
+
+def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
+    """Student -> the number of the latest run."""
+    numbers = select(RUNS.c.student_id, func.max(RUNS.c.number).label("last"))
+    rows = connection.execute(numbers.where(of(RUNS, assignment_id)).group_by(RUNS.c.student_id))
+    return {row.student_id: row.last for row in rows}
+
+
+def edits_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Edit, ...]:
+    """The edits about all students, or about one, and about the whole class, oldest first."""
+    wanted = select(EDITS).where(of(EDITS, assignment_id)).order_by(EDITS.c.id)
+    if student_id is not None:
+        wanted = wanted.where(EDITS.c.student_id.is_(None) | (EDITS.c.student_id == student_id))
+    return tuple(map(edit_of, connection.execute(wanted)))
+
+
+def totals_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Total, ...]:
+    """The totals of all students, or of one, oldest first."""
+    rows = connection.execute(
+        select(TOTALS).where(of(TOTALS, assignment_id, student_id)).order_by(TOTALS.c.id)
+    )
+    return tuple(map(total_of, rows))
+
+
+def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes]) -> None:
+    """Add a run's images by name, each content once for the whole book."""
+    if not images:
+        return
+    digests = {name: sha256(content).hexdigest() for name, content in images.items()}
+    there = set(connection.scalars(select(IMAGES.c.digest).where(IMAGES.c.digest.in_(set(digests.values())))))
+    new = {digests[name]: content for name, content in images.items() if digests[name] not in there}
+    if new:
+        rows = [{"digest": digest, "content": content} for digest, content in new.items()]
+        connection.execute(insert(IMAGES), rows)
+    connection.execute(
+        insert(RUN_IMAGES),
+        [{"run_id": run_id, "name": name, "digest": digest} for name, digest in digests.items()],
+    )
+
+
+def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Total]) -> None:
+    """Add the totals that differ from the last ones."""
+    if not totals:
+        return
+    only = totals[0].student_id if len(totals) == 1 else None
+    last = {total.student_id: total for total in totals_of(connection, assignment_id, only)}
+    new = [
+        total
+        for total in totals
+        if total.student_id not in last or not total.says_the_same_as(last[total.student_id])
+    ]
+    if new:
+        connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in new])

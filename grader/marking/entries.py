@@ -1,0 +1,244 @@
+"""What markers wrote, as edits: every cell is checked, and nothing is taken while one is wrong."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from grader.course.toml_file import listing, remedy
+from grader.domain.assignment import Assignment, Remark
+from grader.domain.edit import Edit, EditKind
+from grader.domain.errors import UsageError
+from grader.marking.files import SheetRow
+from grader.marking.row import Mark, mark_of
+from grader.marking.sheet import standing_marks
+from grader.reporting.spreadsheet_cell import unguarded
+from grader.reporting.typesetting import points, printable
+from grader.scoring.points import rounded
+
+TAKEN_BACK = ("none", "-", "\u2013", "\u2014")
+_LONGEST = 5000  # characters of a comment
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A checked row that says something new.
+
+    Attributes:
+        before: The mark that stands, and whose it is.
+    """
+
+    place: str
+    student_id: str
+    target: str
+    mark: Mark
+    before: Edit | None
+
+    def __str__(self) -> str:
+        old, who = mark_of(self.before), self.before.who if self.before else ""
+        told = f"{points(old.points)} ({who})" if old.points is not None else "no mark"
+        new = "no mark" if self.mark.points is None else points(self.mark.points)
+        return f"{self.student_id} {self.target}: {told} -> {new}"
+
+
+@dataclass
+class Reader:
+    """Reads rows against an assignment and what is in the book.
+
+    Attributes:
+        students: The ids that the book knows.
+        faults: What is wrong, a sentence each, so far.
+    """
+
+    assignment: Assignment
+    students: Sequence[str]
+    edits: Sequence[Edit]
+    faults: list[str] = field(default_factory=list)
+
+    def entries(self, rows: Sequence[SheetRow]) -> list[Entry]:
+        """The rows that say something new.
+
+        Raises:
+            UsageError: Cells are wrong; all are listed.
+        """
+        marks = standing_marks(self.edits)
+        found: dict[tuple[str, str], Entry] = {}
+        for row in rows:
+            if self._untouched(row):
+                continue  # as it was handed out, whatever others marked since
+            student_id, target = self._student(row), self._target(row)
+            mark = self._mark(row, target)
+            if student_id is None or target is None or mark is None:
+                continue
+            before = marks.get((student_id, target))
+            if mark == mark_of(before) or (mark == Mark() and not row.cells["points"]):
+                continue
+            entry = Entry(row.place, student_id, target, mark, before)
+            other = found.setdefault((student_id, target), entry)
+            if other.mark != mark:
+                self._fault(
+                    row, "item", f"{other.place} marks '{target}' of {student_id} otherwise. Keep one"
+                )
+        if self.faults:
+            raise UsageError(
+                "\n".join([*self.faults, "Nothing was taken. Mend these cells and import again."])
+            )
+        return list(found.values())
+
+    def _fault(self, row: SheetRow, column: str, sentence: str) -> None:
+        end = "" if sentence.endswith("?") else "."
+        self.faults.append(printable(f"{row.place}, column '{column}': {sentence}{end}"))
+
+    def _untouched(self, row: SheetRow) -> bool:
+        exported = row.cells.get("exported")
+        try:
+            value = None if self._without_points(row) else _number(row.cells["points"])
+        except ValueError:
+            return False
+        return bool(exported) and exported == Mark(value, _comment(row), _chosen(row)).token
+
+    def _without_points(self, row: SheetRow) -> bool:
+        return not row.cells["points"] or row.cells["points"].lower() in TAKEN_BACK
+
+    def _student(self, row: SheetRow) -> str | None:
+        given = unguarded(row.cells["student_id"])
+        if given in self.students:
+            return given
+        # a spreadsheet takes the zeros from the front of a number
+        same = [one for one in self.students if one.lstrip("0") == given.lstrip("0")] if given else []
+        if len(same) == 1 and given.isdigit():
+            return same[0]
+        if not given:
+            self._fault(row, "student_id", "it is empty. Write the student's id")
+            return None
+        advice = remedy(given, self.students, "Grade that submission first, or remove the row").rstrip(".")
+        self._fault(row, "student_id", f"'{given}' is not in the gradebook. {advice}")
+        return None
+
+    def _target(self, row: SheetRow) -> str | None:
+        given, targets = unguarded(row.cells["item"]), list(self.assignment.mark_targets())
+        if given in targets:
+            return given
+        parts = [target for target in targets if target.startswith(f"{given}.")]
+        if given and parts:
+            self._fault(
+                row, "item", f"'{given}' is marked in parts: write {listing(parts)} in rows of their own"
+            )
+        else:
+            advice = remedy(given, targets, f"There are {listing(targets)}").rstrip(".")
+            self._fault(row, "item", f"the rubric has no '{given}'. {advice}")
+        return None
+
+    def _mark(self, row: SheetRow, target: str | None) -> Mark | None:
+        """The filled cells; None when one is wrong."""
+        faults = len(self.faults)
+        value = self._points(row, target)
+        comment = _comment(row)
+        if len(comment) > _LONGEST:
+            self._fault(
+                row, "comment", f"it has {len(comment)} characters. At most {_LONGEST} are kept: cut it"
+            )
+        remarks = self._remarks(row, target)
+        if value is None and (comment or remarks):
+            column = "comment" if comment else "comment_ids"
+            self._fault(row, column, "a comment comes with points, and there are none. Fill in 'points'")
+        items = {item.id: item for item in self.assignment.rubric}
+        if value is not None and target in items and not items[target].by_person and not comment:
+            self._fault(
+                row, "comment", f"the grader scores '{target}' itself. Say here why a person changes it"
+            )
+        return Mark(value, comment, remarks) if len(self.faults) == faults else None
+
+    def _points(self, row: SheetRow, target: str | None) -> float | None:
+        given = row.cells["points"]
+        if self._without_points(row):
+            return None
+        try:
+            value = _number(given)
+        except ValueError:
+            self._fault(row, "points", f"'{given}' is not a number. Write one, or leave the cell empty")
+            return None
+        most = self.assignment.mark_targets().get(target or "", math.inf)
+        if not 0 <= value <= most:
+            self._fault(row, "points", f"'{given}' is not from 0 to {points(most)}. Correct it")
+            return None
+        return value
+
+    def _remarks(self, row: SheetRow, target: str | None) -> tuple[str, ...]:
+        bank = {remark.id: remark for remark in self.assignment.remarks}
+        given = _chosen(row)
+        for remark_id in given:
+            remark = bank.get(remark_id)
+            if remark is None and self._was_chosen(row, remark_id):
+                continue  # the bank lost it since; what was told stays told
+            if remark is None:
+                known = "comments.toml has no comments" if not bank else f"There are {listing(list(bank))}"
+                advice = remedy(remark_id, list(bank), known).rstrip(".")
+                self._fault(row, "comment_ids", f"the comment bank has no '{remark_id}'. {advice}")
+            elif remark.item and target and remark.item != target.partition(".")[0]:
+                self._fault(
+                    row,
+                    "comment_ids",
+                    f"'{remark_id}' is about '{remark.item}', not '{target}'. Choose another",
+                )
+        return given
+
+    def _was_chosen(self, row: SheetRow, remark_id: str) -> bool:
+        key = (unguarded(row.cells["student_id"]), unguarded(row.cells["item"]))
+        return remark_id in mark_of(standing_marks(self.edits).get(key)).remarks
+
+
+def _number(text: str) -> float:
+    """Points as people write them: with a comma, or the Persian and Arabic mark, in the place of the point.
+
+    Raises:
+        ValueError: It is no number.
+    """
+    value = float(unguarded(text).replace(",", ".").replace("\u066b", "."))
+    return rounded(value) if math.isfinite(value) else value
+
+
+def _comment(row: SheetRow) -> str:
+    return printable(unguarded(row.cells.get("comment", ""))).strip()
+
+
+def _chosen(row: SheetRow) -> tuple[str, ...]:
+    cell = unguarded(row.cells.get("comment_ids", ""))
+    return tuple(dict.fromkeys(cell.replace(",", " ").replace(";", " ").split()))
+
+
+def edits_of(
+    entries: Sequence[Entry],
+    assignment: Assignment,
+    *,
+    who: str,
+    clock: Callable[[], datetime],
+    source: str,
+) -> list[Edit]:
+    """The entries as edits.
+
+    Args:
+        who: The marker.
+        source: Where the marks come from, in words.
+    """
+    bank: dict[str, Remark] = {remark.id: remark for remark in assignment.remarks}
+    now, edits = clock(), []
+    for entry in entries:
+        told = dict(entry.before.remarks) if entry.before else {}
+        remarks = tuple(
+            (one, bank[one].text if one in bank else told.get(one, "")) for one in entry.mark.remarks
+        )
+        edits.append(
+            Edit(
+                kind=EditKind.MARK,
+                who=who,
+                when=now,
+                why=source,
+                student_id=entry.student_id,
+                target=entry.target,
+                value=entry.mark.points,
+                comment=entry.mark.comment,
+                remarks=remarks,
+            )
+        )
+    return edits

@@ -1,0 +1,197 @@
+"""Marking sheets as files: CSV for any program, or a spreadsheet."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.domain.errors import UsageError
+from grader.gradebook import durable
+from grader.marking.row import COLUMNS, FILLED, NEEDED, MarkRow
+from grader.reporting.spreadsheet_cell import guarded
+from grader.reporting.typesetting import points, printable
+
+SUFFIXES = (".csv", ".xlsx")
+_DELIMITERS = ",;\t"  # programs take the semicolon where the comma stands in numbers
+_WIDTHS = {"title": 44, "comment": 50, "comment_ids": 22, "hyperparameters": 44, "note": 30, "student_id": 14}
+_BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+@dataclass(frozen=True)
+class SheetRow:
+    """A row as it was read.
+
+    Attributes:
+        place: The file's name and the row, as a spreadsheet counts: `marks.csv, row 3`.
+        cells: Column -> text, without space around it.
+    """
+
+    place: str
+    cells: dict[str, str]
+
+
+def write_sheet(path: Path, rows: Sequence[MarkRow]) -> None:
+    """Write rows as a marking sheet.
+
+    Args:
+        path: Ends with `.csv` or `.xlsx`.
+
+    Raises:
+        UsageError: It ends otherwise, or cannot be written.
+    """
+    require_sheet(path)
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is no folder. Create it, or write the sheet elsewhere.")
+    table = [[_cell(row, column) for column in COLUMNS] for row in rows]
+    durable.write(path, _csv(table) if path.suffix.lower() == ".csv" else _workbook(table))
+
+
+def read_sheet(path: Path) -> list[SheetRow]:
+    """The rows of a marking sheet; empty ones are left out.
+
+    Raises:
+        UsageError: It cannot be read, or a column is missing.
+    """
+    require_sheet(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}). Give another file.") from None
+    table = _read_csv(path, content) if path.suffix.lower() == ".csv" else _read_workbook(path, content)
+    header = [cell.strip().lower() for cell in next(table, [])]
+    for column in NEEDED:
+        if header.count(column) != 1:
+            wrong = "twice" if column in header else "missing"
+            raise UsageError(
+                f"{path.name}, row 1: the column '{column}' is {wrong}. "
+                "Keep the first row as `grader marks export` wrote it."
+            )
+    rows = []
+    for number, cells in enumerate(table, 2):
+        named = {column: cell.strip() for column, cell in zip(header, cells, strict=False) if column}
+        if any(named.values()):
+            rows.append(SheetRow(f"{path.name}, row {number}", {**dict.fromkeys(header, ""), **named}))
+    return rows
+
+
+def require_sheet(path: Path) -> None:
+    """Refuse what is no marking sheet by its name.
+
+    Raises:
+        UsageError: It ends with neither `.csv` nor `.xlsx`.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{path.name}: a marking sheet ends with .csv or .xlsx. Give it such a name.")
+
+
+def _cell(row: MarkRow, column: str) -> str | float | None:
+    values: dict[str, str | float | None] = {
+        "student_id": row.student_id,
+        "item": row.target,
+        "title": row.title,
+        "max": row.maximum,
+        "points": row.mark.points,
+        "comment": row.mark.comment,
+        "comment_ids": " ".join(row.mark.remarks),
+        "marked_by": row.marked_by,
+        "report": row.report,
+        "exported": row.mark.token,
+        **row.evidence,
+    }
+    value = values[column]
+    return guarded(printable(value)) if isinstance(value, str) else value
+
+
+def _csv(table: Sequence[Sequence[str | float | None]]) -> bytes:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(COLUMNS)
+    for row in table:
+        writer.writerow(
+            ["" if cell is None else cell if isinstance(cell, str) else points(cell) for cell in row]
+        )
+    return buffer.getvalue().encode("utf-8-sig")  # without the mark, Excel takes it for an old encoding
+
+
+def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
+    from openpyxl import Workbook
+    from openpyxl.styles import Alignment, Font, PatternFill
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "marks"
+    sheet.append(COLUMNS)
+    for row in table:
+        sheet.append(row)
+    filled = [COLUMNS.index(column) + 1 for column in FILLED]
+    for row in sheet.iter_rows(min_row=2):
+        for cell in row:
+            if isinstance(cell.value, str):
+                cell.data_type = "s"  # never a formula
+            cell.alignment = Alignment(vertical="top", wrap_text=cell.column in filled)
+            if cell.column in filled:
+                cell.fill = PatternFill("solid", fgColor="FFF7E0")
+        link = row[COLUMNS.index("report")]
+        if link.value:
+            link.hyperlink = link.value
+            link.style = "Hyperlink"
+    for number, column in enumerate(COLUMNS, 1):
+        sheet.cell(1, number).font = Font(bold=True)
+        sheet.column_dimensions[get_column_letter(number)].width = _WIDTHS.get(column, 12)
+    sheet.freeze_panes = "C2"
+    _bound_points(sheet, len(table))
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def _bound_points(sheet: Any, count: int) -> None:
+    """Let the spreadsheet itself refuse points beyond the maximum."""
+    from openpyxl.utils import get_column_letter
+    from openpyxl.worksheet.datavalidation import DataValidation
+
+    if not count:
+        return
+    cell, most = (get_column_letter(COLUMNS.index(column) + 1) for column in ("points", "max"))
+    rule = DataValidation("decimal", operator="between", formula1="0", formula2=f"${most}2", allow_blank=True)
+    rule.error = "The points are from 0 to the item's maximum."
+    sheet.add_data_validation(rule)
+    rule.add(f"{cell}2:{cell}{count + 1}")
+
+
+def _read_csv(path: Path, content: bytes) -> Iterator[list[str]]:
+    try:
+        text = content.decode(_BOMS.get(content[:2], "utf-8-sig"))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path.name} is not UTF-8 text. Save it as `CSV UTF-8`, or as .xlsx.") from None
+    first = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first.count)
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    except csv.Error as error:
+        raise UsageError(f"{path.name} is no CSV table ({error}). Save it again as `CSV UTF-8`.") from None
+
+
+def _read_workbook(path: Path, content: bytes) -> Iterator[list[str]]:
+    from zipfile import BadZipFile
+
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        book = load_workbook(io.BytesIO(content), data_only=True)
+    except (BadZipFile, InvalidFileException, KeyError, ValueError, OSError):
+        raise UsageError(f"{path.name} is no spreadsheet that can be read. Save it again as .xlsx.") from None
+    for row in book.worksheets[0].iter_rows(values_only=True):
+        yield [_text(value) for value in row]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # an id that the spreadsheet took for a number
+    return str(value).replace("_x000D_", "")

@@ -1,0 +1,81 @@
+"""One row of a marking sheet: a student and an item, or a part of one."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from grader.domain.edit import Edit
+from grader.scoring.points import rounded
+
+# in the order of the sheet; markers fill in the three that are FILLED
+FILLED = ("points", "comment", "comment_ids")
+COLUMNS = (
+    "student_id",
+    "item",
+    "title",
+    "max",
+    *FILLED,
+    "marked_by",
+    "claimed_accuracy",
+    "measured_accuracy",
+    "checkpoint_accuracy",
+    "hyperparameters",
+    "note",
+    "report",
+    "exported",
+)
+NEEDED = ("student_id", "item", "points")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a marker filled in.
+
+    Attributes:
+        points: None: no mark.
+        comment: Free text for the student.
+        remarks: Ids of the comment bank.
+    """
+
+    points: float | None = None
+    comment: str = ""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def token(self) -> str:
+        """A short text that another mark does not have, which tells an untouched row from a filled one.
+
+        It begins with a letter, or a spreadsheet would take some for numbers.
+        """
+        told = f"{self.points}\x1f{self.comment}\x1f{' '.join(self.remarks)}"
+        return f"v{sha256(told.encode('utf-8', 'replace')).hexdigest()[:10]}"
+
+
+@dataclass(frozen=True)
+class MarkRow:
+    """A row as it is exported.
+
+    Attributes:
+        target: The item (`q6`), or the part of one (`q10.class_token`).
+        mark: The mark that stands.
+        marked_by: Whose it is; empty while there is none.
+        evidence: Column -> text: what helps to mark.
+        report: The relative address of the student's report.
+        awaiting: Whether a person still has to mark it.
+    """
+
+    student_id: str
+    target: str
+    title: str
+    maximum: float
+    mark: Mark
+    marked_by: str
+    evidence: dict[str, str]
+    report: str
+    awaiting: bool
+
+
+def mark_of(edit: Edit | None) -> Mark:
+    """The mark that an edit gave; none for no edit, and for one that took a mark back."""
+    if edit is None or edit.value is None:
+        return Mark()
+    return Mark(rounded(edit.value), edit.comment, tuple(remark_id for remark_id, _ in edit.remarks))

@@ -1,0 +1,108 @@
+"""The rows that people mark, with the evidence about each student's answer beside them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from grader.domain.assignment import Assignment, RubricItem, part_target
+from grader.domain.edit import Edit, EditKind
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
+from grader.domain.score import Score, ScoreLine
+from grader.marking.row import MarkRow, mark_of
+from grader.reporting.typesetting import SPACE, clipped, percent, printable
+
+_LONGEST = 2000  # characters of hyperparameters
+
+
+def standing_marks(edits: Sequence[Edit]) -> dict[tuple[str, str], Edit]:
+    """(student, item or part) -> the last mark, which may have taken an earlier one back."""
+    return {(edit.student_id or "", edit.target): edit for edit in edits if edit.kind is EditKind.MARK}
+
+
+def marking_rows(
+    assignment: Assignment,
+    results: Sequence[tuple[Evidence, Score]],
+    edits: Sequence[Edit],
+    *,
+    links: Mapping[str, str],
+    items: Sequence[str] = (),
+) -> list[MarkRow]:
+    """The rows of a class, by student, then in the rubric's order.
+
+    A row for each item, or part, that a person marks, and for each other item that awaits a person. Students
+    whose total a rule decided have none.
+
+    Args:
+        results: What was found and scored.
+        edits: What people decided so far, oldest first.
+        links: Student -> relative address of the report.
+        items: Only these rubric items; all by default.
+    """
+    marks = standing_marks(edits)
+    claims = {edit.student_id: edit.value for edit in edits if edit.kind is EditKind.CLAIM}
+    rows = []
+    for evidence, score in sorted(results, key=lambda result: result[1].student_id):
+        if score.closed:
+            continue
+        beside = _evidence(evidence, claims.get(score.student_id))
+        for line, item in zip(score.lines, assignment.rubric, strict=True):
+            if items and item.id not in items:
+                continue
+            if not item.by_person and line.state != "awaiting":
+                continue
+            for target, title, maximum, known in _targets(item, line):
+                edit = marks.get((score.student_id, target))
+                mark = mark_of(edit)
+                rows.append(
+                    MarkRow(
+                        student_id=score.student_id,
+                        target=target,
+                        title=title,
+                        maximum=maximum,
+                        mark=mark,
+                        marked_by=edit.who if edit is not None and mark.points is not None else "",
+                        evidence={**beside, "note": "" if item.by_person else printable(line.reason)},
+                        report=links.get(score.student_id, ""),
+                        awaiting=not known,
+                    )
+                )
+    return rows
+
+
+def split_rows(rows: Sequence[MarkRow], count: int) -> list[list[MarkRow]]:
+    """The rows in so many shares of nearly the same size, each student in one share.
+
+    Raises:
+        UsageError: There are fewer students than shares.
+    """
+    students = list(dict.fromkeys(row.student_id for row in rows))
+    if count > len(students):
+        raise UsageError(
+            f"There are {len(students)} students to mark, too few for --split {count}. "
+            "Choose a smaller number."
+        )
+    share = {student: index * count // len(students) for index, student in enumerate(students)}
+    return [[row for row in rows if share[row.student_id] == number] for number in range(count)]
+
+
+def _targets(item: RubricItem, line: ScoreLine) -> Iterator[tuple[str, str, float, bool]]:
+    """(target, title, maximum, whether it is decided) of an item, or of each of its parts."""
+    if not item.parts:
+        yield item.id, item.title, item.points, line.points is not None
+        return
+    known = {part.id: part.points is not None for part in line.parts}
+    for part in item.parts:
+        yield part_target(item, part), f"{item.title}: {part.title}", part.points, known[part.id]
+
+
+def _evidence(evidence: Evidence, claim: float | None) -> dict[str, str]:
+    tuned = "; ".join(f"{one.name} = {' '.join(one.value.split())}" for one in evidence.tuned)
+    return {
+        "claimed_accuracy": _share(claim),
+        "measured_accuracy": _share(evidence.training.accuracy),
+        "checkpoint_accuracy": _share(evidence.checkpoint.accuracy),
+        "hyperparameters": clipped(printable(tuned), _LONGEST),
+    }
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else percent(value).replace(SPACE, " ")

@@ -1,0 +1,192 @@
+"""Grades worked out again from the book: after a changed rubric, or with what a person decides now."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from grader.domain.assignment import Assignment
+from grader.domain.edit import Edit
+from grader.domain.errors import UsageError
+from grader.domain.total import Total
+from grader.gradebook import Gradebook, Snapshot
+from grader.pipeline.class_run import Result, previous_download, write_class, write_student
+from grader.reporting.results_file import dump, results_document
+from grader.reporting.standing import total_sentence
+from grader.reporting.typesetting import printable
+from grader.scoring import score, stray_targets
+
+_ATTEMPTS = 5
+Decision = Callable[[Snapshot, Sequence[Result]], Sequence[Edit]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A student's total before and after.
+
+    Attributes:
+        before: None when none was ever told.
+    """
+
+    before: Total | None
+    after: Total
+
+    @property
+    def lowers(self) -> bool:
+        """Whether the student had more, or had a total at all."""
+        if self.before is None or self.before.points is None:
+            return False
+        return self.after.points is None or self.after.points < self.before.points
+
+    def __str__(self) -> str:
+        told = "no total" if self.before is None else total_sentence(self.before)
+        return f"{self.after.student_id}: {told} -> {total_sentence(self.after)}"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What a revision came to.
+
+    Attributes:
+        results: Of every student, sorted.
+        changes: The totals that say something else now.
+        edits: What was decided and added to the book.
+        stray: Items and checks that people decided about and that the assignment no longer has.
+    """
+
+    results: tuple[Result, ...]
+    changes: tuple[Change, ...]
+    edits: tuple[Edit, ...]
+    stray: tuple[str, ...]
+
+
+def revised(
+    assignment: Assignment,
+    book: Gradebook,
+    out: Path,
+    *,
+    who: str,
+    cause: str,
+    clock: Callable[[], datetime],
+    decide: Decision | None = None,
+    allow_lower: bool = False,
+) -> Revision:
+    """Score the stored evidence with what people decided, keep the outcome, and write what tells of it.
+
+    No student's code runs. With `decide`, only the reports that tell something else now are written again.
+
+    Args:
+        out: The folder of the results.
+        who: Who runs the command, and `cause` which it is.
+        decide: New edits, from the book and its results so far; by default none. It is asked again when
+            somebody else adds to the book meanwhile.
+        allow_lower: Totals that were told may fall.
+
+    Raises:
+        UsageError: A total would fall, or the book cannot be used; then nothing was changed.
+    """
+    for _ in range(_ATTEMPTS):
+        snapshot = book.snapshot()
+        new = tuple(decide(snapshot, results_now(assignment, snapshot))) if decide else ()
+        now = clock()  # not before what was decided
+        results = _results(assignment, snapshot, (*snapshot.edits, *new))
+        changes = [
+            Change(
+                snapshot.totals.get(result.score.student_id),
+                Total.of(result.score, who=who, when=now, cause=cause),
+            )
+            for result in results
+        ]
+        if not allow_lower:
+            _require_no_loss(changes)
+        if book.append(new, [change.after for change in changes], after=snapshot.state):
+            break
+    else:
+        raise UsageError(
+            "Others kept adding to the gradebook meanwhile. Nothing was changed: run this again."
+        )
+    _write(assignment, book, out, results, now, only_changed=decide is not None)
+    return Revision(
+        results=tuple(results),
+        changes=tuple(
+            change
+            for change in changes
+            if change.before is None or not change.after.says_the_same_as(change.before)
+        ),
+        edits=new,
+        stray=stray_targets(assignment, (*snapshot.edits, *new)),
+    )
+
+
+def results_now(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
+    """What the book's evidence and edits come to under the rubric as it is now, sorted by student."""
+    return _results(assignment, snapshot, snapshot.edits)
+
+
+def _results(assignment: Assignment, snapshot: Snapshot, edits: Sequence[Edit]) -> list[Result]:
+    by_student: dict[str, list[Edit]] = {student_id: [] for student_id in snapshot.evidence}
+    for edit in edits:
+        # in the order in which they were made, whoever they are about
+        for own in by_student.values() if edit.student_id is None else [by_student.get(edit.student_id, [])]:
+            own.append(edit)
+    return [
+        Result(evidence, score(assignment, evidence, edits=by_student[student_id]))
+        for student_id, evidence in snapshot.evidence.items()
+    ]
+
+
+def _require_no_loss(changes: Sequence[Change]) -> None:
+    fallen = [change for change in changes if change.lowers]
+    if fallen:
+        count = "A total" if len(fallen) == 1 else f"{len(fallen)} totals"
+        raise UsageError(
+            "\n".join(
+                [
+                    f"{count} that students may have seen would fall. Nothing was changed. "
+                    "If that is meant, add --allow-lower.",
+                    *(f"  {change}" for change in fallen),
+                ]
+            )
+        )
+
+
+def _write(
+    assignment: Assignment,
+    book: Gradebook,
+    out: Path,
+    results: Sequence[Result],
+    now: datetime,
+    *,
+    only_changed: bool,
+) -> None:
+    """Write the reports, then the class's files; what was cut short before is made up for.
+
+    Args:
+        only_changed: Leave what would say the same as it is.
+    """
+    told = _told(out) if only_changed else {}
+    pairs = [(result.evidence, result.score) for result in results]
+    download = previous_download(out)
+    document = json.loads(dump(results_document(assignment, pairs, download)))
+    records = {record["student_id"]: record for record in document["submissions"]}
+    stale = [
+        result
+        for result in results
+        if told.get(result.score.student_id) != records[printable(result.score.student_id)]
+        or not (out / "students" / result.score.student_id / "report.html").exists()
+    ]
+    for result in stale:
+        write_student(assignment, result, book.images(result.score.student_id), out, now)
+    if stale or told.keys() != records.keys() or not only_changed:
+        write_class(assignment, results, out, now, download)
+
+
+def _told(out: Path) -> dict[str, Any]:
+    """What `results.json` says now, by student; nothing when it is not there or not whole."""
+    try:
+        document = json.loads((out / "results.json").read_text(encoding="utf-8"))
+        return {record["student_id"]: record for record in document["submissions"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

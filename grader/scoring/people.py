@@ -1,0 +1,137 @@
+"""What people decided about the points of one item: their marks over what the evidence says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from grader.domain.assignment import Assignment, RubricItem, part_target
+from grader.domain.edit import Edit, EditKind
+from grader.domain.score import PartScore, ScoreEdit, ScoreLine
+from grader.scoring.points import plain, rounded
+from grader.scoring.states import AWAITING, DECIDED
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of one item or part, replayed.
+
+    Attributes:
+        points: What counts now; None when there is no mark, or none that fits the rubric.
+        marked: Somebody's mark stands.
+        who: Whose.
+        why: The reason that was given with it.
+        comments: What the student is told with it.
+        fault: Why a mark does not count any more, in a sentence.
+        edits: All of them, oldest first.
+    """
+
+    points: float | None
+    marked: bool
+    who: str = ""
+    why: str = ""
+    comments: tuple[str, ...] = ()
+    fault: str = ""
+    edits: tuple[ScoreEdit, ...] = ()
+
+
+def marked_line(
+    line: ScoreLine, item: RubricItem, assignment: Assignment, edits: Sequence[Edit]
+) -> ScoreLine:
+    """The line with what people decided about it, which outweighs the evidence.
+
+    Args:
+        line: As the evidence has it.
+        item: The line's rubric item.
+        edits: Those that concern the student, oldest first; of any kind and item.
+    """
+    marks = [edit for edit in edits if edit.kind is EditKind.MARK]
+    if item.parts:
+        return _line_of_parts(line, item, assignment, marks)
+    found = _replayed(item.id, "", line.points, item.points, assignment, marks)
+    if not found.edits:
+        return line
+    if found.fault:
+        return replace(line, points=None, state=AWAITING, floor=None, reason=found.fault, edits=found.edits)
+    if not found.marked:
+        return replace(line, edits=found.edits)
+    told = f"Marked by {found.who}."
+    if not item.by_person:
+        told = f"Changed by {found.who}." if found.comments else f"Changed by {found.who}: {found.why}"
+    return replace(
+        line,
+        points=found.points,
+        state=DECIDED,
+        floor=None,
+        reason=told,
+        edits=found.edits,
+        comments=found.comments,
+    )
+
+
+def stray_targets(assignment: Assignment, edits: Sequence[Edit]) -> tuple[str, ...]:
+    """The items, parts and checks that edits are about and that the assignment no longer has."""
+    targets, checks = assignment.mark_targets(), {check.id for check in assignment.checks}
+    known = {EditKind.MARK: targets.keys(), EditKind.WAIVE: checks}
+    stray = (edit.target for edit in edits if edit.kind in known and edit.target not in known[edit.kind])
+    return tuple(dict.fromkeys(stray))
+
+
+def _line_of_parts(
+    line: ScoreLine, item: RubricItem, assignment: Assignment, marks: Sequence[Edit]
+) -> ScoreLine:
+    parts: list[PartScore] = []
+    edits: list[ScoreEdit] = []
+    told: list[str] = []
+    markers: list[str] = []
+    for part in item.parts:
+        found = _replayed(part_target(item, part), part.id, None, part.points, assignment, marks)
+        parts.append(PartScore(part.id, part.title, found.points, part.points, found.comments))
+        edits += found.edits
+        told += [found.fault] if found.fault else []
+        markers += [found.who] if found.marked else []
+    edits.sort(key=lambda edit: edit.when)
+    known = [part.points for part in parts if part.points is not None]
+    together = rounded(sum(known))
+    filled = replace(line, parts=tuple(parts), edits=tuple(edits))
+    if len(known) == len(parts):
+        who = " and ".join(dict.fromkeys(markers))
+        return replace(filled, points=together, state=DECIDED, floor=None, reason=f"Marked by {who}.")
+    if known:
+        told.insert(0, f"{len(known)} of {len(parts)} parts are marked.")
+    reason = " ".join(told) or line.reason
+    return replace(filled, points=None, state=AWAITING, floor=together if known else None, reason=reason)
+
+
+def _replayed(
+    target: str,
+    part: str,
+    unmarked: float | None,
+    maximum: float,
+    assignment: Assignment,
+    marks: Sequence[Edit],
+) -> Marks:
+    current, found, fault, last = unmarked, [], "", None
+    for edit in marks:
+        if edit.target != target:
+            continue
+        last = edit if edit.value is not None else None
+        new, fault = unmarked, ""
+        if edit.value is not None and 0 <= edit.value <= maximum:
+            new = rounded(edit.value)
+        elif edit.value is not None:
+            new = None
+            fault = (
+                f"{edit.who} gave {plain(edit.value)} points for '{target}', "
+                f"which has 0 to {plain(maximum)} now: a person marks it again."
+            )
+        found.append(ScoreEdit(edit.who, edit.when, edit.why, current, new, part))
+        current = new
+    if last is None or fault:
+        return Marks(current, False, fault=fault, edits=tuple(found))
+    return Marks(current, True, last.who, last.why, _comments(assignment, last), edits=tuple(found))
+
+
+def _comments(assignment: Assignment, edit: Edit) -> tuple[str, ...]:
+    """What the student is told: of the comment bank as it reads today, so that a mended text reaches all."""
+    today = {remark.id: remark.text for remark in assignment.remarks}
+    chosen = tuple(today.get(remark_id, text) for remark_id, text in edit.remarks)
+    return (*chosen, edit.comment) if edit.comment else chosen

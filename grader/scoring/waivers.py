@@ -1,0 +1,44 @@
+"""Checks that were given back to the whole class: they count as passed, for everybody."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from grader.domain.assignment import Assignment
+from grader.domain.edit import Edit, EditKind
+from grader.domain.evidence import Evidence, Finding, Status
+
+
+def waived_checks(assignment: Assignment, edits: Sequence[Edit]) -> dict[str, str]:
+    """The waived checks of the assignment, each with who waived it and why.
+
+    Args:
+        edits: Oldest first; of each check, the last decision counts.
+    """
+    known = {check.id for check in assignment.checks}
+    found: dict[str, str] = {}
+    for edit in edits:
+        if edit.kind is EditKind.WAIVE and edit.target in known:
+            found[edit.target] = f"{edit.who}: {edit.why.rstrip('.')}"
+        elif edit.kind is EditKind.UNWAIVE:
+            found.pop(edit.target, None)
+    return found
+
+
+def with_waived(assignment: Assignment, evidence: Evidence, waived: Mapping[str, str]) -> Evidence:
+    """The evidence as it counts: every waived check has passed, whatever it found.
+
+    Args:
+        waived: Check -> why.
+    """
+    if not waived:
+        return evidence
+    passed = {
+        check.id: Finding(check.id, check.component, check.title, Status.PASSED)
+        for check in assignment.checks
+        if check.id in waived
+    }
+    there = dict.fromkeys(finding.check for finding in evidence.findings)
+    findings = [finding for finding in evidence.findings if finding.check not in passed]
+    at = {check: index for index, check in enumerate((*there, *(one for one in passed if one not in there)))}
+    findings += passed.values()
+    return replace(evidence, findings=tuple(sorted(findings, key=lambda finding: at[finding.check])))

@@ -1,0 +1,181 @@
+"""Evidence comes back exactly: each field, each type, every number."""
+
+import math
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.domain.errors import EngineError
+from grader.domain.evidence import (
+    AttentionMap,
+    Attestation,
+    Blame,
+    Checkpoint,
+    Epoch,
+    Evidence,
+    Figure,
+    Finding,
+    LayerSummary,
+    Prediction,
+    Status,
+    Training,
+    TrainingOutcome,
+)
+from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
+from grader.domain.submission import Delivery, RefusedFile, Role
+from grader.gradebook import Gradebook
+from grader.gradebook.evidence_file import evidence_from, evidence_text
+
+BARE = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 31, tzinfo=UTC))
+RICH = Evidence(
+    student_id="400101204",
+    assignment_id="vit_defects",
+    submission_digest="ab12",
+    graded_at=datetime(2026, 1, 31, 12, 30, 1, 123456, tzinfo=timezone(timedelta(hours=3, minutes=30))),
+    status="refused",
+    reason="“homework.py” is \n broken \x00 \ud800",
+    received_at=datetime(2026, 1, 30, 8),
+    delivery=Delivery(datetime(2026, 1, 30, 7), "a zip", True, datetime(2026, 2, 2, tzinfo=UTC)),
+    partial=True,
+    code_file="homework.py",
+    missing=(Role.CHECKPOINT, Role.REPORT),
+    refused_files=(RefusedFile("a.pth", "It is no checkpoint."),),
+    notes=("A note.",),
+    findings=(
+        Finding("oracle", "Attention", "It is attention.", Status.PASSED, seconds=0.1),
+        Finding("scale", "Attention", "Scaled.", Status.FAILED, Blame.STUDENT, "missing_scale", "No."),
+    ),
+    near_names=(NearName("ViT", "VIT", Place("cell 4", 3)),),
+    omissions=(Omission(Place("homework.py", 1), "plt.show()", "It draws."),),
+    forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention")),),
+    tuned=(TunedValue("dim", "64", Place("homework.py", 9)),),
+    source={"homework.py": "import torch\n"},
+    claim=Claim(0.85, "cell 4", "Test accuracy: 85%"),
+    shown_epochs=30,
+    parameters=499_462,
+    layers=(LayerSummary("", "ViT", 0, 0),),
+    training=Training(
+        TrainingOutcome.DIVERGED,
+        reason="Not finite.",
+        classes=("crazing", "patches"),
+        epochs=(Epoch(1, None, math.inf, 1 / 3, 0.003, 2.5),),
+        planned_epochs=30,
+        accuracy=1 / 3,
+        interval=(0.1, 0.5),
+        confusion=((3, 1), (0, 4)),
+        predictions=(Prediction("p0.png", 0, 1, 0.7),),
+        runs=(0.3, 0.4),
+        attention=(AttentionMap("p0.png", "a0.png", "r0.png"),),
+        projected_seconds=7e3,
+    ),
+    checkpoint=Checkpoint("mismatch", "The shapes differ.", None),
+    figures=(Figure("plot_confusion_matrix", "f0.png"),),
+    not_run=("training",),
+    attestation=Attestation("strict", {"seccomp": "2"}, ("No cgroup.",)),
+    engine="0.1.0",
+    assignment_digest="cd34",
+    seconds={"checks": 1.25},
+)  # fmt: skip
+
+
+def test_the_rich_example_fills_every_field() -> None:
+    same = [field.name for field in fields(BARE) if getattr(RICH, field.name) == getattr(BARE, field.name)]
+    assert same == ["student_id", "assignment_id", "submission_digest"]
+
+
+@pytest.mark.parametrize("evidence", [BARE, RICH], ids=["bare", "rich"])
+def test_evidence_comes_back_exactly(tmp_path: Path, evidence: Evidence) -> None:
+    with Gradebook(tmp_path) as book:
+        book.record(evidence, {})
+    with Gradebook(tmp_path) as book:
+        found = book.evidence("400101204")
+        [same] = book.snapshot().evidence.values()
+    assert found == evidence == same
+    assert found.graded_at.utcoffset() == evidence.graded_at.utcoffset()
+    assert types_in(found) == types_in(evidence), "enumerations and tuples are not plain strings and lists"
+
+
+def types_in(value: Any) -> Any:
+    """The types of a value and of all that it holds."""
+    if is_dataclass(value):
+        return [type(value), *(types_in(getattr(value, field.name)) for field in fields(value))]
+    if isinstance(value, tuple):
+        return [tuple, *map(types_in, value)]
+    return type(value)
+
+
+def test_a_loss_that_is_not_a_number_stays_one() -> None:
+    epoch = Epoch(1, math.nan, math.nan, 0.2, 0.1, 1.0)
+    evidence = replace(BARE, training=Training(TrainingOutcome.DIVERGED, epochs=(epoch,)))
+    found = evidence_from(evidence_text(evidence)).training.epochs[0]
+    assert math.isnan(found.test_loss)
+    assert found.train_loss is not None
+    assert math.isnan(found.train_loss)
+
+
+finite = st.floats(allow_nan=False)
+places = st.builds(Place, st.text(), st.integers())
+evidences = st.builds(
+    Evidence,
+    student_id=st.just("400101204"),
+    assignment_id=st.text(),
+    submission_digest=st.text(),
+    graded_at=st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=3.5))])),
+    reason=st.text(),
+    received_at=st.none() | st.datetimes(),
+    missing=st.lists(st.sampled_from(Role)).map(tuple),
+    findings=st.lists(
+        st.builds(Finding, st.text(), st.text(), st.text(), st.sampled_from(Status),
+                  st.none() | st.sampled_from(Blame), st.none() | st.text(), st.text(), seconds=finite),
+        max_size=3,
+    ).map(tuple),
+    omissions=st.lists(st.builds(Omission, places, st.text(), st.text()), max_size=2).map(tuple),
+    source=st.none() | st.dictionaries(st.text(), st.text(), max_size=2),
+    parameters=st.none() | st.integers(),
+    training=st.builds(
+        Training,
+        st.sampled_from(TrainingOutcome),
+        epochs=st.lists(st.builds(Epoch, st.integers(), st.none() | finite, finite, finite, finite, finite),
+                        max_size=2).map(tuple),
+        interval=st.none() | st.tuples(finite, finite),
+        confusion=st.lists(st.lists(st.integers(), max_size=3).map(tuple), max_size=3).map(tuple),
+    ),
+    seconds=st.none() | st.dictionaries(st.text(), finite, max_size=2),
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60, derandomize=True, database=None)
+@given(evidences)
+def test_any_evidence_comes_back_exactly(evidence: Evidence) -> None:
+    found = evidence_from(evidence_text(evidence))
+    assert found == evidence
+    assert types_in(found) == types_in(evidence)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        '{"format": 2}',
+        '{"format": 1, "evidence": {}}',
+        evidence_text(RICH).replace("scale", "sca\x00le"),
+    ],
+)
+def test_another_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        evidence_from(text)
+
+
+def test_a_value_of_another_type_is_our_fault(tmp_path: Path) -> None:
+    wrong: Any = object()
+    with pytest.raises(EngineError, match="holds a value that is not of its type"):
+        Gradebook(tmp_path).record(replace(BARE, engine=wrong), {})
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,71 @@
+"""A writer that is killed at any moment leaves a book that opens whole, with all that was told to be kept."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from grader.gradebook import Gradebook
+
+WRITER = """
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from grader.domain.edit import Edit, EditKind
+from grader.domain.evidence import Evidence
+from grader.domain.total import Total
+from grader.gradebook import Gradebook
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+with Gradebook(Path(sys.argv[1])) as book:
+    print("ready", flush=True)
+    for number in range(100_000):
+        evidence = Evidence("s", "tiny", "0", NOW, notes=("x" * 20_000,))
+        total = Total("s", float(number), 4, 0, 4, "graded", "ta1", NOW, "grade")
+        run = book.record(evidence, {"own.png": str(number).encode() * 5_000}, total=total)
+        mark = Edit(EditKind.MARK, "ta1", NOW, "", "s", "q6", float(run))
+        book.append([mark], [replace(total, points=run + 0.5)], after=book.snapshot().state)
+        print(run, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
+def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path) -> None:
+    moments = random.Random(3)
+    kept = 0
+    for attempt in range(10):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        if attempt:  # the first is killed while it starts, if it gets that far: the book is being made
+            assert writer.stdout.readline() == "ready\n"
+        time.sleep(moments.uniform(0.0, 0.15) if attempt else 0.45)
+        writer.send_signal(signal.SIGKILL)
+        told = writer.stdout.read().split()
+        writer.wait()
+        writer.stdout.close()
+        done = [int(line) for line in told if line != "ready"]
+        kept = max([kept, *done])
+        with Gradebook(tmp_path) as book:
+            runs = book.runs("s") if book.students() else ()
+            assert runs == tuple(range(1, len(runs) + 1)) and len(runs) >= kept, "what was told is kept"
+            for run in runs[-2:]:
+                assert len(book.evidence("s", run).notes[0]) == 20_000
+                assert len(book.images("s", run)["own.png"]) >= 5_000
+            marks = [edit.value for edit in book.edits()]
+            after = [total.points for total in book.totals("s") if total.points and total.points % 1]
+            assert [mark + 0.5 for mark in marks if mark is not None] == after, "together or not at all"
+        if runs:
+            raw = sqlite3.connect(tmp_path / "gradebook.sqlite")
+            assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+            raw.close()
+    assert kept > 5, "the writer got somewhere"

@@ -1,0 +1,92 @@
+"""The same book on PostgreSQL, where the machine has one to start."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from grader.domain.edit import Edit, EditKind
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
+from grader.domain.total import Total
+from grader.gradebook import Gradebook
+
+pwd = pytest.importorskip("pwd")  # not on Windows
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+BARE = Evidence("400101204", "vit_defects", "ab12", NOW, reason="“homework.py” is \n broken \x00 \ud800")
+TOTAL = Total("400101204", 41.5, 65, 35, 100, "graded", "ta1", NOW, "grade")
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An empty database of a server of its own, which listens on a socket in a folder only."""
+    if not (shutil.which("initdb") and shutil.which("pg_ctl")):
+        pytest.skip("PostgreSQL is not installed")
+    folder = tmp_path_factory.mktemp("postgres")
+    as_user = {}
+    if os.geteuid() == 0:  # the server refuses to run as root
+        try:
+            owner = pwd.getpwnam("postgres")
+        except KeyError:
+            pytest.skip("there is no user for PostgreSQL")
+        as_user = {"user": owner.pw_uid, "group": owner.pw_gid}
+        home = Path("/tmp") / f"grader-postgres-{os.getpid()}"
+        home.mkdir(mode=0o700)
+        os.chown(home, owner.pw_uid, owner.pw_gid)
+    else:
+        home = folder
+
+    def run(*words: str) -> None:
+        subprocess.run(words, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60, **as_user)  # type: ignore[call-overload]
+
+    data = str(home / "data")
+    try:
+        run("initdb", "-D", data, "-U", "ta1", "--auth=trust", "--no-sync")
+        run("pg_ctl", "-D", data, "-w", "-l", str(home / "log"), "-o", f"-h '' -k {home} -F", "start")
+        try:
+            yield f"postgresql://ta1@/postgres?host={home}"
+        finally:
+            run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def test_the_book_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with Gradebook(out, url) as book:
+        assert book.students() == ()
+        assert book.record(BARE, {"p0.png": b"\x00\xff"}, who="ta1", total=TOTAL) == 1
+        assert book.record(replace(BARE, reason="later"), {"p0.png": b"\x00\xff"}) == 2
+        mark = Edit(EditKind.MARK, "ta1", NOW, "Read.", "400101204", "q6", 3.5, "Good.", (("a", "b"),))
+        before = book.snapshot().state
+        assert book.append([mark], [replace(TOTAL, points=45.0)], after=before)
+        assert not book.append([mark], [], after=before)
+    with Gradebook(out, url) as book:
+        assert book.evidence("400101204", 1) == BARE
+        assert book.images("400101204", 2) == {"p0.png": b"\x00\xff"}
+        snapshot = book.snapshot()
+        assert snapshot.evidence["400101204"].reason == "later"
+        assert snapshot.edits == (replace(mark, run=2),)
+        assert [total.points for total in book.totals("400101204")] == [41.5, 45.0]
+        for table in ("runs", "images", "run_images", "edits", "totals"):
+            with pytest.raises(UsageError, match="only grows"), book._database.writing() as connection:
+                connection.exec_driver_sql(f"DELETE FROM {table}")
+    assert not out.exists()
+
+
+def test_a_reader_on_postgresql_sees_one_state(url: str, tmp_path: Path) -> None:
+    counting = "SELECT count(*) FROM runs"
+    with (
+        Gradebook(tmp_path, url) as book,
+        Gradebook(tmp_path, url) as other,
+        book._database.reading() as connection,
+    ):
+        count = connection.exec_driver_sql(counting).scalar()
+        other.record(BARE, {})
+        assert connection.exec_driver_sql(counting).scalar() == count

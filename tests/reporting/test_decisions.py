@@ -1,0 +1,116 @@
+"""What people decided, as readers see it: comments, parts, the rule on missing files, waived checks."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from grader.domain.score import GradeStatus, PartScore, ScoreEdit
+from grader.domain.total import Total
+from grader.reporting.class_statistics import open_steps
+from grader.reporting.results_file import dump, results_document
+from grader.reporting.standing import banners, standing, total_sentence
+from grader.reporting.student_page import student_page
+
+
+@pytest.fixture
+def incomplete(class_results):
+    return next(one for one in class_results.values() if one.score.status is GradeStatus.INCOMPLETE)
+
+
+@pytest.fixture
+def no_grade(incomplete, examples):
+    edit = ScoreEdit("ta1", examples.WHEN, "No report.", None, 0.0)
+    maximum = incomplete.score.maximum
+    return replace(incomplete.score, total=0.0, closed=True, decided=maximum, edits=(edit,))
+
+
+def test_no_grade_is_a_total_of_nothing_and_nothing_is_open(incomplete, no_grade):
+    shown = standing(no_grade)
+    assert (shown.earned, shown.awaiting, shown.withheld) == (0, 0, False)
+    assert {segment.label: segment.amount for segment in shown.segments} == {
+        "earned": 0, "not earned": 100, "awaiting a person": 0, "not run": 0,
+    }  # fmt: skip
+    still = {step.split(".")[0] for step in open_steps([(incomplete.evidence, incomplete.score)])}
+    done = {step.split(".")[0] for step in open_steps([(incomplete.evidence, no_grade)])}
+    assert sorted(step[2:24] for step in still - done) == ["person still marks 35 ", "submission is incomple"]
+
+
+def test_the_rule_is_told_first(assignment, incomplete, no_grade, examples):
+    def first(score):
+        return banners(assignment, incomplete.evidence, score)[0].title
+
+    assert first(incomplete.score) == "A required file is missing, so the total is withheld"
+    assert first(no_grade) == "A required file is missing: no grade"
+    lifted = replace(incomplete.score, total=40.0)
+    assert first(lifted) == "A required file is missing; the total counts all the same"
+    page = student_page(assignment, incomplete.evidence, no_grade, images={}, generated_at=examples.WHEN)
+    assert "ta1: — → 0. No report." in page
+
+
+def test_comments_and_parts_are_in_the_report_and_in_the_results(assignment, class_results, examples):
+    good = class_results["good"]
+    attack = "<script>alert(1)</script> & more"
+    parts = (PartScore("a", "First part", 2.5, 2.5, (attack,)), PartScore("b", "Second part", None, 2.5))
+    lines = tuple(
+        replace(line, parts=parts, comments=("Name your sources.",)) if line.id == "q6" else line
+        for line in good.score.lines
+    )
+    score = replace(good.score, lines=lines)
+    page = student_page(assignment, good.evidence, score, images={}, generated_at=examples.WHEN)
+    assert "Name your sources." in page and "First part" in page and "Second part" in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page and attack not in page
+    entry = json.loads(dump(results_document(assignment, [(good.evidence, score)])))["submissions"][0]
+    item = next(item for item in entry["items"] if item["id"] == "q6")
+    assert item["comments"] == ["Name your sources."]
+    assert item["parts"] == [
+        {"id": "a", "title": "First part", "points": 2.5, "max": 2.5, "comments": [attack]},
+        {"id": "b", "title": "Second part", "points": None, "max": 2.5, "comments": []},
+    ]
+
+
+def test_a_first_mark_is_no_change_but_a_second_is(assignment, class_results, examples):
+    good = class_results["good"]
+    first = ScoreEdit("ta1", examples.WHEN, "Read.", None, 3.0)
+    second = ScoreEdit("ta2", examples.WHEN, "Seen again.", 3.0, 4.0, "class_token")
+
+    def page(*edits):
+        lines = tuple(
+            replace(line, points=4.0, edits=edits) if line.id == "q6" else line for line in good.score.lines
+        )
+        score = replace(good.score, lines=lines)
+        return student_page(assignment, good.evidence, score, images={}, generated_at=examples.WHEN)
+
+    assert "Read." not in page(first)
+    assert "ta2 (class token): 3 → 4. Seen again." in page(first, second)
+
+
+def test_a_waived_check_is_shown_as_passed_and_told_in_the_results(assignment, class_results, examples):
+    result = next(
+        one
+        for one in class_results.values()
+        if any(found.diagnosis == "missing_scale" for found in one.evidence.findings)
+    )
+    finding = next(found for found in result.evidence.findings if found.diagnosis == "missing_scale")
+    score = replace(result.score, waived=((finding.check, "ta1: wrong"),))
+
+    def page(score):
+        return student_page(assignment, result.evidence, score, images={}, generated_at=examples.WHEN)
+
+    assert finding.message[:40] in page(result.score) and finding.message[:40] not in page(score)
+    record = results_document(assignment, [(result.evidence, score)]).submissions[0]
+    assert {one.check: one.waived for one in record.findings if one.waived} == {finding.check: "ta1: wrong"}
+
+
+@pytest.mark.parametrize(
+    ("points", "awaiting", "status", "told"),
+    [
+        (58.0, 35.0, "graded", "58 of 65 decided, 35 awaiting"),
+        (58.5, 0.0, "graded", "58.5 of 65 decided"),
+        (None, 35.0, "incomplete", "withheld, 65 decided, 35 awaiting"),
+        (None, 35.0, "engine_error", "engine error, 65 decided, 35 awaiting"),
+    ],
+)
+def test_every_total_says_what_it_is(examples, points, awaiting, status, told):
+    total = Total("s", points, 65, awaiting, 100, status, "ta1", examples.WHEN, "grade")
+    assert total_sentence(total) == told
