@@ -57,17 +57,27 @@ def graded(
     Returns:
         The results in the order of the submissions.
     """
-    keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who, clock)
+    keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who)
+    record = threading.Lock()
     results: dict[str, Result] = {}
 
+    def kept(submission: Submission, found: Findings) -> Result:
+        with record:
+            try:
+                return keeper.kept(found.evidence, found.images, clock())
+            except (GraderError, OSError):
+                raise  # the results cannot be written: nothing that follows could be kept either
+            except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
+                return keeper.kept(_without_report(run.assignment, submission, error, clock()), {}, clock())
+
     def grade(submission: Submission) -> Result:
-        return keeper.kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
+        return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
 
     def grade_longer(submission: Submission) -> Result:
         earlier = results[submission.student_id].evidence
         images = keeper.book.images(submission.student_id)
         found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
-        return keeper.kept(submission, found)
+        return kept(submission, found)
 
     results |= _each(grade, submissions, jobs)
     waiting = [
@@ -97,47 +107,36 @@ def _each(
     return results
 
 
+def _without_report(
+    assignment: Assignment, submission: Submission, error: Exception, now: datetime
+) -> Evidence:
+    reason = f"Its report could not be made: {type(error).__name__}: {error}"
+    return Evidence(
+        submission.student_id,
+        assignment.id,
+        submission.digest,
+        now,
+        status="engine_error",
+        reason=reason,
+    )
+
+
+@dataclass(frozen=True)
 class Keeper:
-    """Keeps what was found out about submissions, and writes their reports, one at a time.
+    """Keeps what was found out about a submission, and writes its report."""
 
-    Attributes:
-        book: The gradebook.
-    """
+    assignment: Assignment
+    book: Gradebook
+    out: Path
+    who: str
 
-    def __init__(self, assignment: Assignment, book: Gradebook, out: Path, who: str, clock: Clock) -> None:
-        self.book = book
-        self._assignment = assignment
-        self._out = out
-        self._who = who
-        self._clock = clock
-        self._record = threading.Lock()
-
-    def kept(self, submission: Submission, found: Findings) -> Result:
+    def kept(self, evidence: Evidence, images: Mapping[str, bytes], now: datetime) -> Result:
         """Score, record and report one submission, with the marks that people gave to the student before."""
-        with self._record:
-            try:
-                return self._written(found.evidence, found.images)
-            except (GraderError, OSError):
-                raise  # the results cannot be written: nothing that follows could be kept either
-            except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
-                reason = f"Its report could not be made: {type(error).__name__}: {error}"
-                broken = Evidence(
-                    submission.student_id,
-                    self._assignment.id,
-                    submission.digest,
-                    self._clock(),
-                    status="engine_error",
-                    reason=reason,
-                )
-                return self._written(broken, {})
-
-    def _written(self, evidence: Evidence, images: Mapping[str, bytes]) -> Result:
-        now = self._clock()
         edits = self.book.edits(evidence.student_id)
-        result = Result(evidence, score(self._assignment, evidence, edits=edits))
-        total = Total.of(result.score, who=self._who, when=now, cause="grade")
-        self.book.record(evidence, images, who=self._who, total=total)
-        write_student(self._assignment, result, images, self._out, now)
+        result = Result(evidence, score(self.assignment, evidence, edits=edits))
+        total = Total.of(result.score, who=self.who, when=now, cause="grade")
+        self.book.record(evidence, images, who=self.who, total=total)
+        write_student(self.assignment, result, images, self.out, now)
         return result
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.domain.assignment import Assignment, DataUse, LatePolicy, Limits, RequiredFile, RubricItem
+from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LateRecord
 from grader.domain.submission import Delivery, Role
@@ -32,6 +33,11 @@ ASSIGNMENT = Assignment(
 EVIDENCE = Evidence("400101204", "small", "", DUE)
 
 
+def mark(points: float) -> Edit:
+    """What a person gave for the only item."""
+    return Edit(EditKind.MARK, "ta1", DUE, "Read.", "400101204", "essay", points)
+
+
 def late(
     after: timedelta | None,
     *,
@@ -43,7 +49,7 @@ def late(
     """The record of a submission that came so long after the deadline."""
     received = None if after is None else (DUE + after).astimezone(UTC)
     evidence = replace(EVIDENCE, received_at=received, delivery=delivery, **changed)  # type: ignore[arg-type]
-    found = score(replace(ASSIGNMENT, late=rule), evidence, marks={"essay": total})
+    found = score(replace(ASSIGNMENT, late=rule), evidence, edits=[mark(total)])
     assert found.late is not None
     assert found.total in (total, None), "the total is what it was before the penalty"
     return found.late
@@ -113,7 +119,7 @@ def test_a_known_time_outweighs_the_mark() -> None:
 def test_one_missing_file_no_grade_and_the_penalty_is_told_all_the_same() -> None:
     """Graded and shown, the total withheld."""
     evidence = replace(EVIDENCE, missing=(Role.REPORT,), received_at=DUE + timedelta(hours=1))
-    found = score(ASSIGNMENT, evidence, marks={"essay": 18})
+    found = score(ASSIGNMENT, evidence, edits=[mark(18)])
     assert found.status is GradeStatus.INCOMPLETE and found.total is None
     assert found.lines[0].points == 18
     assert found.late is not None and (found.late.penalty, found.late.total_after) == (5, None)
@@ -126,5 +132,5 @@ def test_without_a_deadline_nothing_is_late() -> None:
 def test_a_time_without_a_zone_is_unknown() -> None:
     assert late(None).state == "unknown"
     naive = replace(EVIDENCE, received_at=datetime(2027, 1, 1))
-    found = score(ASSIGNMENT, naive, marks={"essay": 18}).late
+    found = score(ASSIGNMENT, naive, edits=[mark(18)]).late
     assert found is not None and found.state == "unknown" and found.penalty is None
