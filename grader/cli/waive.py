@@ -34,8 +34,8 @@ def command(
 
     \b
     Examples:
-      grader waive results vit_with_channels --why "The handout says one channel."
-      grader waive results vit_with_channels --undo --allow-lower --why "It does not."
+      grader waive results vit_adds_positions --why "The handout did not ask for it."
+      grader waive results vit_adds_positions --undo --allow-lower --why "It did, on page 2."
     """
     from grader.course.toml_file import remedy
 

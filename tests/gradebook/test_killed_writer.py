@@ -26,10 +26,10 @@ from grader.gradebook import Gradebook
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 with Gradebook(Path(sys.argv[1])) as book:
     print("ready", flush=True)
-    for number in range(100_000):
+    for number in range(100_000):  # more at a time than a database keeps in memory before it writes
         evidence = Evidence("s", "tiny", "0", NOW, notes=("x" * 20_000,))
         total = Total("s", float(number), 4, 0, 4, "graded", "ta1", NOW, "grade")
-        run = book.record(evidence, {"own.png": str(number).encode() * 5_000}, total=total)
+        run = book.record(evidence, {"own.png": number.to_bytes(4, "big") * 1_000_000}, total=total)
         mark = Edit(EditKind.MARK, "ta1", NOW, "", "s", "q6", float(run))
         book.append([mark], [replace(total, points=run + 0.5)], after=book.snapshot().state)
         print(run, flush=True)
@@ -45,11 +45,12 @@ def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path) -> None:
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
         )
         assert writer.stdout is not None
-        if attempt:  # the first is killed while it starts, if it gets that far: the book is being made
-            assert writer.stdout.readline() == "ready\n"
-        time.sleep(moments.uniform(0.0, 0.15) if attempt else 0.45)
+        # a few rounds, however slow the machine is, then somewhere within one; the first is killed while it
+        # starts or makes the book
+        told = [writer.stdout.readline().strip() for _ in range(moments.randint(2, 4) if attempt else 0)]
+        time.sleep(moments.uniform(0.0, 0.03) if attempt else 0.45)
         writer.send_signal(signal.SIGKILL)
-        told = writer.stdout.read().split()
+        told += writer.stdout.read().split()
         writer.wait()
         writer.stdout.close()
         done = [int(line) for line in told if line != "ready"]
@@ -59,7 +60,7 @@ def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path) -> None:
             assert runs == tuple(range(1, len(runs) + 1)) and len(runs) >= kept, "what was told is kept"
             for run in runs[-2:]:
                 assert len(book.evidence("s", run).notes[0]) == 20_000
-                assert len(book.images("s", run)["own.png"]) >= 5_000
+                assert len(book.images("s", run)["own.png"]) == 4_000_000
             marks = [edit.value for edit in book.edits()]
             after = [total.points for total in book.totals("s") if total.points and total.points % 1]
             assert [mark + 0.5 for mark in marks if mark is not None] == after, "together or not at all"
@@ -68,4 +69,4 @@ def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path) -> None:
             assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
             raw.close()
-    assert kept > 5, "the writer got somewhere"
+    assert kept > 9, "the writer got somewhere each time"
