@@ -24,6 +24,7 @@ INSTRUCTORS = {
     "regrade": ("grader.cli.regrade:command", "Score stored evidence again, with today's rubric."),
     "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),
     "marks": ("grader.cli.marks:command", "Take in what people give: marks and comments, by spreadsheet."),
+    "claim": ("grader.cli.claim:command", "Record the accuracy that a student claims."),
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),

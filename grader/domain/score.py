@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from grader.domain.program import Claim
+
 
 class GradeStatus(StrEnum):
     """What a result is."""
@@ -120,6 +122,7 @@ class Score:
         closed: A rule decided the total, whatever the lines say: nothing is awaited.
         edits: A person's changes to the total itself.
         waived: Check -> why, of the checks that were given back to the whole class.
+        claim: The accuracy that the student claims: as a person typed it, else as it was read.
     """
 
     student_id: str
@@ -133,6 +136,7 @@ class Score:
     closed: bool = False
     edits: tuple[ScoreEdit, ...] = ()
     waived: tuple[tuple[str, str], ...] = ()
+    claim: Claim | None = None
 
     @property
     def awaiting(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from grader.domain.assignment import Assignment, RubricItem, part_target
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
+from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreLine
 from grader.marking.row import MarkRow, mark_of
 from grader.reporting.typesetting import SPACE, clipped, percent, printable
@@ -38,12 +39,11 @@ def marking_rows(
         items: Only these rubric items; all by default.
     """
     marks = standing_marks(edits)
-    claims = {edit.student_id: edit.value for edit in edits if edit.kind is EditKind.CLAIM}
     rows = []
     for evidence, score in sorted(results, key=lambda result: result[1].student_id):
         if score.closed:
             continue
-        beside = _evidence(evidence, claims.get(score.student_id))
+        beside = _evidence(evidence, score.claim)
         for line, item in zip(score.lines, assignment.rubric, strict=True):
             if items and item.id not in items:
                 continue
@@ -94,10 +94,10 @@ def _targets(item: RubricItem, line: ScoreLine) -> Iterator[tuple[str, str, floa
         yield part_target(item, part), f"{item.title}: {part.title}", part.points, known[part.id]
 
 
-def _evidence(evidence: Evidence, claim: float | None) -> dict[str, str]:
+def _evidence(evidence: Evidence, claim: Claim | None) -> dict[str, str]:
     tuned = "; ".join(f"{one.name} = {' '.join(one.value.split())}" for one in evidence.tuned)
     return {
-        "claimed_accuracy": _share(claim),
+        "claimed_accuracy": f"{_share(claim.accuracy)} ({printable(claim.source)})" if claim else "",
         "measured_accuracy": _share(evidence.training.accuracy),
         "checkpoint_accuracy": _share(evidence.checkpoint.accuracy),
         "hyperparameters": clipped(printable(tuned), _LONGEST),

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
+from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreEdit, ScoreLine
 from grader.domain.submission import Download, Fate
 from grader.reporting.class_figures import class_figures
@@ -346,7 +347,7 @@ def _submission(evidence: Evidence, score: Score) -> SubmissionRecord:
         ],
         items=[_item(line) for line in score.lines],
         findings=_findings(evidence, dict(score.waived)),
-        measurements=_measurements(evidence),
+        measurements=_measurements(evidence, score.claim),
         training=TrainingRecord(
             outcome=training.outcome.value,
             reason=printable(training.reason),
@@ -459,7 +460,7 @@ def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingReco
     ]
 
 
-def _measurements(evidence: Evidence) -> Measurements:
+def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
     training = evidence.training
     return Measurements(
         test_accuracy=_finite(training.accuracy),
@@ -477,8 +478,8 @@ def _measurements(evidence: Evidence) -> Measurements:
             )
             for one in class_figures(training)
         ],
-        claimed_accuracy=evidence.claim.accuracy if evidence.claim else None,
-        claimed_in=printable(evidence.claim.source) if evidence.claim else "",
+        claimed_accuracy=claim.accuracy if claim else None,
+        claimed_in=printable(claim.source) if claim else "",
         projected_seconds=_finite(training.projected_seconds),
     )
 

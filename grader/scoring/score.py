@@ -1,7 +1,7 @@
 """The score of one submission."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
@@ -9,6 +9,7 @@ from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, Score, ScoreEdit
 from grader.domain.submission import Role
+from grader.scoring.claims import claimed
 from grader.scoring.forbidden import forbidden
 from grader.scoring.lateness import late_record
 from grader.scoring.lines import person_line, scored_line, undecided_line
@@ -43,7 +44,8 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         )
     own = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
     waived = waived_checks(assignment, own)
-    evidence = with_waived(assignment, evidence, waived)
+    claim = claimed(evidence, own)
+    evidence = replace(with_waived(assignment, evidence, waived), claim=claim)
     status, reason = _status(assignment, evidence)
     nothing = _nothing_found(status, evidence)
     found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings)
@@ -71,6 +73,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         edits=total.edits,
         waived=tuple(waived.items()),
         late=late_record(assignment, evidence, total.points),
+        claim=claim,
     )
 
 

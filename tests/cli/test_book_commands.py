@@ -230,3 +230,43 @@ def test_who_is_the_option_then_the_variable_then_the_login(
     monkeypatch.setattr("getpass.getuser", lambda: "login-name")
     said(*mark, "3", "--why", "x")
     assert who() == "login-name"
+
+
+# --- claim ------------------------------------------------------------------------------------------------
+
+
+def training(out: Path, student: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(item for item in told(out, student)["items"] if item["id"] == "training")
+    return found
+
+
+def test_a_typed_claim_far_above_the_measured_accuracy_asks_a_person(graded_class: Path) -> None:
+    measured = told(graded_class, "400101201")["measurements"]["test_accuracy"]
+    before = training(graded_class, "400101201")["points"]
+    said("claim", graded_class, "400101201", f"{100 * measured + 4:.1f}", "--why", "page 3")
+    assert training(graded_class, "400101201")["points"] == before
+    far = f"{100 * measured + 6:.1f}%"
+    assert "would fall" in said("claim", graded_class, "400101201", far, "--why", "page 4", code=2)
+    output = said("claim", graded_class, "400101201", far, "--why", "page 4", "--allow-lower")
+    assert f"{far} is claimed by 400101201. 1 total changed." in output
+    item, found = training(graded_class, "400101201"), told(graded_class, "400101201")["measurements"]
+    assert (item["state"], item["points"], item["floor"]) == ("awaiting", None, before)
+    assert "is claimed (typed by ta1). A person decides." in item["reason"]
+    assert (found["claimed_accuracy"], found["claimed_in"]) == (
+        pytest.approx(measured + 0.06),
+        "typed by ta1",
+    )
+    said("claim", graded_class, "400101201", "none", "--why", "misread")
+    assert training(graded_class, "400101201")["points"] == before
+    assert "misread" in said("history", graded_class, "400101201")
+
+
+@pytest.mark.parametrize("accuracy", ["good", "0.83", "120", "-3", "nan"])
+def test_what_is_no_percentage_is_refused(graded_class: Path, accuracy: str) -> None:
+    assert f"{accuracy}: is no accuracy in percent" in said(
+        "claim", graded_class, "--why", "x", "--", "400101201", accuracy, code=2
+    )
+
+
+def test_a_claim_of_nobody_is_refused(graded_class: Path) -> None:
+    assert "there is no student '999'" in said("claim", graded_class, "999", "80", "--why", "x", code=2)

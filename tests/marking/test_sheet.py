@@ -29,10 +29,10 @@ def test_what_the_grader_left_undecided_is_a_row_with_the_reason(rows_with):
 
 
 def test_the_evidence_stands_beside(rows_with):
-    claim = Edit(EditKind.CLAIM, "ta1", NOW, "Page 3.", "400101201", value=0.806)
+    claim = Edit(EditKind.CLAIM, "ta1", NOW, "Page 3.", "400101201", value=0.72)
     row = rows_with(claim)[0]
     assert row.evidence == {
-        "claimed_accuracy": "80.6 %",
+        "claimed_accuracy": "72.0 % (typed by ta1)",
         "measured_accuracy": "70.0 %",
         "checkpoint_accuracy": "",
         "hyperparameters": "dim = 128",

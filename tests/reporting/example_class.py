@@ -290,7 +290,14 @@ def a_score(assignment: Assignment, evidence: Evidence, status: GradeStatus = Gr
     total = sum(line.points or 0 for line in lines) if status is GradeStatus.GRADED else None
     decided = sum(line.maximum for line in lines if line.state == "decided")
     return Score(
-        evidence.student_id, status, tuple(lines), total, decided, assignment.maximum, evidence.reason
+        evidence.student_id,
+        status,
+        tuple(lines),
+        total,
+        decided,
+        assignment.maximum,
+        evidence.reason,
+        claim=evidence.claim,
     )
 
 
