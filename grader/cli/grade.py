@@ -1,16 +1,22 @@
 """`grader grade`: a submission, a folder of them, or an LMS download."""
 
 import contextlib
+import difflib
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from grader.cli.book import by_option, gradebook_option, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.domain.submission import Submission
 
 
 @click.command("grade")
@@ -33,6 +39,13 @@ from grader.domain.errors import UsageError
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
 )
 @gradebook_option
+@click.option(
+    "--only",
+    metavar="STUDENT",
+    multiple=True,
+    help="Only this student's submission; can be given several times. The others stay as they are.",
+)
+@click.option("--force", is_flag=True, help="Also run again what nothing has changed about.")
 @by_option
 def command(
     path: Path,
@@ -47,11 +60,16 @@ def command(
     unofficial: bool,
     gradebook: str | None,
     by: str | None,
+    only: tuple[str, ...],
+    force: bool,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
 
     Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student. What
     was found out is kept in the gradebook, OUT/gradebook.sqlite, and later runs and marks are added to it.
+
+    Whatever interrupts it, the same command goes on where it was: a submission is examined again only when
+    it, the assignment, the grader or the images have changed.
 
     \b
     Examples:
@@ -70,6 +88,7 @@ def command(
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import hidden_split
     from grader.pipeline.opening import OpenedApart
+    from grader.pipeline.revision import results_now
     from grader.pipeline.run import Run
     from grader.reporting.results_file import download_record
     from grader.reporting.typesetting import printable
@@ -102,18 +121,39 @@ def command(
             f"{download.superseded} of earlier attempts, {download.refused} refused.",
             err=True,
         )
+        chosen = _chosen(uploads.submissions, only)
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
         )
         run = Run(found_course, assignment, hosts, splits, training_device("cpu" if no_train else device))
         count = jobs or cores()
-        with live_display(uploads.submissions, trains=splits is not None) as watch:
-            results = graded(
-                run, uploads.submissions, out, jobs=count, clock=_now, watch=watch, book=book, who=who
-            )
-    write_class(assignment, results, out, _now(), download)
+        try:
+            with live_display(chosen, trains=splits is not None) as watch:
+                results = graded(
+                    run, chosen, out, jobs=count, clock=_now, watch=watch, book=book, who=who, force=force
+                )
+        except KeyboardInterrupt:
+            click.echo("What is done is kept: the same command goes on from there.", err=True)
+            raise
+    everybody = results_now(assignment, book.snapshot())
+    book.close()
+    write_class(assignment, everybody, out, _now(), download)
     print_results(assignment, results, out, time.monotonic() - started)
+
+
+def _chosen(found: "Sequence[Submission]", only: Sequence[str]) -> "Sequence[Submission]":
+    """The submissions of the students that are asked for; all when nobody is.
+
+    Raises:
+        UsageError: Somebody who is asked for handed nothing in.
+    """
+    absent = [student for student in only if student not in {one.student_id for one in found}]
+    if absent:
+        near = difflib.get_close_matches(absent[0], [one.student_id for one in found], n=1, cutoff=0.5)
+        advice = f"Did you mean {near[0]}?" if near else "The class page of an earlier run lists the ids."
+        raise UsageError(f"--only {absent[0]}: there is no submission of that student. {advice}")
+    return [one for one in found if one.student_id in only] if only else found
 
 
 def _now() -> datetime:

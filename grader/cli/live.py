@@ -126,6 +126,9 @@ def print_results(assignment: Assignment, results: Sequence[Result], out: Path, 
     console.print(f"class page   {out / 'index.html'}", soft_wrap=True)
     console.print(f"reports      {out / 'students'}/<student>/report.html", soft_wrap=True)
     console.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
+    known = sum(result.known for result in results)
+    if known:
+        console.print(f"{counted(known, 'unchanged submission')} not run again; --force does.")
     by_person = sum(item.points for item in assignment.rubric if item.by_person)
     console.print(
         f"{by_person:g} of {assignment.maximum:g} points are given by a person. {_duration(seconds)}."
@@ -163,7 +166,7 @@ def _total(score: Score) -> str:
 
 def _cells(progress: Progress) -> list[RenderableType]:
     if progress.stage is Stage.DONE:
-        return [Text("done", style="green"), "", ""]
+        return [Text("done", style="green"), "", progress.text]
     if progress.stage is Stage.WAITING:
         return [Text("waiting", style="dim"), "", ""]
     return [str(progress.stage), ProgressBar(total=1.0, completed=progress.share, width=20), progress.text]

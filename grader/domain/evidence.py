@@ -245,6 +245,7 @@ class Evidence:
         not_run: Stages that were not run on request: `training`.
         engine: The engine's version.
         assignment_digest: Of the assignment as it was then.
+        data_digest: Of the images and their split; empty when nothing was to be trained.
         seconds: Stage -> wall seconds.
     """
 
@@ -278,4 +279,5 @@ class Evidence:
     attestation: Attestation = Attestation("unofficial")
     engine: str = ""
     assignment_digest: str = ""
+    data_digest: str = ""
     seconds: dict[str, float] | None = None

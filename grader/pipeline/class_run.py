@@ -3,18 +3,19 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.errors import GraderError
+from grader.domain.errors import EngineError, GraderError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.submission import Submission
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, durable
-from grader.pipeline.progress import Watcher
+from grader.pipeline.known_work import known_evidence
+from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.submission_run import examined, examined_longer
 from grader.pipeline.training_stage import waits_for_more_time
@@ -29,10 +30,15 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True)
 class Result:
-    """A submission's evidence and what it is worth."""
+    """A submission's evidence and what it is worth.
+
+    Attributes:
+        known: Nothing was done: an earlier run had found it out.
+    """
 
     evidence: Evidence
     score: Score
+    known: bool = False
 
 
 def graded(
@@ -45,24 +51,31 @@ def graded(
     watch: Watcher,
     book: Gradebook | None = None,
     who: str = "",
+    force: bool = False,
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
+
+    After an interruption of any kind, the same call goes on where it was: what is in the book is not done
+    again, and what was under way is done anew.
 
     Args:
         out: The folder of the results.
         jobs: How many at once; each uses one thread for its computations.
         book: The gradebook; by default the one in the folder.
         who: Who grades, for the record.
+        force: Examine also what nothing has changed about.
 
     Returns:
         The results in the order of the submissions.
     """
     keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who)
-    record = threading.Lock()
+    record, stopped = threading.Lock(), threading.Event()
     results: dict[str, Result] = {}
 
     def kept(submission: Submission, found: Findings) -> Result:
         with record:
+            if stopped.is_set():  # what was under way failed with the run, and is no failure to be kept
+                raise EngineError("The run was stopped.")
             try:
                 return keeper.kept(found.evidence, found.images, clock())
             except (GraderError, OSError):
@@ -71,6 +84,11 @@ def graded(
                 return keeper.kept(_without_report(run.assignment, submission, error, clock()), {}, clock())
 
     def grade(submission: Submission) -> Result:
+        known = None if force else known_evidence(run, keeper.book, submission)
+        if known is not None:
+            watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
+            with record:
+                return keeper.known(known, clock())
         return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
 
     def grade_longer(submission: Submission) -> Result:
@@ -79,21 +97,28 @@ def graded(
         found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
         return kept(submission, found)
 
-    results |= _each(grade, submissions, jobs)
+    results |= _each(grade, submissions, jobs, stopped)
     waiting = [
         submission
         for submission in submissions
         if waits_for_more_time(run.assignment, results[submission.student_id].evidence)
     ]
-    results |= _each(grade_longer, waiting, jobs)
+    results |= _each(grade_longer, waiting, jobs, stopped)
     keeper.book.close()
     return [results[submission.student_id] for submission in submissions]
 
 
 def _each(
-    work: Callable[[Submission], Result], submissions: Sequence[Submission], jobs: int
+    work: Callable[[Submission], Result],
+    submissions: Sequence[Submission],
+    jobs: int,
+    stopped: threading.Event,
 ) -> dict[str, Result]:
-    """The results of some work for each submission, `jobs` at once, by student id."""
+    """The results of some work for each submission, `jobs` at once, by student id.
+
+    Args:
+        stopped: Set when the run is interrupted, before anything under way can fail of it.
+    """
     pool = ThreadPoolExecutor(max_workers=max(jobs, 1), thread_name_prefix="grade")
     results: dict[str, Result] = {}
     try:
@@ -101,6 +126,7 @@ def _each(
         for future in as_completed(futures):
             results[futures[future].student_id] = future.result()
     except BaseException:
+        stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
@@ -137,6 +163,16 @@ class Keeper:
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
         self.book.record(evidence, images, who=self.who, total=total)
         write_student(self.assignment, result, images, self.out, now)
+        return result
+
+    def known(self, evidence: Evidence, now: datetime) -> Result:
+        """The result of what the book has; what an interruption kept from being written is made up for."""
+        student_id, before = evidence.student_id, self.book.evidence(evidence.student_id)
+        if (evidence.received_at, evidence.delivery) != (before.received_at, before.delivery):
+            return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
+        result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
+        if not (self.out / "students" / student_id / "report.html").exists():
+            write_student(self.assignment, result, self.book.images(student_id), self.out, now)
         return result
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from grader.course.locate import Course
@@ -32,6 +33,18 @@ class Run:
     splits: Splits | None
     device: str = "cpu"
     gpu: threading.Lock = field(default_factory=threading.Lock)
+
+    @cached_property
+    def data_digest(self) -> str:
+        """SHA-256 over the images, their labels and their split, hexadecimal; empty without images."""
+        if self.splits is None:
+            return ""
+        splits, whole = self.splits, hashlib.sha256()
+        for text in (splits.name, *splits.classes, *splits.train_names, "", *splits.test_names):
+            whole.update(text.encode() + b"\0")
+        for array in (splits.train_images, splits.train_labels, splits.test_images, splits.test_labels):
+            whole.update(str(array.shape).encode() + array.tobytes())
+        return whole.hexdigest()
 
     def device_turn(self) -> AbstractContextManager[Any]:
         """Held while a submission trains: one at a time on a GPU, whose memory cannot be divided."""

@@ -36,6 +36,7 @@ def examined(run: Run, submission: Submission, *, graded_at: datetime, watch: Wa
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,
         assignment_digest=run.assignment.digest,
+        data_digest=run.data_digest,
     )
     found = Findings(evidence)
     try:

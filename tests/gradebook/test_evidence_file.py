@@ -79,6 +79,7 @@ RICH = Evidence(
     attestation=Attestation("strict", {"seccomp": "2"}, ("No cgroup.",)),
     engine="0.1.0",
     assignment_digest="cd34",
+    data_digest="ef56",
     seconds={"checks": 1.25},
 )  # fmt: skip
 
