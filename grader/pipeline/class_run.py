@@ -20,7 +20,8 @@ from grader.pipeline.run import Findings, Run
 from grader.pipeline.submission_run import examined, examined_longer
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page
-from grader.reporting.results_file import DownloadRecord, ResultsDocument, dump, results_document
+from grader.reporting.results_contract import DownloadRecord, ResultsDocument
+from grader.reporting.results_file import dump, results_document
 from grader.reporting.scores_table import scores_csv
 from grader.reporting.student_page import student_page
 from grader.scoring import score

@@ -9,7 +9,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reporting import charts
 from grader.reporting.class_statistics import check_rates, common_mistakes, flags, open_steps, status_counts
-from grader.reporting.results_file import DownloadRecord
+from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.typesetting import environment
 
 

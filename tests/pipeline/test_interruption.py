@@ -12,7 +12,7 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.gradebook import Gradebook
 from grader.pipeline.revision import revised
-from grader.reporting.results_file import ResultsDocument
+from grader.reporting.results_contract import ResultsDocument
 
 # grades two submissions, and is killed (as by a power cut) at the n-th step that makes something durable
 RUN = """

@@ -8,13 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from grader.domain.score import ScoreEdit
-from grader.reporting.results_file import (
-    ResultsDocument,
-    dump,
-    results_document,
-    results_schema,
-    results_schema_text,
-)
+from grader.reporting.results_contract import ResultsDocument
+from grader.reporting.results_file import dump, results_document, results_schema, results_schema_text
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "results.schema.json"
 

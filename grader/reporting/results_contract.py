@@ -1,0 +1,257 @@
+"""The keys of `results.json`: the contract with what reads grades by program. They stay as they are."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_Share = Field(default=None, ge=0, le=1)
+
+
+class _Record(BaseModel):
+    """A part of the document: no key that is not written down here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ComponentRecord(_Record):
+    """A component's share of an item's points."""
+
+    component: str
+    points: float | None = Field(description="null: nothing of it could be decided")
+    max: float
+    passed: int
+    total: int = Field(description="the number of checks")
+    reason: str
+
+
+class EditRecord(_Record):
+    """A person's change to an item's points, or to the total."""
+
+    who: str
+    when: datetime
+    why: str
+    old: float | None
+    new: float | None
+    part: str = Field(default="", description="the part of the item that it is about; empty: all of it")
+
+
+class PartRecord(_Record):
+    """A part of an item that a person marks in parts."""
+
+    id: str
+    title: str
+    points: float | None = Field(description="null: nobody has marked it yet")
+    max: float
+    comments: list[str]
+
+
+class ItemRecord(_Record):
+    """One rubric item."""
+
+    id: str
+    points: float | None = Field(description="null: a person decides, or it was not run; never zero for that")
+    max: float
+    title: str
+    state: Literal["decided", "awaiting", "not_run"]
+    reason: str
+    floor: float | None = Field(description="points that are secured although the item is not decided")
+    components: list[ComponentRecord]
+    parts: list[PartRecord] = Field(default_factory=list)
+    comments: list[str] = Field(default_factory=list, description="what a person tells the student about it")
+    edits: list[EditRecord]
+
+
+class FindingRecord(_Record):
+    """What one check found."""
+
+    check: str
+    component: str = Field(
+        description="the stub's name, or `submission` for files, names and forbidden parts"
+    )
+    status: Literal["passed", "failed", "skipped", "errored"]
+    blame: Literal["student", "instructor", "engine"] | None
+    diagnosis: str | None = Field(
+        description="the id of the mistake that was recognized; when passed, the policy that flags the work"
+    )
+    message: str = Field(
+        description="what is wrong; when passed, what a person should look at, which costs nothing, or empty"
+    )
+    where: str = Field(description="`homework.py:41` or `cell 4, line 3`; empty when there is no place")
+    title: str
+    hint: str
+    waived: str = Field(
+        default="",
+        description="who gave the check back to the whole class, and why: it counts as passed; else empty",
+    )
+
+
+class ClassRecord(_Record):
+    """One class of the confusion matrix; null where there is nothing to divide by."""
+
+    name: str
+    images: int
+    precision: float | None = _Share
+    recall: float | None = _Share
+    f1: float | None = _Share
+
+
+class Measurements(_Record):
+    """What was measured rather than checked; null where it is unknown."""
+
+    test_accuracy: float | None = _Share
+    parameters: int | None = Field(default=None, ge=0)
+    test_accuracy_interval: tuple[float, float] | None = Field(
+        description="95 % interval, 0 to 1: of the images (Wilson), and of the seeds where there are several"
+    )
+    test_loss: float | None = Field(description="mean cross-entropy per image after the last epoch, in nats")
+    test_images: int | None
+    accuracy_counted: str = Field(description="of which weights the accuracy is, as a clause")
+    epochs: int = Field(description="finished epochs")
+    planned_epochs: int | None
+    test_accuracy_runs: list[float] = Field(
+        description="of each training, where it was repeated with other seeds; `test_accuracy` is their mean"
+    )
+    classes: list[ClassRecord] = Field(description="of the first training, by class")
+    claimed_accuracy: float | None = Field(default=None, ge=0, le=1, description="what the student reports")
+    claimed_in: str = Field(description="where the student reports it")
+    projected_seconds: float | None = Field(
+        description="what the whole training would take, where our limit does not allow it"
+    )
+
+
+class TrainingRecord(_Record):
+    """How the measured training ended."""
+
+    outcome: Literal["completed", "failed", "diverged", "budget", "not_run", "unknown"]
+    reason: str
+    where: str
+    rebuilt: bool = Field(description="from the values of the student's loop, which could not be executed")
+    data: str
+    device: str
+    seconds: float
+
+
+class CheckpointRecord(_Record):
+    """What became of the submitted weights."""
+
+    status: str = Field(description="`fits`, `mismatch`, `whole_model`, `refused`, `missing` or `not_tried`")
+    reason: str
+    accuracy: float | None = _Share
+
+
+class ForbiddenRecord(_Record):
+    """A forbidden part seen in the source; it costs nothing unless a graded name reaches it."""
+
+    rule: str
+    name: str
+    where: str
+    reached_from: list[str]
+
+
+class TunedRecord(_Record):
+    """A value that the student chose, read from the source."""
+
+    name: str
+    value: str
+    where: str
+
+
+class RefusedFileRecord(_Record):
+    """A file that was set aside, and why."""
+
+    name: str
+    reason: str
+
+
+class LatenessRecord(_Record):
+    """How late a submission is, and what that costs."""
+
+    state: Literal["in_time", "late", "unknown"]
+    days: int | None = Field(description="days that had begun since the deadline; null: unknown")
+    penalty: float | None = Field(description="points taken off; null: unknown, or a person decides")
+    total_after: float | None = Field(
+        description="the total less the penalty; null when withheld, or late by an unknown time"
+    )
+    asked: bool = Field(description="a person is asked about this submission")
+    reason: str
+
+
+class DownloadedFileRecord(_Record):
+    """A file of the download, and what became of it."""
+
+    name: str = Field(description="where it lies; what is inside an archive follows the archive's name")
+    fate: Literal["matched", "superseded", "refused"]
+    student_id: str | None
+    reason: str = Field(description="empty for a file whose name is as it was asked for")
+    count: int = Field(description="how many files of one kind the record stands for")
+
+
+class DownloadRecord(_Record):
+    """The account of the whole download: the counts of the files add up to all that were in it."""
+
+    matched: int = Field(description="files that belong to a submission, whose own record tells the rest")
+    superseded: int = Field(description="files of an earlier attempt")
+    refused: int = Field(description="files of nobody, or that cannot be used")
+    files: list[DownloadedFileRecord]
+    notes: list[str]
+
+
+class SandboxRecord(_Record):
+    """What isolation was on."""
+
+    level: str = Field(description="`strict`, `standard`, `local` or `unofficial`")
+    layers: dict[str, str]
+    missing: list[str]
+
+
+class SubmissionRecord(_Record):
+    """One submission's result."""
+
+    student_id: str
+    status: Literal["graded", "incomplete", "refused", "engine_error"]
+    total: float | None = Field(
+        description="the sum of what is known, before any penalty for lateness; null when refused, withheld "
+        "or an engine error"
+    )
+    decided: float = Field(description="the maximum of the decided items")
+    open_points: float = Field(default=0.0, description="the maximum of the items that a person still marks")
+    awaiting: list[str] = Field(description="ids of the items that a person still marks")
+    edits: list[EditRecord] = Field(
+        default_factory=list, description="a person's changes to the total: the rule on missing files"
+    )
+    not_run: list[str] = Field(description="ids of the items that were not run on request")
+    reason: str
+    partial: bool = Field(description="a file was given by itself: the missing-file rule did not apply")
+    missing: list[str] = Field(description="roles of required files that were not handed in")
+    refused_files: list[RefusedFileRecord] = Field(description="files that were set aside, with reasons")
+    items: list[ItemRecord]
+    findings: list[FindingRecord]
+    measurements: Measurements
+    training: TrainingRecord
+    checkpoint: CheckpointRecord
+    forbidden: list[ForbiddenRecord]
+    tuned: list[TunedRecord]
+    notes: list[str]
+    sandbox: SandboxRecord
+    graded_at: datetime
+    received_at: datetime | None = Field(description="by the metadata of the LMS; null: unknown")
+    received_hint: datetime | None = Field(
+        default=None, description="the files' latest time of modification, which proves nothing"
+    )
+    received_hint_from: str = Field(default="", description="where the hint is from; empty without one")
+    marked_late: bool = Field(default=False, description="the LMS marks it late and not by how much")
+    extension: datetime | None = Field(default=None, description="the student's own deadline")
+    late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
+    engine: str = Field(description="the engine's version")
+    submission_digest: str
+    assignment_digest: str
+
+
+class ResultsDocument(_Record):
+    """The results of one assignment: what `results.json` holds."""
+
+    assignment: str
+    max: float
+    submissions: list[SubmissionRecord] = Field(description="ordered by student id")
+    download: DownloadRecord | None = Field(default=None, description="null: results of an older version")
