@@ -9,7 +9,8 @@ from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link
-from grader.protocol.messages import Load, Loaded
+from grader.protocol.replies import Loaded
+from grader.protocol.requests import Load
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 

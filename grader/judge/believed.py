@@ -15,7 +15,7 @@ from torch import Tensor
 from grader.kit import Mismatch
 from grader.kit.rig import RiggedData
 from grader.protocol.link import WorkerFault
-from grader.protocol.messages import (
+from grader.protocol.replies import (
     MAX_ARGUMENTS,
     MAX_MADE,
     MAX_NUMBER,

@@ -11,19 +11,8 @@ from torch import Tensor
 from grader.judge import believed
 from grader.kit import Mismatch
 from grader.protocol.link import Link
-from grader.protocol.messages import (
-    Built,
-    Call,
-    Called,
-    Done,
-    Module,
-    Parameter,
-    Plain,
-    SetWeights,
-    StandInCall,
-    Weights,
-    WeightValues,
-)
+from grader.protocol.replies import Built, Called, Done, Module, Parameter, Plain, StandInCall, WeightValues
+from grader.protocol.requests import Call, SetWeights, Weights
 
 
 @dataclass(frozen=True)

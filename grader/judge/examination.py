@@ -28,7 +28,7 @@ from grader.judge.student import Student
 from grader.judge.verdict import finding, flagged, folded, skipped
 from grader.kit import Mismatch
 from grader.protocol.link import WorkerFault
-from grader.protocol.messages import Module
+from grader.protocol.replies import Module
 
 MAX_STAND_INS, MAX_NAME = 50, 100  # that are told, and characters of each
 CHECK_CALLS = 2  # a check may take as long as this many calls that just did not hang

@@ -7,7 +7,7 @@ from grader.domain.program import Program
 from grader.judge.known_errors import hint_of
 from grader.kit import Mismatch
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.messages import Loaded, Problem
+from grader.protocol.replies import Loaded, Problem
 from grader.sandbox.limits import ProcessLimits
 
 BROKEN_CELL = "is not correct Python"  # what the analysis says of a cell that it had to set aside

@@ -2,7 +2,8 @@
 
 from grader.judge.believed import nonsense
 from grader.kit.rig import RiggedData
-from grader.protocol.messages import ForwardPass, Rows
+from grader.protocol.replies import ForwardPass
+from grader.protocol.requests import Rows
 
 MAX_PASSES = 2000  # that are remembered; more are answered
 MAX_IMAGES = 20_000  # of one pass

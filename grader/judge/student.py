@@ -29,16 +29,8 @@ from grader.kit import Mismatch
 from grader.kit.rig import RiggedData
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
-from grader.protocol.messages import (
-    Build,
-    Built,
-    DrawnFigure,
-    ForwardPass,
-    Load,
-    Loaded,
-    Ran,
-    RunFunction,
-)
+from grader.protocol.replies import Built, DrawnFigure, ForwardPass, Loaded, Ran
+from grader.protocol.requests import Build, Load, RunFunction
 from grader.sandbox.limits import ProcessLimits
 
 REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)

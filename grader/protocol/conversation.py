@@ -10,12 +10,12 @@ from typing import Any, BinaryIO, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from grader.protocol import messages
+from grader.protocol import replies, requests
 from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame, write_frame
 
 KIND_KEY = "$kind"
-REQUESTS: tuple[type[Any], ...] = messages.Request.__args__
-REPLIES: tuple[type[Any], ...] = messages.Reply.__args__
+REQUESTS: tuple[type[Any], ...] = requests.Request.__args__
+REPLIES: tuple[type[Any], ...] = replies.Reply.__args__
 ARRAYS_FIELD = "arrays"
 
 Message = TypeVar("Message")
@@ -33,12 +33,12 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
 
 def prepare() -> None:
     """Make the validators of all kinds of messages: a process that forks others does it once for all."""
-    for kind in (*REQUESTS, *REPLIES, messages.Rows):
+    for kind in (*REQUESTS, *REPLIES, requests.Rows):
         _adapter(kind)
 
 
 def send(stream: BinaryIO, message: Any) -> None:
-    """Write one message of `grader.protocol.messages`.
+    """Write one message, a request or a reply.
 
     Raises:
         ClosedError: The other side is gone.

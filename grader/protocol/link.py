@@ -10,7 +10,7 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.protocol.conversation import receive, send
 from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
-from grader.protocol.messages import Problem, Raised
+from grader.protocol.replies import Problem, Raised
 
 Reply = TypeVar("Reply")
 

@@ -5,7 +5,8 @@ import numpy as np
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Checkpoint
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.messages import CheckpointLoaded, Load, LoadCheckpoint, Loaded
+from grader.protocol.replies import CheckpointLoaded, Loaded
+from grader.protocol.requests import Load, LoadCheckpoint
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.job import REPLY_LIMIT, Job, Workers
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 from grader.domain.errors import EngineError
 from grader.domain.evidence import TrainingOutcome
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.messages import EpochDone, Load, Loaded, Train, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
+from grader.protocol.requests import Load, Train
 from grader.training.job import REPLY_LIMIT, Job, Measured, Report, Workers
 from grader.training.record import Record
 

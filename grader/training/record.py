@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.messages import EpochDone, Problem, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Problem, Trained, TrainingPlan
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import attention_maps, example_images, first_of_each, predictions

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grader.protocol.messages import CheckpointLoaded, LoadCheckpoint
+from grader.protocol.replies import CheckpointLoaded
+from grader.protocol.requests import LoadCheckpoint
 from grader.worker.device import usable_device
 from grader.worker.fault import students_code
 from grader.worker.images import GradedImages

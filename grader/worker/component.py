@@ -6,18 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grader.protocol.messages import (
-    Build,
-    Built,
-    Call,
-    Called,
-    Done,
-    Module,
-    Parameter,
-    SetWeights,
-    Weights,
-    WeightValues,
-)
+from grader.protocol.replies import Built, Called, Done, Module, Parameter, WeightValues
+from grader.protocol.requests import Build, Call, SetWeights, Weights
 from grader.worker.fault import StudentFault, students_code
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.recipe import configured_model

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.protocol.messages import Axes, DrawnFigure
+from grader.protocol.replies import Axes, DrawnFigure
 from grader.worker.figure_places import cell_names, headings, place, shared_label
 
 MAX_FIGURES = 40

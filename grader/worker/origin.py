@@ -10,7 +10,7 @@ import traceback
 from types import CodeType
 
 from grader.domain.program import Place, Statement
-from grader.protocol.messages import Problem
+from grader.protocol.replies import Problem
 
 PREFIX = "submission:"  # marks the code objects that come from the student
 

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from grader.protocol.messages import Train, TrainingPlan
+from grader.protocol.replies import TrainingPlan
+from grader.protocol.requests import Train
 from grader.worker.fault import StudentFault, students_code
 from grader.worker.images import GradedImages, without_chance
 from grader.worker.outputs import attention, logits, same_random_numbers

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from grader.domain.program import Program, Statement
-from grader.protocol.messages import Load, Loaded, Problem
+from grader.protocol.replies import Loaded, Problem
+from grader.protocol.requests import Load
 from grader.worker.absent import AbsentFinder
 from grader.worker.device import bind_devices, redirect_gpu_calls
 from grader.worker.fault import students_code

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from grader.protocol.messages import EpochDone, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Trained, TrainingPlan
 from grader.worker.arguments import arguments
 from grader.worker.fault import RecipeError, students_code
 from grader.worker.losses import LossWatch

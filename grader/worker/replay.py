@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
 from grader.domain.program import Replay
-from grader.protocol.messages import EpochDone, Trained
+from grader.protocol.replies import EpochDone, Trained
 from grader.worker.fault import RecipeError, StudentFault
 from grader.worker.losses import LossWatch
 from grader.worker.preparation import Prepared

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from grader.protocol.messages import ForwardPass
+from grader.protocol.replies import ForwardPass
 
 MAX_EVENTS = 4000
 

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grader.protocol.messages import Ran, RunFunction
+from grader.protocol.replies import Ran
+from grader.protocol.requests import RunFunction
 from grader.worker.arguments import arguments
 from grader.worker.fault import students_code
 from grader.worker.figures import kept_figures

@@ -8,15 +8,12 @@ from torch import Tensor
 
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
-from grader.protocol.messages import (
+from grader.protocol.replies import ForwardPass, Problem, Raised, Reply
+from grader.protocol.requests import (
     Build,
     Call,
-    ForwardPass,
     Load,
     LoadCheckpoint,
-    Problem,
-    Raised,
-    Reply,
     Rows,
     RunFunction,
     SetWeights,

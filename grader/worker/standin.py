@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.domain.standin import StandIn
-from grader.protocol.messages import (
+from grader.protocol.replies import (
     MAX_ARGUMENTS,
     MAX_MADE,
     MAX_NUMBER,

@@ -5,7 +5,7 @@ The labels of the test images are not here: after each epoch the logits go to th
 
 import torch
 
-from grader.protocol.messages import Train
+from grader.protocol.requests import Train
 from grader.worker.device import usable_device
 from grader.worker.preparation import prepared
 from grader.worker.program import StudentModule

@@ -12,7 +12,7 @@ from grader.judge.student import Student
 from grader.kit import StandIn
 from grader.protocol.frames import Frame
 from grader.protocol.link import WorkerFault
-from grader.protocol.messages import Built, StandInMade
+from grader.protocol.replies import Built, StandInMade
 
 SIZES = (22, 2, 5, 4, 31)  # of the Transformer: dim, depth, heads, dim_head, mlp_dim
 REPLACED = {"Attention": StandIn(), "FeedForward": StandIn(), "PreNorm": StandIn(wraps=True)}

@@ -20,7 +20,7 @@ from grader.kit.rig import RiggedData
 from grader.protocol.conversation import receive, send
 from grader.protocol.frames import DTYPES, FrameLimit
 from grader.protocol.link import WorkerFault
-from grader.protocol.messages import (
+from grader.protocol.replies import (
     Axes,
     Built,
     Called,

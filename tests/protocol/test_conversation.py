@@ -11,19 +11,15 @@ from grader.domain.program import Place, Program, Recipe, Statement
 from grader.domain.standin import StandIn
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
-from grader.protocol.messages import (
+from grader.protocol.replies import (
     Axes,
-    Build,
     Built,
-    Call,
     Called,
     CheckpointLoaded,
     Done,
     DrawnFigure,
     EpochDone,
     ForwardPass,
-    Load,
-    LoadCheckpoint,
     Loaded,
     Module,
     Parameter,
@@ -31,16 +27,22 @@ from grader.protocol.messages import (
     Raised,
     Ran,
     Reply,
+    StandInCall,
+    StandInMade,
+    Trained,
+    TrainingPlan,
+    WeightValues,
+)
+from grader.protocol.requests import (
+    Build,
+    Call,
+    Load,
+    LoadCheckpoint,
     Rows,
     RunFunction,
     SetWeights,
-    StandInCall,
-    StandInMade,
     Train,
-    Trained,
-    TrainingPlan,
     Weights,
-    WeightValues,
 )
 
 REPLIES: tuple[type[Any], ...] = Reply.__args__
@@ -62,7 +64,7 @@ MESSAGES = [
     RunFunction(
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
-    Train(("a",), "cuda", 3, 2, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Train(("a",), "cuda", 3, 2, (4, 7), {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
     LoadCheckpoint("cpu", 5, {"file": np.zeros(3, dtype=np.uint8)}),
     Built(
         1,

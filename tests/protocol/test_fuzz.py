@@ -18,7 +18,7 @@ from grader.domain.program import Program
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.messages import (
+from grader.protocol.replies import (
     Axes,
     Built,
     Called,
@@ -27,7 +27,6 @@ from grader.protocol.messages import (
     DrawnFigure,
     EpochDone,
     ForwardPass,
-    Load,
     Loaded,
     Module,
     Parameter,
@@ -41,6 +40,7 @@ from grader.protocol.messages import (
     TrainingPlan,
     WeightValues,
 )
+from grader.protocol.requests import Load
 
 REPLIES: tuple[type[Any], ...] = Reply.__args__
 LIMIT = FrameLimit(document=100_000, arrays=100_000)

@@ -15,17 +15,8 @@ from grader.domain.evidence import Attestation
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.messages import (
-    Done,
-    ForwardPass,
-    Problem,
-    Raised,
-    Rows,
-    SetWeights,
-    Trained,
-    TrainingPlan,
-    Weights,
-)
+from grader.protocol.replies import Done, ForwardPass, Problem, Raised, Trained, TrainingPlan
+from grader.protocol.requests import Rows, SetWeights, Weights
 
 LIMIT = FrameLimit(document=10_000, arrays=10_000)
 Behavior = Callable[[BinaryIO, BinaryIO], None]

@@ -15,7 +15,8 @@ from grader.domain.program import Program
 from grader.kit.splits import Splits
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import FrameLimit
-from grader.protocol.messages import Load, Loaded
+from grader.protocol.replies import Loaded
+from grader.protocol.requests import Load
 from grader.training import Job
 
 HANG = "hang"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grader.protocol.messages import EpochDone, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Trained, TrainingPlan
 from grader.training import Job, measured_training
 from grader.training.examples import rollout, seen_patches
 

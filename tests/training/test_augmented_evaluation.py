@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grader.kit.splits import Splits
-from grader.protocol.messages import EpochDone, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Trained, TrainingPlan
 from grader.training import Job, measured_training
 
 Scripted = Callable[..., Any]

@@ -12,17 +12,8 @@ from PIL import Image
 
 from grader.domain.evidence import TrainingOutcome
 from grader.kit.splits import Splits
-from grader.protocol.messages import (
-    CheckpointLoaded,
-    EpochDone,
-    Load,
-    LoadCheckpoint,
-    Problem,
-    Raised,
-    Train,
-    Trained,
-    TrainingPlan,
-)
+from grader.protocol.replies import CheckpointLoaded, EpochDone, Problem, Raised, Trained, TrainingPlan
+from grader.protocol.requests import Load, LoadCheckpoint, Train
 from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training
 
 Scripted = Callable[..., Any]

@@ -13,7 +13,7 @@ from scipy import stats
 from grader.domain.evidence import TrainingOutcome
 from grader.domain.program import Place, Program, Recipe, Replay, Statement
 from grader.kit.splits import Splits
-from grader.protocol.messages import EpochDone, Problem, Raised, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Problem, Raised, Trained, TrainingPlan
 from grader.training import EpochReport, Job, Measured, measured_training, repeated_training
 from grader.training.accuracy import T_95, accuracy_interval, wilson_interval
 

@@ -16,7 +16,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.program import Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
-from grader.protocol.messages import EpochDone, Load, Loaded, Train, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
+from grader.protocol.requests import Load, Train
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
 CLASSES = ("dark", "gray", "light")

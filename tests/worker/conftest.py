@@ -11,16 +11,8 @@ import pytest
 from grader.domain.program import Place, Program, Recipe, Statement
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
-from grader.protocol.messages import (
-    CheckpointLoaded,
-    EpochDone,
-    Load,
-    LoadCheckpoint,
-    Loaded,
-    Train,
-    Trained,
-    TrainingPlan,
-)
+from grader.protocol.replies import CheckpointLoaded, EpochDone, Loaded, Trained, TrainingPlan
+from grader.protocol.requests import Load, LoadCheckpoint, Train
 
 LIMIT = FrameLimit()
 CLASSES = ("low", "middle", "high")

@@ -10,17 +10,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError
 from grader.domain.standin import StandIn
 from grader.protocol.link import StudentRaised
-from grader.protocol.messages import (
-    Build,
-    Built,
-    Call,
-    Called,
-    Done,
-    SetWeights,
-    StandInMade,
-    Weights,
-    WeightValues,
-)
+from grader.protocol.replies import Built, Called, Done, StandInMade, WeightValues
+from grader.protocol.requests import Build, Call, SetWeights, Weights
 
 TEXT = """
 import torch

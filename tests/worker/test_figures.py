@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from grader.kit.rig import classified_data
-from grader.protocol.messages import Axes, Ran, RunFunction
+from grader.protocol.replies import Axes, Ran
+from grader.protocol.requests import RunFunction
 
 NAMES = ("low", "middle", "high")
 HEAD = (

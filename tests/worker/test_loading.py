@@ -11,7 +11,8 @@ import pytest
 from grader.domain.program import NearName, Place, Program, Statement
 from grader.domain.standin import StandIn
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.messages import Build, Built, Call, Called
+from grader.protocol.replies import Built, Called
+from grader.protocol.requests import Build, Call
 
 Load = Callable[..., Any]
 HEAD = "import torch\nfrom torch import nn\n"

@@ -10,7 +10,8 @@ from grader.judge.forwards import ForwardRecord
 from grader.kit.rig import classified_data, image_number, numbered_images, trainable_data
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.messages import ForwardPass, Ran, RunFunction
+from grader.protocol.replies import ForwardPass, Ran
+from grader.protocol.requests import RunFunction
 
 CLASSES = ("a", "b", "c")
 ROLES = {

@@ -7,7 +7,8 @@ import pytest
 
 from grader.domain.program import Place, Statement, TunedValue
 from grader.protocol.link import StudentRaised
-from grader.protocol.messages import Build, Built
+from grader.protocol.replies import Built
+from grader.protocol.requests import Build
 
 Tiny = Callable[..., Any]
 

@@ -11,7 +11,8 @@ from torch import nn
 
 from grader.domain.errors import EngineError
 from grader.protocol.link import StudentRaised
-from grader.protocol.messages import Build, Built, Train, TrainingPlan, Weights, WeightValues
+from grader.protocol.replies import Built, TrainingPlan, WeightValues
+from grader.protocol.requests import Build, Train, Weights
 from grader.worker.images import GradedImages, handed_out_transform, is_deterministic
 
 Tiny = Callable[..., Any]

@@ -13,16 +13,16 @@ def swell():
     from dataclasses import replace
 
     service = sys.modules["grader.worker.service"]
-    messages = sys.modules["grader.protocol.messages"]
+    replies = sys.modules["grader.protocol.replies"]
     real, text = service.send, "\u00e9" * 500_000
 
     def send(writer, message):
-        if isinstance(message, messages.Built):
+        if isinstance(message, replies.Built):
             modules = [replace(each, path=text[:100_000]) for each in message.modules]
             message = replace(message, modules=tuple(modules), forbidden=(text,))
-        if isinstance(message, messages.Ran):
-            axes = tuple(messages.Axes(title="true predicted", images=(0,)) for _ in range(3000))
-            message = replace(message, figures=(messages.DrawnFigure(-1, text[:1000], axes),))
+        if isinstance(message, replies.Ran):
+            axes = tuple(replies.Axes(title="true predicted", images=(0,)) for _ in range(3000))
+            message = replace(message, figures=(replies.DrawnFigure(-1, text[:1000], axes),))
         real(writer, message)
 
     service.send = send

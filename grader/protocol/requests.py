@@ -1,0 +1,166 @@
+"""The requests that a judge makes of a worker, typed.
+
+A message travels as a frame: its fields are the document, its arrays the arrays.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grader.domain.program import Program
+from grader.domain.standin import StandIn
+
+Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
+
+
+@dataclass(frozen=True)
+class Load:
+    """Execute the program's statements. Reply: Loaded.
+
+    Attributes:
+        program: What to execute.
+        forbidden: Dotted patterns that must not be reached at run time (their import or construction is
+            recorded).
+        class_names: Of the data set; what the source takes from a data set it does not have.
+        seed: Of torch, numpy and random.
+        device: What the student's `cuda` means: `cpu`, or `cuda` where training runs on a GPU.
+    """
+
+    program: Program
+    forbidden: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+    seed: int = 0
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Build:
+    """Construct a component. Reply: Built.
+
+    Attributes:
+        component: A graded class, or `$model`: the model as the student configured it.
+        args, kwargs: JSON values. With `inner`, a stand-in is the last positional argument (PreNorm's fn).
+        replace: Component -> its stand-in, while this object is constructed and used.
+        inner: The stand-in to hand over.
+        substitute: Path of a submodule (`blocks.0`) -> the stand-in that takes its place once the object is
+            constructed; its calls are recorded under the path.
+        double: Convert to float64.
+        seed: Of the initialization.
+    """
+
+    component: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    replace: dict[str, StandIn] = field(default_factory=dict)
+    inner: StandIn | None = None
+    substitute: dict[str, StandIn] = field(default_factory=dict)
+    double: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call a built component with the arrays `0`, `1`, ... Reply: Called.
+
+    Attributes:
+        train: In training mode, else in evaluation mode.
+        gradients: Also return the gradients of `(output * cotangent).sum()` by the input `0` and by every
+            parameter; `cotangent` comes as an array of that name.
+        seed: Of dropout.
+    """
+
+    handle: int
+    train: bool = False
+    gradients: bool = False
+    seed: int = 0
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Return the parameters and buffers of a built component. Reply: WeightValues."""
+
+    handle: int
+
+
+@dataclass(frozen=True)
+class SetWeights:
+    """Overwrite parameters of a built component by the arrays of their names. Reply: Done."""
+
+    handle: int
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunFunction:
+    """Run `train_epoch`, `evaluate` or a plotting function on a rigged model and loader. Reply: Ran.
+
+    The rigged model asks for the rows of the images that it is given (ForwardPass), which the judge answers
+    (Rows): they are the logits (evaluate, plots), or features, and `features @ W` with the trainable W that
+    starts at `weights` are (train_epoch). A function that does not ask the model cannot know them.
+
+    Attributes:
+        function: The graded function's name.
+        roles: What its parameters are, in the handed-out order: `model`, `optimizer`, `data_loader`,
+            `loss_history`, `class_names`.
+        batch_sizes: How the loader cuts the images.
+        class_names: Of the data set.
+        initial_mode: The mode in which the model is handed over: `train` or `eval`.
+        learning_rate: Of the rigged SGD.
+        id_bits: How many pixels of an image's first row carry its number, lowest bit first, as signs.
+        pictures: Whether the figures are wanted as pixels, which takes a while.
+        arrays: `images` float32 (n, 1, height, width), `labels` int64 (n,), and for train_epoch `weights`
+            float32 (k, classes).
+    """
+
+    function: str
+    roles: tuple[str, ...]
+    batch_sizes: tuple[int, ...]
+    class_names: tuple[str, ...]
+    initial_mode: Literal["train", "eval"] = "eval"
+    learning_rate: float = 0.1
+    keyword_arguments: dict[str, Any] = field(default_factory=dict)
+    id_bits: int = 0
+    seed: int = 0
+    pictures: bool = True
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The answer to a ForwardPass, `rows` float32 (size, classes or k), as an array."""
+
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train the student's model by the program's recipe. Replies: EpochDone for each epoch, then Trained.
+
+    Attributes:
+        attention_of: Test images whose attention weights are wanted, by their indices.
+        arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,), `test_images` uint8.
+    """
+
+    class_names: tuple[str, ...]
+    device: str = "cpu"
+    seed: int = 0
+    threads: int = 1
+    attention_of: tuple[int, ...] = ()
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoadCheckpoint:
+    """Load weights into the student's model and answer for images. Reply: CheckpointLoaded.
+
+    Attributes:
+        arrays: `file` uint8 (bytes,), `test_images` uint8 (n, h, w[, 3]).
+    """
+
+    device: str = "cpu"
+    max_bytes: int = 1_000_000_000
+    arrays: Arrays = field(default_factory=dict)
+
+
+Request = Load | Build | Call | Weights | SetWeights | RunFunction | Train | LoadCheckpoint
