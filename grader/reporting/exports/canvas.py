@@ -59,7 +59,7 @@ def canvas(
         keep=bound(_kept, table, grade),
     )
     export = filled(form, grades, choices)
-    known = () if most else (f"{name} has no row 'Points Possible', so nobody compared the maximum.",)
+    known = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
     return Export(export.content, export.count, (*export.remarks, *known, *warnings(results)))
 
 

@@ -41,7 +41,8 @@ def matching(
 
     A row is a student's if one of its cells is the student's id (an ID number, a SIS user id, a login), or
     the part of an e-mail address before the @, written as ids are; or if its number in the LMS ends the
-    label that stands for an id where files carry none (`Participant_12345`).
+    label that stands for an id where files carry none (`Participant_12345`). Of a name without Latin letters
+    the number is all that is left of the label: it counts where nothing else tells whose row or result it is.
 
     Args:
         rows: The rows of students, counted from 0.
@@ -63,7 +64,10 @@ def matching(
         if number is not None and (last := _LAST_NUMBER.search(table.cell(row, number))):
             found.update(labels.get(last[1], ()))
         fits[row] = sorted(found)
-        for student_id in fits[row]:
+    for row, alone in _by_number_alone(table, fits, number, exact).items():
+        fits[row] = [alone]
+    for row, students in fits.items():
+        for student_id in students:
             claims[student_id].append(row)
     doubts = {row: _doubt(table, row, fits[row], claims) for row in rows}
     return Matching(
@@ -72,6 +76,22 @@ def matching(
         absent=tuple(student_id for student_id in ids if student_id not in claims),
         doubts={row: doubt for row, doubt in doubts.items() if doubt},
     )
+
+
+def _by_number_alone(
+    table: CsvText, fits: Mapping[int, Sequence[str]], number: int | None, exact: Mapping[str, str]
+) -> dict[int, str]:
+    """Row -> the student whose id is the row's number, among rows and students that nothing else matches."""
+    if number is None:
+        return {}
+    taken = {student_id for found in fits.values() for student_id in found}
+    found = {}
+    for row in (row for row, students in fits.items() if not students):
+        last = _LAST_NUMBER.search(table.cell(row, number))
+        student_id = exact.get(last[1]) if last else None
+        if student_id is not None and student_id not in taken:
+            found[row] = student_id
+    return found
 
 
 def _keys(text: str) -> set[str]:

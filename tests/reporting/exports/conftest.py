@@ -39,6 +39,7 @@ def a_result() -> Callable[..., Result]:
         total: float | None = 64.5,
         *,
         awaiting: bool = False,
+        not_run: bool = False,
         status: GradeStatus = GradeStatus.GRADED,
         after: float | None = None,
         late: LateRecord | None = None,
@@ -48,10 +49,12 @@ def a_result() -> Callable[..., Result]:
     ) -> Result:
         if after is not None:
             late = LateRecord("late", 1, (total or 0) - after, after, False, "1 day late.")
-        state = "awaiting" if awaiting else "decided"
+        state = "awaiting" if awaiting else "not_run" if not_run else "decided"
         lines = (
             ScoreLine("model", "The model", total, maximum - 35, "As found.", "decided"),
-            ScoreLine("q6", "Question 6", None if awaiting else 0.0, 35, "A person decides.", state),
+            ScoreLine(
+                "q6", "Question 6", 0.0 if state == "decided" else None, 35, "A person decides.", state
+            ),
         )
         evidence = Evidence(
             student_id,

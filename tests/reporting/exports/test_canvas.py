@@ -81,8 +81,15 @@ def test_first_and_last_names_in_two_columns(a_result: Callable[..., Any]) -> No
 
 
 def test_a_students_number_is_not_taken_for_canvass(a_result: Callable[..., Any]) -> None:
-    export = canvas(ASSIGNMENT, [a_result("901")], "c.csv", BOOK, Choices(), partial=False)
-    assert export.content == BOOK and export.count == 0
+    # whose student number is what Canvas calls the first row
+    book = BOOK.replace(b"902,,", b"902,901,")
+    export = canvas(ASSIGNMENT, [a_result("901", 70.0)], "c.csv", book, Choices(), partial=False)
+    assert export.content == book.replace(b",64.50,", b",70,") and export.count == 1
+
+
+def test_a_name_without_latin_letters_leaves_its_number(a_result: Callable[..., Any]) -> None:
+    export = canvas(ASSIGNMENT, [a_result("902", 70.0)], "c.csv", BOOK, Choices(), partial=False)
+    assert export.content == BOOK.replace(b",64.50,", b",70,")
 
 
 @pytest.mark.parametrize(

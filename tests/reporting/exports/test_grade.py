@@ -23,6 +23,7 @@ def test_the_penalty_for_lateness_is_in_it(a_result: Callable[..., Any]) -> None
         ({"awaiting": True}, "awaiting q6"),
         ({"total": None, "status": GradeStatus.ENGINE_ERROR}, "the grader failed"),
         ({"total": None, "status": GradeStatus.INCOMPLETE}, "a file is missing"),
+        ({"not_run": True}, "not run: q6"),
         ({"late": UNKNOWN}, "late, and nobody knows"),
     ],
 )

@@ -124,6 +124,12 @@ def test_rows_that_fit_several_students_are_named(a_result: Callable[..., Any]) 
     )
 
 
+def test_two_results_of_one_participant_are_in_doubt(a_result: Callable[..., Any]) -> None:
+    results = [a_result("400101201"), a_result("Student_17_11", 70.0)]
+    with pytest.raises(UsageError, match="row 2: fits 400101201 and Student_17_11"):
+        moodle_worksheet(results, "g.csv", SHEET.encode(), Choices(), partial=False)
+
+
 def test_a_worksheet_in_another_language_and_blind(a_result: Callable[..., Any]) -> None:
     text = "ID;Status;Bewertung;Bestwertung;Zuletzt geändert (Bewertung)\n"
     rows = "Teilnehmer/in11;Abgegeben;;100,00;-\nTeilnehmer/in12;Abgegeben;3,50;100,00;-\n"
