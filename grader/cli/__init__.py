@@ -27,6 +27,7 @@ INSTRUCTORS = {
     "claim": ("grader.cli.claim:command", "Record the accuracy that a student claims."),
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
+    "export": ("grader.cli.export:command", "Write grades and reports as an LMS takes them."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
@@ -157,6 +158,8 @@ def cli(ctx: click.Context, course: Path | None, traceback: bool) -> None:
         # every command that needs a course has an option of its own for it
         ctx.default_map = {name: {"course": course} for name in COMMANDS}
         ctx.default_map["data"] = {name: {"course": course} for name in ("preview", "write")}
+        formats = ("moodle-worksheet", "moodle-gradebook", "canvas", "gradescope", "junit", "feedback-zip")
+        ctx.default_map["export"] = {name: {"course": course} for name in formats}
         ctx.default_map["marks"] = {name: {"course": course} for name in ("export", "import", "set")}
 
 

@@ -1,0 +1,156 @@
+"""What all formats of `grader export` have in common: options, where results come from and files go."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from grader.cli.book import desk, gradebook_option
+from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.domain.evidence import Evidence
+    from grader.domain.score import Score
+    from grader.reporting.exports.filling import Choices
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+FOLDER = "exports"
+
+
+def common_options(function: Command) -> Command:
+    """What every format has: `out`, `to`, `partial`, and which book it is."""
+    for option in (
+        click.option(
+            "--course", type=click.Path(path_type=Path), help="The course folder (default: found upward)."
+        ),
+        gradebook_option,
+        click.option(
+            "--assignment",
+            "assignment_id",
+            metavar="ID",
+            help="The assignment, e.g. vit_defects. Default: the only one in the gradebook.",
+        ),
+        click.option("--partial", is_flag=True, help="Leave out grades that await a person."),
+        click.option(
+            "--to",
+            type=click.Path(path_type=Path),
+            metavar="PATH",
+            help="Write here. Default: in OUT/exports.",
+        ),
+        click.argument("out", type=click.Path(path_type=Path)),
+    ):
+        function = option(function)
+    return function
+
+
+def into_option(what: str, *, required: bool) -> Callable[[Command], Command]:
+    """`--into`: the file that the LMS made."""
+    return click.option(
+        "--into", type=click.Path(path_type=Path), metavar="FILE", required=required, help=what
+    )
+
+
+def column_option(function: Command) -> Command:
+    """`--column`: the column of the grades."""
+    return click.option("--column", default="", metavar="NAME", help="The column of the grades.")(function)
+
+
+def scale_option(function: Command) -> Command:
+    """`--scale`: another maximum is no obstacle."""
+    return click.option(
+        "--scale", is_flag=True, help="Scale the grades if the LMS has another maximum, instead of refusing."
+    )(function)
+
+
+def anyway_option(function: Command) -> Command:
+    """`--anyway`: doubts are no obstacle."""
+    return click.option(
+        "--anyway",
+        is_flag=True,
+        help="Write in spite of doubts: rows that fit several students stay as they are, and grades that "
+        "stand in FILE may fall.",
+    )(function)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the results are from."""
+
+    out: Path
+    assignment: Assignment
+
+    def place(self, name: str) -> Path:
+        """Where an export goes by default."""
+        return self.out / FOLDER / name
+
+
+@contextlib.contextmanager
+def released(
+    out: Path, assignment_id: str | None, course: Path | None, gradebook: str | None, partial: bool
+) -> Iterator[tuple[Source, "list[tuple[Evidence, Score]]", bool]]:
+    """The results of a folder as they may leave it, and whether grades may be missing."""
+    from grader.pipeline.release import told_results
+
+    # nothing is recorded, so nobody is asked who they are
+    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by="export") as at:
+        results = told_results(at.assignment, at.book.snapshot())
+    yield Source(out, at.assignment), [(one.evidence, one.score) for one in results], partial
+
+
+def chosen(column: str, scale: bool, anyway: bool) -> "Choices":
+    """The options as a format takes them."""
+    from grader.reporting.exports.filling import Choices
+
+    return Choices(column, scale, anyway)
+
+
+def given(path: Path) -> tuple[str, bytes]:
+    """The name and the content of a file.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        return path.name, path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}). Give another file by --into.") from None
+
+
+def reports_of(out: Path, student_ids: list[str]) -> Mapping[str, bytes]:
+    """The reports that are there, by student id."""
+    paths = {student_id: out / "students" / student_id / "report.html" for student_id in student_ids}
+    return {student_id: path.read_bytes() for student_id, path in paths.items() if path.is_file()}
+
+
+def written(path: Path, content: bytes, noun: str, count: int, remarks: tuple[str, ...]) -> None:
+    """Write an export, whole or not at all, and tell of it."""
+    from grader.gradebook import durable
+
+    make_folder(path.parent)
+    durable.write(path, content)
+    told(path, noun, count, remarks)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder.
+
+    Raises:
+        UsageError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made ({error.strerror}). Give another place by --to.") from None
+
+
+def told(path: Path, noun: str, count: int, remarks: tuple[str, ...]) -> None:
+    """Print what was written, and what somebody should know of it."""
+    from grader.reporting.typesetting import printable
+
+    click.echo(f"{path}: {count} {noun if count != 1 else noun.removesuffix('s')}.")
+    for remark in remarks:
+        click.echo(printable(f"  {remark}"))
