@@ -23,6 +23,7 @@ INSTRUCTORS = {
     "grade": ("grader.cli.grade:command", "Grade a submission, a folder of them, or an LMS download."),
     "regrade": ("grader.cli.regrade:command", "Score stored evidence again, with today's rubric."),
     "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),
+    "similar": ("grader.cli.similar:command", "Show which submissions have much in common."),
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
 }
