@@ -141,12 +141,17 @@ def _column(work: Work, lines: Sequence[Line]) -> Column:
         source = text.get(file, "").split("\n")
         first, last = max(run[0] - AROUND, 1), min(run[-1] + AROUND, len(source))
         shown = tuple(
-            CodeLine(number, _cut(source[number - 1].expandtabs(4).rstrip()), number in run)
-            for number in range(first, last + 1)
+            CodeLine(number, _cut(line), number in run)
+            for number, line in _numbered(source, first, last)
+            if line or first < number < last
         )
         if shown:
             excerpts.append((file, shown))
     return Column(tuple(excerpts))
+
+
+def _numbered(source: Sequence[str], first: int, last: int) -> Iterator[tuple[int, str]]:
+    return ((number, source[number - 1].expandtabs(4).rstrip()) for number in range(first, last + 1))
 
 
 def _runs(lines: Sequence[Line]) -> Iterator[tuple[str, list[int]]]:
