@@ -50,14 +50,14 @@ def test_the_bare_template_is_no_pair(solutions, own_of):
 
 def test_trivial_lines_are_no_pair(solutions, own_of):
     """Two who wrote what can hardly be written otherwise."""
-    text = solutions.template()
-    for mark, line in (("TODO PreNorm.__init__", "self.norm = nn.LayerNorm(dim)\n        self.fn = fn"),):
-        start = text.index("raise NotImplementedError", text.rindex("\n", 0, text.index(mark)) - 60)
-        text = text[:start] + line + text[text.index(")", text.index(mark)) + 1 :]
-    text += "\nlr = 0.001\nepochs = 30\nprint('done')\n"
-    side = own_of(text)
-    assert side.size < ENOUGH
+    lines = (
+        "def size(net):\n    return sum(p.numel() for p in net.parameters() if p.requires_grad)\n"
+        "print(size(model), max(test_loss_history), min(train_loss_history))\n"
+    )
+    side = own_of(solutions.template() + lines)
+    assert 0 < side.size < ENOUGH
     assert shares(side, side).most == 0
+    assert shares(side, own_of(solutions.reference() + lines)).most == 0
 
 
 def test_passages_pair_functions_whatever_their_order(solutions, own_of):
@@ -75,3 +75,16 @@ def test_passages_pair_functions_whatever_their_order(solutions, own_of):
     assert "softmax" in attention[1]
     (loop,) = [pair for pair in joined if "label_smoothing" in pair[0]]
     assert ".backward()" in loop[1]
+
+
+def test_a_function_is_held_against_the_one_with_most_in_common(own_of):
+    """Not against an earlier one that shares a line or two with it."""
+    head = "    total = sum(len(one) + min(one) + max(one) for one in sorted(rows, key=len)[1:-1])\n"
+    rest = "    table = {key: [abs(cell) for cell in rows[key] if cell is not None] for key in total}\n"
+    found = passages(
+        own_of(f"def whole(rows):\n{head}{rest}    return table\n"),
+        own_of(
+            f"def first(rows):\n{head}    return total\ndef second(rows):\n{head}{rest}    return table\n"
+        ),
+    )
+    assert [{line for _, line in one.other} & {2, 5, 6} for one in found] == [{5, 6}]

@@ -57,7 +57,7 @@ def test_a_class_with_copies_and_hostile_files(similar, solutions, saved, state,
     """Copies are found by each of the three; what cannot be read is told in a sentence."""
     first, second, third, fourth = (solutions.solution(choice) for choice in solutions.apart(4))
     mark = "</code></pre><script>alert(1)</script>{{ 7 * 7 }}\u202e"
-    hostile = f'NOTE = """{mark}"""\n' + first
+    hostile = first.replace("loss.backward()", f"loss.backward()  # {mark}")
     copy = json.loads(solutions.as_notebook(solutions.disguised(first)))
     noise = in_base64(picture(9, size=(1300, 1000)))
     copy["cells"][0]["outputs"] = [{"output_type": "display_data", "data": {"image/png": noise}}]
@@ -72,7 +72,7 @@ def test_a_class_with_copies_and_hostile_files(similar, solutions, saved, state,
         named(5, "ipynb"): solutions.with_picture(solutions.as_notebook(fourth), noise),
         named(6, "py"): solutions.template(),
         named(7, "py"): "def broken(:\n",
-        named(8, "py"): "x = " + "(" * 5000 + ")" * 5000,
+        named(8, "py"): "x = " + "-" * 20_000 + "1",
         named(9, "ipynb"): "no notebook",
         named(10, "py"): "مدل = 'شبکه'\nprint(مدل)\n",
     }
@@ -83,6 +83,8 @@ def test_a_class_with_copies_and_hostile_files(similar, solutions, saved, state,
     assert float(pairs["01", "02"]["code_of_one_in_other"]) > 0.9
     assert pairs["02", "05"]["identical_figures"] == "1"
     assert pairs["03", "04"]["checkpoint"] == "identical"
+    assert "&lt;script&gt;alert(1)" in page
+    assert "{{ 7 * 7 }}" in page
     assert "<script" not in page
     assert "\u202e" not in page
     assert "never a deduction" in page
