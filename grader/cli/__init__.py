@@ -29,6 +29,7 @@ INSTRUCTORS = {
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
     "export": ("grader.cli.export:command", "Write grades and reports as an LMS takes them."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
+    "similar": ("grader.cli.similar:command", "Show which submissions have much in common."),
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
 }

@@ -44,7 +44,7 @@ class OpenedApart:
         Raises:
             SubmissionError: It cannot be used, or unpacking it used more than is granted.
         """
-        answers = self._answers(
+        answers = self.answers(
             archive, {"open": "archive", "caps": asdict(caps)}, LIMITS.cpu_seconds + caps.total_bytes // SPEED
         )
         with contextlib.closing(answers):
@@ -65,7 +65,7 @@ class OpenedApart:
 
     def checkpoint_fault(self, path: Path, name: str) -> str | None:
         """Why a checkpoint is not accepted."""
-        answers = self._answers(path, {"open": "checkpoint", "as": name}, LIMITS.cpu_seconds)
+        answers = self.answers(path, {"open": "checkpoint", "as": name}, LIMITS.cpu_seconds)
         with contextlib.closing(answers):
             try:
                 fault = next(answers).document.get("fault")
@@ -75,7 +75,7 @@ class OpenedApart:
 
     def claim(self, path: Path, name: str) -> Claim | None:
         """The accuracy that a report names; None as well where it cannot be read."""
-        answers = self._answers(path, {"open": "report", "as": name}, LIMITS.cpu_seconds)
+        answers = self.answers(path, {"open": "report", "as": name}, LIMITS.cpu_seconds)
         with contextlib.closing(answers), contextlib.suppress(SubmissionError):
             match next(answers).document.get("claim"):
                 case {"accuracy": float(share), "source": str(source), "text": str(text)} if 0 < share <= 1:
@@ -89,7 +89,7 @@ class OpenedApart:
             SubmissionError: It cannot be read, or reading it used more than is granted.
         """
         rows: list[Row] = []
-        answers = self._answers(path, {"open": "metadata"}, LIMITS.cpu_seconds)
+        answers = self.answers(path, {"open": "metadata"}, LIMITS.cpu_seconds)
         with contextlib.closing(answers):
             for frame in answers:
                 match frame.document:
@@ -101,8 +101,20 @@ class OpenedApart:
                         raise _ended_badly(path.name, "its answer makes no sense")
         return rows
 
-    def _answers(self, path: Path, job: dict[str, Any], seconds: int) -> Generator[Frame, None, None]:
-        """A parser's answers about a file, whose bytes it gets as it asks for them."""
+    def answers(
+        self, path: Path, job: dict[str, Any], seconds: int, limit: FrameLimit = FROM_PARSER
+    ) -> Generator[Frame, None, None]:
+        """A parser's answers about a file, whose bytes it gets as it asks for them.
+
+        Args:
+            path: The file.
+            job: What is asked; `open` says what to open it as.
+            seconds: Of processor time and of wall-clock time.
+            limit: How large an answer may be.
+
+        Raises:
+            SubmissionError: It cannot be used, or opening it ended badly.
+        """
         limits = replace(LIMITS, cpu_seconds=seconds)
         with contextlib.ExitStack() as stack:
             try:
@@ -114,7 +126,7 @@ class OpenedApart:
                 ) from error
             child = self._parsers.spawn(limits)
             try:
-                for frame in stack.enter_context(conversation(child, Frame(job), seconds, FROM_PARSER)):
+                for frame in stack.enter_context(conversation(child, Frame(job), seconds, limit)):
                     match frame.document:
                         case {"read": [int(offset), int(count)]}:
                             # one that is gone says so on the next reading
@@ -152,7 +164,7 @@ def serve_opening(job: dict[str, Any], reader: BinaryIO, writer: BinaryIO) -> No
     Raises:
         SubmissionError: It cannot be used.
     """
-    file = io.BufferedReader(_Asked(reader, writer, job["size"]), CHUNK // 4)
+    file = asked_file(job, reader, writer)
     if job["open"] == "checkpoint":
         write_frame(writer, Frame({"fault": checkpoint_fault(file, job["as"])}))
         return
@@ -168,6 +180,11 @@ def serve_opening(job: dict[str, Any], reader: BinaryIO, writer: BinaryIO) -> No
     for piece in contents(file, job["name"], Caps(**job["caps"])):
         write_frame(writer, _told(piece))
     write_frame(writer, Frame({"done": True}))
+
+
+def asked_file(job: dict[str, Any], reader: BinaryIO, writer: BinaryIO) -> BinaryIO:
+    """The file that a job names, whose bytes are asked for as they are read."""
+    return io.BufferedReader(_Asked(reader, writer, job["size"]), CHUNK // 4)
 
 
 def _told(piece: Piece) -> Frame:

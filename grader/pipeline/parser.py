@@ -17,11 +17,13 @@ from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.program import Program
 from grader.intake.report import report_pages
 from grader.pipeline.conversation import Silence, conversation
-from grader.pipeline.opening import serve_opening
+from grader.pipeline.opening import asked_file, serve_opening
+from grader.pipeline.reading import KINDS, serve_reading
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.sandbox import forkserver
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.processes import Processes
+from grader.similarity import figures
 
 LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
 SECONDS = 30.0
@@ -68,11 +70,15 @@ def _prepare() -> None:
     analyzed("warm.py", b"x = 1\n", components=(), forbidden=())
     TypeAdapter(Program)
     report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
+    figures.warm()
 
 
 def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
     frame = read_frame(reader, FROM_PIPELINE)
     try:
+        if frame.document.get("open") in KINDS:
+            serve_reading(frame.document, asked_file(frame.document, reader, writer), writer)
+            return
         if "open" in frame.document:
             serve_opening(frame.document, reader, writer)
             return

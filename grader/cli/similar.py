@@ -1,0 +1,113 @@
+"""`grader similar`: which submissions of a class have much in common, for a person to judge."""
+
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from grader.cli.options import cores
+
+EVERY = 20  # submissions between two lines of progress
+
+
+@click.command("similar")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--assignment", "assignment_id", required=True, help="The assignment's id, e.g. vit_defects.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for page and table.")
+@click.option(
+    "--before",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="An earlier class's submissions, compared with this one's.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.05, 1.0),
+    help="The share of a student's own code from which on a pair is listed. Default: 0.5.",
+)
+@click.option("--jobs", type=click.IntRange(1), help="Files read at once. Default: one per processor core.")
+@click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
+@click.option("--unofficial", is_flag=True, help="Accept a machine that isolates too little.")
+def command(
+    path: Path,
+    assignment_id: str,
+    out: Path,
+    before: Path | None,
+    threshold: float | None,
+    jobs: int | None,
+    course: Path | None,
+    unofficial: bool,
+) -> None:
+    """Compare the submissions in PATH: a folder of submissions, or a zip from an LMS.
+
+    Compared are the students' own code (without what was handed out, whatever the names and the order),
+    the checkpoints and the figures. Nothing is executed. It is evidence for a person and changes no grade.
+    Writes OUT/similarity.html and OUT/similarity.csv.
+
+    \b
+    Examples:
+      grader similar download.zip --assignment vit_defects --out results
+      grader similar download.zip --assignment vit_defects --before last_year.zip --out results
+    """
+    from grader.course.assignment_file import read_assignment
+    from grader.course.locate import located_course
+    from grader.gradebook import durable
+    from grader.intake import submissions
+    from grader.pipeline.hosts import running_parsers
+    from grader.pipeline.opening import OpenedApart
+    from grader.pipeline.similar import handed_out, read_works
+    from grader.reporting.similarity_page import similarity_page
+    from grader.reporting.similarity_table import similarity_table
+    from grader.reporting.typesetting import counted, printable
+    from grader.similarity.pairs import THRESHOLD, compared
+
+    found_course = located_course(course)
+    assignment = read_assignment(found_course.reference(assignment_id))
+    given, given_figures = handed_out(assignment)
+    notes: list[str] = []
+    listed = []
+    sources = [(path, False)] + ([(before, True)] if before else [])
+    with tempfile.TemporaryDirectory(prefix="grader-") as scratch:
+        hidden = tuple(
+            folder.resolve() for folder in (*(source for source, _ in sources), out, Path(scratch))
+        )
+        with running_parsers(found_course, hidden=hidden, unofficial=unofficial) as parsers:
+            for source, earlier in sources:
+                own_scratch = Path(scratch) / ("before" if earlier else "now")
+                own_scratch.mkdir()
+                uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers))
+                notes += [refused.reason for refused in uploads.unmatched] + list(uploads.notes)
+                listed += [(submission, earlier) for submission in uploads.submissions]
+            for note in notes:
+                click.echo(printable(f"note: {note}"), err=True)
+            click.echo(f"Reading {counted(len(listed), 'submission')} ...", err=True)
+            works = read_works(
+                parsers, assignment, listed, jobs=jobs or cores(), report=_told("submissions read", EVERY)
+            )
+    comparison = compared(
+        works,
+        given=given,
+        given_figures=given_figures,
+        threshold=threshold or THRESHOLD,
+        report=_told("pairs compared", 2000),
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    now = datetime.now(UTC).replace(microsecond=0)
+    page = similarity_page(assignment, comparison, notes=notes, generated_at=now)
+    durable.write(out / "similarity.html", page.encode("utf-8"))
+    durable.write(out / "similarity.csv", similarity_table(comparison).encode("utf-8"))
+    for student, sentence in comparison.left_out:
+        click.echo(printable(f"{student.student_id}: {sentence}"), err=True)
+    click.echo(f"{counted(len(comparison.pairs), 'pair')} to look at: {out / 'similarity.html'}")
+
+
+def _told(what: str, every: int) -> Callable[[int, int], None]:
+    """A line now and then, and at the end."""
+
+    def report(done: int, whole: int) -> None:
+        if done % every == 0 or done == whole:
+            click.echo(f"{done} of {whole} {what}", err=True)
+
+    return report

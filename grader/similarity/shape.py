@@ -1,0 +1,272 @@
+"""Python as a row of tokens that renaming, reformatting and commenting leave as it is.
+
+What a student may choose is taken out: names, comments, docstrings, annotations, the texts of strings,
+numbers beyond small ones (an axis is structure, a learning rate is a choice), aliases of imports, the order
+of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does: `.transpose`,
+`len`, `torch.nn.functional.softmax` under whatever alias.
+"""
+
+import ast
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+Token = tuple[str, int]
+"""A token, and the line (1-based) that it stands on."""
+
+OWN = "v"
+SMALL = 3
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SEQUENCES = (ast.Tuple, ast.List, ast.Set)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A simple statement, or the head of a compound one.
+
+    Attributes:
+        file: `homework.py` or `cell 4`.
+        block: Number of the function, the class body or the top level that it belongs to.
+        tokens: Never empty.
+    """
+
+    file: str
+    block: int
+    tokens: tuple[Token, ...]
+
+    @property
+    def form(self) -> tuple[str, ...]:
+        """The tokens without their lines."""
+        return tuple(token for token, _ in self.tokens)
+
+
+def units(cells: Iterable[tuple[str, ast.Module]]) -> tuple[Unit, ...]:
+    """The units of a source in order, function by function.
+
+    Args:
+        cells: (file or cell, its tree).
+    """
+    listed = list(cells)
+    return tuple(_Reading(_Names([tree for _, tree in listed])).units(listed))
+
+
+class _Names:
+    """What the names of a source stand for."""
+
+    def __init__(self, trees: Sequence[ast.Module]) -> None:
+        self.imported: dict[str, str] = {}
+        self.bound: set[str] = set()
+        self.fields: set[str] = set()
+        self.selves: set[str] = set()
+        for tree in trees:
+            for node in ast.walk(tree):
+                self._read(node)
+
+    def _read(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import(names):
+                for alias in names:
+                    top = alias.name.split(".")[0]
+                    self.imported[alias.asname or top] = alias.name if alias.asname else top
+            case ast.ImportFrom(module, names, level):
+                for alias in names:
+                    self.imported[alias.asname or alias.name] = f"{'.' * level}{module or ''}.{alias.name}"
+            case ast.Name(name, ast.Store() | ast.Del()) | ast.arg(name):
+                self.bound.add(name)
+            case ast.ExceptHandler(_, str(name), _) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):
+                self.bound.add(name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.bound.add(node.name)
+            case ast.ClassDef():
+                self._read_class(node)
+            case ast.Attribute(ast.Name(), attribute, ast.Store()):
+                self.fields.add(attribute)
+            case _:
+                pass
+
+    def _read_class(self, node: ast.ClassDef) -> None:
+        self.bound.add(node.name)
+        for part in node.body:
+            if isinstance(part, _FUNCTIONS) and part.args.args:
+                self.selves.add(part.args.args[0].arg)
+            for target in _targets(part):
+                if isinstance(target, ast.Name):
+                    self.fields.add(target.id)
+
+
+class _Reading:
+    """Turns trees into units."""
+
+    def __init__(self, names: _Names) -> None:
+        self._names = names
+        self._block = 0
+        self._line = 1
+
+    def units(self, cells: Sequence[tuple[str, ast.Module]]) -> Iterator[Unit]:
+        """The top level of all cells is one block, whatever stands between its statements."""
+        for file, tree in cells:
+            yield from self._of_body(file, tree.body, 0)
+
+    def _of_body(self, file: str, body: Sequence[ast.stmt], block: int) -> Iterator[Unit]:
+        for node in body:
+            own = block
+            if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+                self._block += 1
+                own = self._block
+            self._line = node.lineno
+            if tokens := tuple(self._head(node)):
+                yield Unit(file, own, tokens)
+            for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+                for inner in _bodies(getattr(node, part, ())):
+                    yield from self._of_body(file, inner, own)
+
+    def _head(self, node: ast.stmt) -> Iterable[Token]:
+        """The tokens of a simple statement, or of a compound one without its bodies."""
+        match node:
+            case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.Global() | ast.Nonlocal():
+                return
+            case ast.Expr(ast.Constant()):  # a docstring, or a string for a comment
+                return
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from self._function(node)
+            case ast.ClassDef(_, bases, keywords):
+                yield self._at("class")
+                yield from self._all([*bases, *(keyword.value for keyword in keywords)])
+            case ast.AnnAssign(target, _, value):
+                if value is not None:
+                    yield self._at("=")
+                    yield from self._all([target, value])
+            case ast.Assign(targets, value):
+                yield self._at("=")
+                yield from self._all([*targets, value])
+            case ast.AugAssign(target, operator, value):
+                yield self._at("=")
+                yield from self._of(target)
+                yield from self._of(ast.copy_location(ast.BinOp(target, operator, value), node))
+            case _:
+                yield self._at(type(node).__name__)
+                for name, value in ast.iter_fields(node):
+                    if name not in ("body", "orelse", "finalbody", "handlers", "cases", "type_comment"):
+                        yield from self._all(value if isinstance(value, list) else [value])
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Token]:
+        yield self._at("def")
+        yield from self._all(node.decorator_list)
+        arguments = node.args
+        for _ in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            yield self._at(OWN)
+        yield from self._all([*arguments.defaults, *arguments.kw_defaults])
+
+    def _all(self, nodes: Iterable[object]) -> Iterator[Token]:
+        for node in nodes:
+            if isinstance(node, ast.AST):
+                yield from self._of(node)
+
+    def _of(self, node: ast.AST) -> Iterator[Token]:
+        """The tokens of an expression."""
+        self._line = getattr(node, "lineno", self._line)
+        match node:
+            case ast.Name(name):
+                yield self._at(self._names.imported.get(name) or self._known(name))
+            case ast.Attribute(value, attribute):
+                yield from self._attribute(node, value, attribute)
+            case ast.Constant(value):
+                yield self._at(_constant(value))
+            case ast.UnaryOp(ast.USub(), ast.Constant(value)) if isinstance(value, int | float):
+                yield self._at(_constant(-value))
+            case ast.Call(function, positional, keywords):
+                yield self._at("call")
+                yield from self._all([function, *positional])
+                named = [tuple(self._of(keyword.value)) for keyword in keywords]
+                for tokens in sorted(named, key=_order):
+                    yield from tokens
+            case ast.BinOp(left, ast.Add() | ast.Mult() as operator, right):
+                yield self._at(type(operator).__name__)
+                sides = [tuple(self._of(side)) for side in (left, right)]
+                for tokens in sorted(sides, key=_order):
+                    yield from tokens
+            case ast.JoinedStr(values):
+                yield self._at("str")
+                yield from self._all(part.value for part in values if isinstance(part, ast.FormattedValue))
+            case ast.Lambda(_, body):
+                yield self._at("lambda")
+                yield from self._of(body)
+            case ast.ExceptHandler(kind):
+                yield self._at("except")
+                yield from self._all([kind])
+            case _:
+                yield from self._plain(node)
+
+    def _plain(self, node: ast.AST) -> Iterator[Token]:
+        """A node of which nothing is special: its kind, then its parts."""
+        if isinstance(node, ast.expr_context | ast.arguments):
+            return
+        if isinstance(node, _SEQUENCES):
+            yield self._at("seq")
+        elif isinstance(node, _COMPREHENSIONS):
+            yield self._at("comp")
+        else:
+            yield self._at(type(node).__name__)
+        yield from self._all(ast.iter_child_nodes(node))
+
+    def _attribute(self, node: ast.AST, value: ast.expr, attribute: str) -> Iterator[Token]:
+        dotted = self._dotted(node)
+        if dotted is not None:
+            yield self._at(dotted)
+            return
+        own = isinstance(value, ast.Name) and value.id in self._names.selves
+        yield self._at("." + (OWN if own or attribute in self._names.fields else attribute))
+        yield from self._of(value)
+
+    def _dotted(self, node: ast.AST) -> str | None:
+        """The dotted name that begins with an import: `nn.Linear` is `torch.nn.Linear`."""
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if isinstance(node, ast.Name) and node.id in self._names.imported:
+            return ".".join([self._names.imported[node.id], *reversed(parts)])
+        return None
+
+    def _known(self, name: str) -> str:
+        return OWN if name in self._names.bound else name
+
+    def _at(self, token: str) -> Token:
+        return token, self._line
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
+    """What an assignment binds."""
+    if isinstance(node, ast.Assign):
+        return node.targets
+    return [node.target] if isinstance(node, ast.AnnAssign) else []
+
+
+def _bodies(parts: object) -> Iterator[list[ast.stmt]]:
+    """The lists of statements in a field of a compound statement."""
+    if not isinstance(parts, list):
+        return
+    if parts and isinstance(parts[0], ast.stmt):
+        yield parts
+    for part in parts:
+        if isinstance(part, ast.ExceptHandler | ast.match_case):
+            yield part.body
+
+
+@functools.singledispatch
+def _constant(value: object) -> str:
+    return "str" if isinstance(value, str | bytes) else str(value)
+
+
+@_constant.register(int)
+@_constant.register(float)
+@_constant.register(complex)
+def _number(value: complex) -> str:
+    if isinstance(value, bool):
+        return str(value)
+    return str(int(value)) if isinstance(value, int) and abs(value) <= SMALL else "num"
+
+
+def _order(tokens: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(token for token, _ in tokens)
