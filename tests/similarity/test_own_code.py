@@ -52,7 +52,8 @@ def test_trivial_lines_are_no_pair(solutions, own_of):
     """Two who wrote what can hardly be written otherwise."""
     lines = (
         "def size(net):\n    return sum(p.numel() for p in net.parameters() if p.requires_grad)\n"
-        "print(size(model), max(test_loss_history), min(train_loss_history))\n"
+        "print(size(model), max(test_loss_history), min(train_loss_history), len(test_set), len(train_set))\n"
+        "print(round(max(test_loss_history), 2), round(min(train_loss_history), 3), abs(N_EPOCHS))\n"
     )
     side = own_of(solutions.template() + lines)
     assert 0 < side.size < ENOUGH
