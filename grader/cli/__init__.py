@@ -26,6 +26,7 @@ INSTRUCTORS = {
     "marks": ("grader.cli.marks:command", "Take in what people give: marks and comments, by spreadsheet."),
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
+    "publish": ("grader.cli.publish:command", "Write the pages as a static folder or a zip."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
