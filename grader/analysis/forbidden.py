@@ -10,7 +10,7 @@ from grader.analysis.effects import Aliases
 from grader.analysis.slicing import Reach
 from grader.analysis.units import Unit
 from grader.domain.assignment import ForbiddenRule
-from grader.domain.program import ForbiddenUse, Place
+from grader.domain.program import LOOK, ForbiddenUse, Place
 
 VISION = "torchvision.models"
 VISION_HOMES = {
@@ -208,7 +208,7 @@ def suspicions(units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Re
                 if users:
                     found.setdefault((path, unit.cell.place(reference.line)), users)
     looks = [
-        f"{place}: {path} is used by {', '.join(users)}; a person should look at what it does."
+        f"{place}: {path} is used by {', '.join(users)}; {LOOK} at what it does."
         for (path, place), users in found.items()
     ]
     return [*looks, *_written_out(units)]
@@ -221,4 +221,4 @@ def _written_out(units: Sequence[Unit]) -> Iterable[str]:
         texts = (node.value for node in ast.walk(unit.node) if isinstance(node, ast.Expr))
         size -= sum(len(repr(text.value)) for text in texts if isinstance(text, ast.Constant))
         if size > MUCH_DATA:
-            yield f"{unit.place}: {size} characters of data are written out; a person should look why."
+            yield f"{unit.place}: {size} characters of data are written out; {LOOK} why."

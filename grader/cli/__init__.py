@@ -28,6 +28,7 @@ INSTRUCTORS = {
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
     "export": ("grader.cli.export:command", "Write grades and reports as an LMS takes them."),
+    "publish": ("grader.cli.publish:command", "Write the pages as a static folder or a zip."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
     "similar": ("grader.cli.similar:command", "Show which submissions have much in common."),
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),

@@ -63,6 +63,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         deadline=_deadline(table.deadline),
         late=_late(table.late, table.deadline),
         policies=dict(table.policies),
+        boundaries=_boundaries(table.boundaries, sum(item.points for item in rubric)),
+        leaderboard=table.leaderboard,
         public_only=public_only,
         remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
         digest=digest(folder, public_only=public_only),
@@ -95,6 +97,16 @@ def _late(table: LateTable | None, deadline: datetime | None) -> LatePolicy:
     if table.most_points is not None and table.points_per_day is None:
         raise fault("[late]: 'most_points' bounds nothing without 'points_per_day'. Add that, or remove it.")
     return LatePolicy(**table.model_dump())
+
+
+def _boundaries(points: Sequence[float], maximum: float) -> tuple[float, ...]:
+    if list(points) != sorted(set(points)):
+        raise fault("'boundaries' is not in ascending order. Sort it, each value once.")
+    if points and points[-1] > maximum:
+        raise fault(
+            f"'boundaries' has {points[-1]:g}, and the rubric has {maximum:g} points in all. Lower it."
+        )
+    return tuple(points)
 
 
 def _stem(table: FilesTable) -> str:

@@ -121,6 +121,8 @@ class AssignmentTable(Table):
     id: Text
     title: Text
     deadline: datetime | None = None
+    boundaries: list[Positive] = Field(default_factory=list)
+    leaderboard: bool = False
     files: FilesTable
     data: DataTable
     limits: LimitsTable = LimitsTable()

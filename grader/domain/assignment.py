@@ -198,6 +198,8 @@ class Assignment:
         file_stem: How files are named, e.g. `{student_id}_Lab8_Homework`.
         policies: What the checks leave to the course: name -> `allow`, `flag` (costs nothing, a person has a
             look) or `forbid`.
+        boundaries: Points at which a grade begins, ascending; () where the course names none.
+        leaderboard: A page of accuracies without names is written beside the class page.
         public_only: This is a student's copy: only public checks, no rubric secrets.
         remarks: The comment bank, for whoever marks.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
@@ -217,6 +219,8 @@ class Assignment:
     deadline: datetime | None = None
     late: LatePolicy = field(default_factory=LatePolicy)
     policies: dict[str, str] = field(default_factory=dict)
+    boundaries: tuple[float, ...] = ()
+    leaderboard: bool = False
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
     digest: str = ""

@@ -6,6 +6,8 @@ checks, for training and for the report.
 
 from dataclasses import dataclass
 
+LOOK = "a person should look"  # in the note of a program: by these words a reader of evidence finds it
+
 
 @dataclass(frozen=True)
 class Place:

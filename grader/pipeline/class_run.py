@@ -19,7 +19,7 @@ from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.submission_run import examined, examined_longer
 from grader.pipeline.training_stage import waits_for_more_time
-from grader.reporting.class_page import class_page
+from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
 from grader.reporting.results_file import dump, results_document
 from grader.reporting.scores_table import scores_csv
@@ -196,7 +196,10 @@ def write_class(
     now: datetime,
     download: DownloadRecord | None = None,
 ) -> None:
-    """Write the class page, scores.csv and, last, results.json, each whole or not at all."""
+    """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
+
+    Each is written whole or not at all.
+    """
     pairs = [(result.evidence, result.score) for result in results]
     links = {
         result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
@@ -204,6 +207,11 @@ def write_class(
     out.mkdir(parents=True, exist_ok=True)
     page = class_page(assignment, pairs, links=links, generated_at=now, download=download)
     durable.write(out / "index.html", page.encode("utf-8"))
+    if assignment.leaderboard:
+        board = leaderboard_page(assignment, pairs, generated_at=now)
+        durable.write(out / "leaderboard.html", board.encode("utf-8"))
+    else:
+        (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
     durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
     durable.write(out / "results.json", dump(results_document(assignment, pairs, download)).encode("utf-8"))
 

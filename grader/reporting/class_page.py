@@ -6,11 +6,31 @@ from datetime import datetime
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
-from grader.domain.score import GradeStatus, Score, ScoreLine
-from grader.reporting import charts
-from grader.reporting.class_statistics import check_rates, common_mistakes, flags, open_steps, status_counts
+from grader.domain.score import Score, ScoreLine
+from grader.reporting import class_charts
+from grader.reporting.check_rates import LOW_DISCRIMINATION, check_rates
+from grader.reporting.class_statistics import (
+    STATUS_WORDS,
+    common_mistakes,
+    item_figures,
+    status_counts,
+)
+from grader.reporting.class_time import stage_times, submission_times
+from grader.reporting.class_training import (
+    CLAIM_TOLERANCE,
+    claim_dots,
+    leaderboard,
+    outcome_counts,
+    parameter_dots,
+    time_dots,
+)
 from grader.reporting.results_contract import DownloadRecord
+from grader.reporting.review_cases import Case, cases
+from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
+from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import environment
+
+Results = Sequence[tuple[Evidence, Score]]
 
 
 @dataclass(frozen=True)
@@ -18,20 +38,19 @@ class StudentRow:
     """One student in the class's table.
 
     Attributes:
-        link: A relative address of the report, or empty.
         lines: One score line per rubric item, None where the score has none.
+        flags: What a person should look at, in a few words each.
     """
 
     evidence: Evidence
     score: Score
-    link: str
     lines: tuple[ScoreLine | None, ...]
     flags: tuple[str, ...]
 
 
 def class_page(
     assignment: Assignment,
-    results: Sequence[tuple[Evidence, Score]],
+    results: Results,
     *,
     links: Mapping[str, str],
     generated_at: datetime,
@@ -50,23 +69,42 @@ def class_page(
         HTML text. The same arguments give the same text, whatever the order of the results.
     """
     ordered = sorted(results, key=lambda result: result[1].student_id)
-    totals = [score.total for _, score in ordered if score.total is not None]
+    own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
+    rates = check_rates(assignment, ordered)
+    every = [case for own in own_cases.values() for case in own]
+    queue = review_queue(assignment, ordered, every, rates, download)
     items = _items_in_sight(assignment, [score for _, score in ordered])
+    totals = [score.total for _, score in ordered if score.total is not None]
     return (
         environment()
         .get_template("class.html.j2")
         .render(
             assignment=assignment,
+            links={student_id: _relative(link) for student_id, link in links.items()},
+            status_words=STATUS_WORDS,
+            counts=status_counts(ordered),
+            holding=[section for section in queue if section.cause.holds],
+            looks=[section for section in queue if not section.cause.holds],
+            queue=queue,
             items=items,
             unmarked=[item for item in assignment.rubric if item not in items],
-            counts=status_counts(ordered),
-            steps=open_steps(ordered),
-            rows=[_row(assignment, items, evidence, score, links) for evidence, score in ordered],
+            rows=[_row(items, evidence, score, own_cases[score.student_id]) for evidence, score in ordered],
             totals=totals,
-            histogram=charts.totals_histogram(totals, assignment.maximum),
+            boundaries=boundaries(assignment),
+            near=NEAR,
+            not_final=sum(final_total(score) is None for _, score in ordered if score.total is not None),
+            histogram=class_charts.totals_histogram(totals, assignment.maximum, boundaries(assignment)),
+            figures=[
+                (one, class_charts.item_histogram(one.points, one.item.points))
+                for one in item_figures(assignment, ordered)
+                if one.points or one.open
+            ],
             mistakes=common_mistakes(ordered),
-            rates=check_rates(assignment, ordered),
-            apart=[pair for pair in ordered if pair[1].status is not GradeStatus.GRADED],
+            rates=rates,
+            low=LOW_DISCRIMINATION,
+            **_training(assignment, ordered),
+            stages=stage_times(ordered),
+            times=submission_times(ordered),
             generated_at=generated_at,
             download=download,
             told_files=[one for one in download.files if one.reason] if download else [],
@@ -79,26 +117,62 @@ def class_page(
     )
 
 
+def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: datetime) -> str:
+    """The measured accuracies without names, as a self-contained HTML page that can be shown to the class.
+
+    Args:
+        assignment: What was asked for.
+        results: What was found and scored, in any order: it does not show.
+        generated_at: When the page is made.
+    """
+    item = measured_item(assignment)
+    return (
+        environment()
+        .get_template("leaderboard.html.j2")
+        .render(
+            assignment=assignment,
+            best=leaderboard(results),
+            threshold=item.threshold if item else None,
+            generated_at=generated_at,
+        )
+    )
+
+
+def _training(assignment: Assignment, ordered: Results) -> dict[str, object]:
+    """What the section on training shows."""
+    item = measured_item(assignment)
+    threshold = item.threshold if item else None
+    charts = (
+        (
+            class_charts.parameters_scatter(parameter_dots(ordered), threshold),
+            "Measured accuracy against the size of the model, one mark per submission",
+        ),
+        (
+            class_charts.time_scatter(time_dots(ordered), threshold),
+            "Measured accuracy against the time of training on this machine",
+        ),
+        (
+            class_charts.claims_scatter(claim_dots(ordered), CLAIM_TOLERANCE),
+            "Measured accuracy against what the student reports; on the line both agree, "
+            "between the dotted lines within 5 points",
+        ),
+    )
+    return {"outcomes": outcome_counts(ordered), "scatters": [one for one in charts if one[0]]}
+
+
 def _items_in_sight(assignment: Assignment, scores: Sequence[Score]) -> list[RubricItem]:
     """The items with a column: those that a person marks only once somebody has a mark."""
     marked = {line.id for score in scores for line in score.lines if line.points is not None}
     return [item for item in assignment.rubric if not item.by_person or item.id in marked]
 
 
-def _row(
-    assignment: Assignment,
-    items: Sequence[RubricItem],
-    evidence: Evidence,
-    score: Score,
-    links: Mapping[str, str],
-) -> StudentRow:
+def _row(items: Sequence[RubricItem], evidence: Evidence, score: Score, own: Sequence[Case]) -> StudentRow:
     lines = {line.id: line for line in score.lines}
     return StudentRow(
         evidence=evidence,
         score=score,
-        link=_relative(links.get(score.student_id, "")),
         lines=tuple(lines.get(item.id) for item in items),
-        flags=flags(assignment, evidence, score),
+        flags=tuple(dict.fromkeys(case.short for case in own if case.short)),
     )
 
 

@@ -160,5 +160,6 @@ def environment() -> Environment:
         listed,
     )
     made.filters.update({one.__name__: one for one in filters})
-    made.globals["style"] = Markup((TEMPLATES / "style.css").read_text("utf-8"))  # our own file
+    for name, file in (("style", "style.css"), ("class_style", "class.css")):
+        made.globals[name] = Markup((TEMPLATES / file).read_text("utf-8"))  # our own files
     return made

@@ -132,6 +132,28 @@ def test_policies_are_what_the_file_says(tmp_path: Path) -> None:
     assert policies == {"fixed_positions": "flag", "stem": "allow", "odd name": "forbid"}
 
 
+def test_boundaries_and_leaderboard_are_read_and_off_by_default(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    plain = read_assignment(folder_with(tmp_path / "plain", SMALL))
+    assert (plain.boundaries, plain.leaderboard) == ((), False)
+    chosen = read_assignment(folder_with(tmp_path, "boundaries = [10, 13.5]\nleaderboard = true\n" + SMALL))
+    assert (chosen.boundaries, chosen.leaderboard) == ((10.0, 13.5), True)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ("[13, 10]", "'boundaries' is not in ascending order. Sort it, each value once."),
+        ("[10, 10]", "'boundaries' is not in ascending order. Sort it, each value once."),
+        ("[10, 270]", "'boundaries' has 270, and the rubric has 30 points in all. Lower it."),
+    ],
+)
+def test_boundaries_that_cannot_be_are_told(tmp_path: Path, values: str, sentence: str) -> None:
+    with pytest.raises(CourseError) as told:
+        read_assignment(folder_with(tmp_path, f"boundaries = {values}\n" + SMALL))
+    assert sentence in str(told.value)
+
+
 def test_a_deadline_keeps_its_zone(tmp_path: Path) -> None:
     text = "deadline = 2026-01-31T23:59:00+03:30\n" + SMALL
     deadline = read_assignment(folder_with(tmp_path, text)).deadline

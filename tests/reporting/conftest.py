@@ -9,18 +9,29 @@ from types import ModuleType
 import pytest
 
 REMARK = "The positions are fixed; the handout asks for learnable ones."
-_FILE = Path(__file__).with_name("example_class.py")
+_FOLDER = Path(__file__).parent
 
 
-@pytest.fixture(scope="session")
-def examples() -> ModuleType:
-    """The module of examples (importlib mode puts no test folder on the path)."""
-    spec = importlib.util.spec_from_file_location("reporting_example_class", _FILE)
+def _module(name: str) -> ModuleType:
+    """A module of this folder (importlib mode puts no test folder on the path)."""
+    spec = importlib.util.spec_from_file_location(f"reporting_{name}", _FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def examples() -> ModuleType:
+    """The module of examples."""
+    return _module("example_class")
+
+
+@pytest.fixture(scope="session")
+def large() -> ModuleType:
+    """The module that draws large classes."""
+    return _module("large_class")
 
 
 @pytest.fixture(scope="session")

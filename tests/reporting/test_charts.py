@@ -27,7 +27,6 @@ def test_every_chart_is_well_formed_and_says_in_words_what_it_shows():
         charts.rate_curve([replace(one, learning_rate=0.1 / one.number) for one in epochs]),
         charts.accuracy_band(0.55, (0.5, 0.6), BREAKPOINTS),
         charts.points_bar([charts.Segment("earned", 3, "earned")]),
-        charts.totals_histogram([10, 50, 50], 100),
     ):
         root = tree(svg)
         assert root.get("role") == "img"
@@ -92,12 +91,6 @@ def test_bar_segments_share_the_width_by_points():
     widths = [float(rect.get("width")) for rect in root.iter("rect")]
     assert widths == [540, 180]
     tree(charts.points_bar([charts.Segment("earned", 0, "earned")]))
-
-
-def test_histogram_counts_the_full_total_in_the_last_bin():
-    label = tree(charts.totals_histogram([0, 100, 95, 90], 100)).get("aria-label")
-    assert "1 from 0 to 10" in label and "3 from 90 to 100" in label and "median 92.5" in label
-    assert charts.totals_histogram([], 100) == ""
 
 
 def test_text_in_charts_is_escaped():

@@ -72,7 +72,7 @@ def test_a_mark_without_a_time_asks_a_person_and_takes_nothing_off(ruled, handed
     assert "Marked as late" in student(ruled, evidence, examples)
     page = the_class(ruled, evidence, examples)
     assert "Marked as late: look up by how much" in page and "after the penalty" not in page
-    assert "A person decides what follows for 1 late submission." in page
+    assert "Late, and a person decides 1 submission" in page
     (row,) = csv.DictReader(io.StringIO(scores_csv(ruled, [(evidence, score(ruled, evidence))])))
     assert (row["days_late"], row["penalty"], row["total_after"]) == ("", "", "")
 
@@ -85,7 +85,8 @@ def test_a_hint_is_called_one(ruled, handed_in, examples):
     assert "the time of modification in the zip, which proves nothing" in page
     assert "after the deadline" not in page
     page = the_class(ruled, evidence, examples)
-    assert "When 1 submission came is not known, so nothing was taken off" in page
+    assert "When it came is not known 1 submission" in page
+    assert "Nothing tells when it came (the time" in page and "Nothing was taken off." in page
     assert "the time of modification in the zip is only a hint" in page
 
 

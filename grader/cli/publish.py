@@ -1,0 +1,52 @@
+"""`grader publish`: the class page and the students' pages, as a static folder or a zip."""
+
+from pathlib import Path
+
+import click
+
+from grader.cli.book import book_options, desk, now
+from grader.domain.errors import UsageError
+
+
+@click.command("publish")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--to", type=click.Path(path_type=Path), required=True, help="A new folder, or a new .zip.")
+@click.option("--partial", is_flag=True, help="Publish although something still awaits a person.")
+@book_options
+def command(
+    out: Path,
+    to: Path,
+    partial: bool,
+    assignment_id: str | None,
+    course: Path | None,
+    gradebook: str | None,
+    by: str | None,
+) -> None:
+    """Write the pages of the results folder OUT as a static folder, or a zip.
+
+    instructors/index.html is the class page, with links to all students; students/ID/report.html is one
+    student's page, which links to nobody's. The pages say what the gradebook says now.
+
+    \b
+    Examples:
+      grader publish results --to published
+      grader publish results --assignment vit_defects --to published.zip --partial
+    """
+    from grader.pipeline.class_run import previous_download
+    from grader.pipeline.publication import open_reasons, pages, publish
+    from grader.pipeline.revision import results_now
+
+    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+        results = results_now(at.assignment, at.book.snapshot())
+        reasons = open_reasons(at.assignment, results)
+        if reasons and not partial:
+            raise UsageError(
+                f"Not ready to hand out: {'; '.join(reasons)}. "
+                f"See {out / 'index.html'}, or add --partial. Nothing was written."
+            )
+        moment = now()
+        found = pages(
+            at.assignment, results, at.book.images, now=moment, download=previous_download(out)
+        )  # fmt: skip
+        publish(found, to, moment)
+    click.echo(f"{to}: the class page, and the pages of {len(results)} students.")

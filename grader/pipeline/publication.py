@@ -1,0 +1,107 @@
+"""The pages of a class as a static folder or a zip: the class page apart, and one page per student."""
+
+import io
+import secrets
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
+from grader.gradebook import durable
+from grader.pipeline.class_run import Result
+from grader.reporting.class_page import class_page, leaderboard_page
+from grader.reporting.results_contract import DownloadRecord
+from grader.reporting.review_cases import cases
+from grader.reporting.student_page import student_page
+
+Page = tuple[str, bytes]
+"""(path within the publication, content)."""
+
+
+def open_reasons(assignment: Assignment, results: Sequence[Result]) -> tuple[str, ...]:
+    """Why the grades cannot be handed out yet, each reason once; () when they can."""
+    found = (
+        case.cause.title
+        for result in results
+        for case in cases(assignment, result.evidence, result.score)
+        if case.cause.holds
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def pages(
+    assignment: Assignment,
+    results: Sequence[Result],
+    images: Callable[[str], Mapping[str, bytes]],
+    *,
+    now: datetime,
+    download: DownloadRecord | None = None,
+) -> Iterator[Page]:
+    """The pages: `instructors/` links to all of `students/<id>/`, and a student's page to nothing.
+
+    They are in folders apart, so that whoever serves them can protect each.
+
+    Args:
+        assignment: What was asked for.
+        results: What was found and scored.
+        images: Student id -> the images of the report.
+        now: When the pages are made.
+        download: The account of the files.
+    """
+    pairs = [(result.evidence, result.score) for result in results]
+    links = {score.student_id: f"../students/{score.student_id}/report.html" for _, score in pairs}
+    made = class_page(assignment, pairs, links=links, generated_at=now, download=download)
+    yield "instructors/index.html", made.encode("utf-8")
+    if assignment.leaderboard:
+        made = leaderboard_page(assignment, pairs, generated_at=now)
+        yield "instructors/leaderboard.html", made.encode("utf-8")
+    for evidence, score in pairs:
+        own = images(score.student_id)
+        made = student_page(assignment, evidence, score, images=own, generated_at=now)
+        yield f"students/{score.student_id}/report.html", made.encode("utf-8")
+
+
+def publish(found: Iterable[Page], target: Path, now: datetime) -> None:
+    """Write pages as a zip, where the target's name ends so, else as a folder: whole, or not at all.
+
+    Raises:
+        UsageError: Something is there already, or the disk does not take it.
+    """
+    if target.exists():
+        raise UsageError(f"{target} is there already. Give another --to, or remove it.")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
+    if target.suffix.lower() == ".zip":
+        durable.write(target, _zipped(found, now))
+    else:
+        _write_folder(found, target)
+
+
+def _zipped(found: Iterable[Page], now: datetime) -> bytes:
+    """The pages as a zip; the same pages give the same bytes."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in found:
+            entry = zipfile.ZipInfo(path, now.timetuple()[:6])
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)
+    return held.getvalue()
+
+
+def _write_folder(found: Iterable[Page], target: Path) -> None:
+    # beside the target, so that it becomes the target in one step
+    beside = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        for path, content in found:
+            place = beside / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        beside.rename(target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written ({error.strerror}). Make room there.") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

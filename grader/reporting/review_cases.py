@@ -1,0 +1,282 @@
+"""What a person should look at in one result, and why it is asked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
+from grader.domain.program import LOOK
+from grader.domain.score import GradeStatus, Score, ScoreLine
+from grader.reporting.class_statistics import gradable
+from grader.reporting.class_training import claim_apart, claim_of
+from grader.reporting.component_reports import noted
+from grader.reporting.forbidden_parts import forbidden_rows
+from grader.reporting.standing import lateness
+from grader.reporting.typesetting import counted, listed, percent, points
+from grader.scoring.waivers import with_waived
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a person is asked.
+
+    Attributes:
+        id: Where its section of the queue is on the page.
+        title: What it is, in a few words.
+        advice: What to do about it, in a sentence.
+        holds: Grades cannot be handed out before it is settled.
+        noun: What is counted.
+    """
+
+    id: str
+    title: str
+    advice: str
+    holds: bool = False
+    noun: str = "submission"
+
+
+ENGINE = Cause(
+    "engine-error",
+    "The grader failed",
+    "It costs nobody points. Grade these again; the run before is kept.",
+    holds=True,
+)
+REFUSED = Cause(
+    "refused",
+    "Nothing in it could be graded",
+    "Read the reason: ask for a file that opens, or leave it without points.",
+    holds=True,
+)
+MISSING = Cause(
+    "incomplete",
+    "A required file is missing",
+    "The total is withheld until `grader rule` applies the course's rule, or lifts it.",
+    holds=True,
+)
+UNDECIDED = Cause(
+    "undecided",
+    "Points that the grader could not decide",
+    "Look at the report, then give the points: `grader marks set`.",
+    holds=True,
+)
+CHECKS = Cause(
+    "undecided-checks",
+    "Checks that could not be decided",
+    "They cost nothing and give nothing. Mend the check and grade again, or `grader waive` it.",
+    holds=True,
+)
+MARKS = Cause(
+    "marks",
+    "Marks that people give",
+    "`grader marks export` writes the sheet, `grader marks import` takes it in.",
+    holds=True,
+)
+NOT_RUN = Cause(
+    "not-run",
+    "Training was not run",
+    "Grade with `--data` to measure the accuracy, or give the points by hand.",
+    holds=True,
+)
+LATE_ASKED = Cause(
+    "late-decide",
+    "Late, and a person decides",
+    "Nothing was taken off. `[late]` in assignment.toml is the course's rule.",
+    holds=True,
+)
+ABSENT = Cause(
+    "no-result",
+    "In the download, and without a result",
+    "These ids stand on files of the download and nothing of theirs was graded. Who handed in nothing at "
+    "all is in no download: compare with the list of the class.",
+    noun="student",
+)
+LATE = Cause("late", "Late, with the rule applied", "Look whether somebody has an extension.")
+LATE_UNKNOWN = Cause(
+    "late-unknown",
+    "When it came is not known",
+    "Nothing was taken off. Look for late ones in the LMS.",
+)
+FORBIDDEN = Cause(
+    "forbidden",
+    "A forbidden part costs points",
+    "Make sure that the graded part really uses it.",
+)
+FLAGGED = Cause(
+    "flagged",
+    "Allowed, but not what was asked for",
+    "It cost nothing. If it should, change `[policies]` or `[[forbidden]]` and grade again.",
+)
+CLAIM = Cause(
+    "claims",
+    "Claimed and measured accuracy differ",
+    "By more than 5 points: other weights, another split, or another number of epochs than in the code?",
+)
+NOTES = Cause(
+    "suspicious",
+    "Code that does something unusual",
+    "Data written out, text that is executed, a look into the running program: read these lines.",
+)
+WEIGHTS = Cause(
+    "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
+)
+FILES = Cause("files", "Files that were set aside", "Was something among them meant to count?", noun="file")
+ATTEMPTS = Cause("attempts", "Earlier attempts", "The last one counts; the reason says why.", noun="file")
+SUSPECT = Cause(
+    "suspect-checks",
+    "Failed by over 40 % of the class",
+    "Of those who wrote the part. Suspect the check, or the handout, before the class: where many mistakes "
+    "have no name, read a few. `grader waive` gives the points back.",
+    noun="check",
+)
+BOUNDARY = Cause(
+    "boundary",
+    "Within 2 points of a boundary",
+    "A closer look is worth most here, before students ask for one.",
+)
+UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete: `grader doctor` says why.")
+PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
+
+CAUSES = (
+    ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED,
+    SUSPECT, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, ABSENT, FILES, ATTEMPTS,
+    UNOFFICIAL, PARTIAL,
+)  # fmt: skip
+"""In the order of the queue: what holds the grades comes first."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing for a person to look at.
+
+    Attributes:
+        text: As the queue says it; equal ones are taken together.
+        student_id: Whose it is; empty when it is about no single student.
+        short: As the table of students says it; empty when it says it already.
+        count: How many it stands for, of what its cause counts.
+    """
+
+    cause: Cause
+    text: str
+    student_id: str = ""
+    short: str = ""
+    count: int = 1
+
+
+def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:
+    """What a person should look at in one result, in the order of the causes."""
+    evidence = with_waived(assignment, evidence, dict(score.waived))
+    found = [
+        Case(cause, text, score.student_id, short)
+        for cause, text, short in (
+            *_outcome(evidence, score),
+            *_open(assignment, evidence, score),
+            *_late(assignment, evidence, score),
+            *_code(assignment, evidence),
+            *_measured(evidence, score),
+            *_circumstances(evidence),
+        )
+    ]
+    return tuple(sorted(found, key=lambda case: CAUSES.index(case.cause)))
+
+
+Told = Iterator[tuple[Cause, str, str]]
+"""(cause, text, short)."""
+
+
+def _outcome(evidence: Evidence, score: Score) -> Told:
+    reason = score.reason or evidence.reason or "No reason was given."
+    if score.status is GradeStatus.ENGINE_ERROR:
+        yield ENGINE, reason, reason
+    if score.status is GradeStatus.REFUSED and not score.closed:
+        yield REFUSED, reason, reason
+    if score.status is GradeStatus.INCOMPLETE and score.total is None:
+        told = f"Missing: {listed(list(map(str, evidence.missing)))}"
+        yield MISSING, told, told
+
+
+def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
+    """What has no points yet."""
+    if not gradable(score):
+        return
+    by_person = {item.id for item in assignment.rubric if item.by_person}
+    for line in score.lines:
+        if line.id in score.awaiting and line.id in by_person:
+            yield MARKS, f"{line.title} ({points(line.maximum)} points)", ""
+        elif line.id in score.awaiting:
+            yield (
+                UNDECIDED,
+                f"{line.id.replace('_', ' ').capitalize()}: {line.reason}",
+                _why_open(line, evidence),
+            )
+        elif line.id in score.not_run:
+            yield NOT_RUN, f"{line.title} ({points(line.maximum)} points)", ""
+    errored = [finding for finding in evidence.findings if finding.status is Status.ERRORED]
+    for index, finding in enumerate(errored):
+        short = f"{counted(len(errored), 'check')} could not be decided"
+        yield CHECKS, f"`{finding.check}`: {finding.message or finding.title}", "" if index else short
+
+
+def _why_open(line: ScoreLine, evidence: Evidence) -> str:
+    if evidence.training.outcome is TrainingOutcome.BUDGET:
+        return "Training was stopped by the time limit"
+    if evidence.training.outcome is TrainingOutcome.UNKNOWN:
+        return evidence.training.reason or "Training could not be judged"
+    return f"Undecided: {line.id.replace('_', ' ')}"
+
+
+def _late(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
+    late, record = lateness(assignment, evidence), score.late
+    if record is not None and record.asked:
+        told = f"Late by {late}" if late else "Marked as late: look up by how much"
+        yield LATE_ASKED, told, told
+    elif late:
+        taken = record.penalty if record else None
+        told = f"Late by {late}: {points(taken)} points less" if taken else f"Late by {late}"
+        yield LATE, told, told
+    elif record is not None and record.state == "unknown" and not evidence.partial:
+        hint = evidence.delivery.hint
+        yield LATE_UNKNOWN, f"Nothing tells when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
+
+
+def _code(assignment: Assignment, evidence: Evidence) -> Told:
+    """What the source uses, and what checks that passed remark."""
+    rows = forbidden_rows(assignment, evidence)
+    reached = {str(use.place) for use in evidence.forbidden if use.reached_from}
+    for cause, word, shown in (
+        (FORBIDDEN, "Forbidden part used", [row for row in rows if row.costs]),
+        (FLAGGED, "Decide about", [row for row in rows if not row.costs and row.where in reached]),
+    ):
+        names = dict.fromkeys(row.name for row in shown)
+        for index, row in enumerate({(row.name, row.consequence): row for row in shown}.values()):
+            short = "" if index else f"{word}: {listed(list(names), 1)}"
+            yield cause, f"`{row.name}`: {row.consequence}", short
+    remarks: dict[str, Finding] = {}
+    for finding in evidence.findings:
+        if noted(finding):
+            remarks.setdefault(finding.diagnosis or finding.check, finding)
+    for index, (name, finding) in enumerate(remarks.items()):
+        short = f"Decide about: {listed([remark.replace('_', ' ') for remark in remarks])}"
+        yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
+    for index, note in enumerate(note for note in evidence.notes if LOOK in note):
+        yield NOTES, note, "" if index else "Unusual code"
+
+
+def _measured(evidence: Evidence, score: Score) -> Told:
+    claim, accuracy = claim_of(score), evidence.training.accuracy
+    if claim is not None and accuracy is not None and claim_apart(claim.accuracy, accuracy):
+        told = f"{percent(claim.accuracy)} claimed, {percent(accuracy)} measured"
+        yield CLAIM, f"{told} ({claim.source})", told
+    if evidence.checkpoint.status in ("mismatch", "refused"):
+        mismatch = evidence.checkpoint.status == "mismatch"
+        yield WEIGHTS, evidence.checkpoint.reason, "Weights do not fit" if mismatch else "Weights refused"
+
+
+def _circumstances(evidence: Evidence) -> Told:
+    for file in evidence.refused_files:
+        told = file.reason if file.name in file.reason else f"{file.name}: {file.reason}"
+        yield FILES, told, ""
+    if evidence.findings and evidence.attestation.level == "unofficial":
+        told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
+        yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"
+    if evidence.partial:
+        yield PARTIAL, "A single file was graded.", "Partial: a single file was graded"

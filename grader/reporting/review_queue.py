@@ -1,0 +1,161 @@
+"""Everything in a class that needs a person's eye, by reason, and whether grades can be handed out."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Status
+from grader.domain.score import Score
+from grader.reporting.check_rates import CheckRate
+from grader.reporting.fixes import unimplemented
+from grader.reporting.results_contract import DownloadRecord
+from grader.reporting.review_cases import ABSENT, ATTEMPTS, BOUNDARY, CAUSES, FILES, SUSPECT, Case, Cause
+from grader.reporting.training_advice import measured_item
+from grader.reporting.typesetting import counted, percent, points, round_percent
+
+NEAR = 2.0  # points of the total, or of the accuracy in percent
+Results = Sequence[tuple[Evidence, Score]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sentence of the queue, and whom it is about (sorted)."""
+
+    text: str
+    students: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a person is asked for one reason.
+
+    Attributes:
+        rows: Those that concern the most students first, then as they came.
+        count: How many submissions, checks or files it is about.
+    """
+
+    cause: Cause
+    rows: tuple[Row, ...]
+    count: int
+
+    @property
+    def counted(self) -> str:
+        """The count with its noun."""
+        return counted(self.count, self.cause.noun)
+
+
+def review_queue(
+    assignment: Assignment,
+    results: Results,
+    own_cases: Sequence[Case],
+    rates: Sequence[CheckRate],
+    download: DownloadRecord | None,
+) -> tuple[Section, ...]:
+    """The queue: one section per reason that somebody has, what holds the grades first.
+
+    Args:
+        assignment: Its thresholds and boundaries.
+        results: Sorted by student.
+        own_cases: What was found in each result.
+        rates: How the checks went.
+        download: The account of the files.
+    """
+    every = [
+        *own_cases,
+        *_suspects(results, rates),
+        *_near_boundaries(assignment, results),
+        *_files(download, {score.student_id for _, score in results}),
+    ]
+    return tuple(
+        _section(cause, [case for case in every if case.cause is cause])
+        for cause in CAUSES
+        if any(case.cause is cause for case in every)
+    )
+
+
+def boundaries(assignment: Assignment) -> tuple[float, ...]:
+    """The points that are watched: where grades begin; half of the maximum where the course says nothing."""
+    return assignment.boundaries or (assignment.maximum / 2,)
+
+
+def final_total(score: Score) -> float | None:
+    """The total with what lateness costs; None while anything of it may still change."""
+    if score.total is None or score.awaiting or score.not_run:
+        return None
+    return score.late.total_after if score.late is not None else score.total
+
+
+def _section(cause: Cause, found: Sequence[Case]) -> Section:
+    students: dict[str, list[str]] = {}
+    for case in found:
+        students.setdefault(case.text, []).append(case.student_id)
+    rows = [
+        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one)))) for text, own in students.items()
+    ]
+    if cause.noun == "submission":
+        count = len({case.student_id for case in found})
+    else:
+        count = sum(case.count for case in found)
+    # a boundary's rows are in the order of the totals
+    ordered = rows if cause is BOUNDARY else sorted(rows, key=lambda row: -len(row.students))
+    return Section(cause, tuple(ordered), count)
+
+
+def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
+    for rate in rates:
+        if not rate.suspect:
+            continue
+        named = Counter(
+            finding.diagnosis
+            for evidence, _ in results
+            for finding in evidence.findings
+            if finding.check == rate.check
+            and finding.status is Status.FAILED
+            and not unimplemented(finding)
+            and finding.diagnosis
+        )
+        failed = rate.failed - rate.unwritten
+        told = f"`{rate.check}`: {failed} of {rate.passed + failed} who wrote {rate.component} fail it"
+        if rate.unnamed:
+            told += f"; the grader names {failed - rate.unnamed or 'none'} of these mistakes"
+        if named:
+            # the most frequent one, and of equals the first in the alphabet
+            diagnosis, number = min(named.items(), key=lambda pair: (-pair[1], pair[0]))
+            told += f", most often `{diagnosis}` ({number})"
+        yield Case(SUSPECT, f"{told}.")
+
+
+def _near_boundaries(assignment: Assignment, results: Results) -> Iterator[Case]:
+    item = measured_item(assignment)
+    near: list[tuple[float, str, Case]] = []
+    for evidence, score in results:
+        total, accuracy = final_total(score), evidence.training.accuracy
+        for boundary in boundaries(assignment):
+            if total is not None and abs(total - boundary) <= NEAR + 1e-9:
+                told = f"{points(total)} points; the boundary is {points(boundary)}"
+                near.append((total, score.student_id, Case(BOUNDARY, told, score.student_id)))
+        threshold = item.threshold if item else None
+        # an accuracy that is not a number is near nothing
+        if threshold and accuracy is not None and abs(accuracy - threshold) <= NEAR / 100 + 1e-9:
+            told = f"{percent(accuracy)} measured; {round_percent(threshold)} is asked for"
+            near.append((accuracy, score.student_id, Case(BOUNDARY, told, score.student_id)))
+    yield from (case for _, _, case in sorted(near, key=lambda one: one[:2]))
+
+
+def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
+    """What the account of the download adds to what the submissions say themselves."""
+    if download is None:
+        return
+    absent: dict[str, str] = {}
+    for file in download.files:
+        owner = file.student_id or ""
+        told = file.reason if file.name in file.reason else f"{file.name}: {file.reason}"
+        if owner and owner not in graded:
+            absent.setdefault(owner, told)
+        elif file.fate == "superseded":
+            yield Case(ATTEMPTS, told, owner, count=file.count)
+        elif file.fate == "refused" and not owner:
+            yield Case(FILES, told, count=file.count)
+    for student_id, told in absent.items():
+        yield Case(ABSENT, told, student_id)

@@ -1,0 +1,164 @@
+from dataclasses import replace
+
+import pytest
+
+from grader.domain.program import LOOK
+from grader.domain.score import LateRecord
+from grader.domain.submission import AccountedFile, Download, Fate
+from grader.reporting.check_rates import check_rates
+from grader.reporting.results_file import download_record
+from grader.reporting.review_cases import CAUSES, cases
+from grader.reporting.review_queue import final_total, review_queue
+
+
+@pytest.fixture
+def queue(assignment):
+    """(pairs, download) -> the queue by the ids of its causes."""
+
+    def made(pairs, download=None, course=assignment):
+        own = [case for evidence, score in pairs for case in cases(course, evidence, score)]
+        sections = review_queue(course, pairs, own, check_rates(course, pairs), download)
+        order = [CAUSES.index(section.cause) for section in sections]
+        assert order == sorted(order)
+        assert all(section.rows for section in sections)
+        return {section.cause.id: section for section in sections}
+
+    return made
+
+
+@pytest.fixture
+def done(class_results):
+    """A submission with nothing left to decide, and so many points in all."""
+
+    def made(total, student_id="1001", **evidence):
+        good = class_results["good"]
+        lines = tuple(replace(line, points=line.points or 0.0, state="decided") for line in good.score.lines)
+        score = replace(good.score, student_id=student_id, lines=lines, decided=100, total=total)
+        return replace(good.evidence, student_id=student_id, **evidence), score
+
+    return made
+
+
+def test_every_reason_of_the_example_class_is_in_the_queue(queue, pairs):
+    found = queue(pairs)
+    assert {name: section.count for name, section in found.items()} == {
+        "engine-error": 1,
+        "refused": 1,
+        "incomplete": 1,
+        "undecided": 1,
+        "undecided-checks": 2,
+        "marks": 7,
+        "not-run": 1,
+        "claims": 2,
+        "forbidden": 1,
+        "weights": 2,
+        "late": 2,
+        "files": 1,
+        "unofficial": 1,
+        "partial": 1,
+    }
+
+
+def test_what_is_equal_is_said_once_with_all_whom_it_is_about(queue, pairs):
+    (row,) = queue(pairs)["undecided-checks"].rows
+    assert row.students == ("400101204", "400101215") and "predictions_name_labels" in row.text
+    assert len(queue(pairs)["marks"].rows) == 6
+
+
+@pytest.mark.parametrize(
+    ("claimed", "asked"), [(0.9, False), (0.91, True), (0.83, False), (0.79, True), (float("nan"), False)]
+)
+def test_a_claim_is_asked_about_beyond_5_points_either_way(queue, done, claimed, asked):
+    evidence, score = done(90.0)
+    training = replace(evidence.training, accuracy=0.85)
+    evidence = replace(evidence, training=training)
+    score = replace(score, claim=replace(evidence.claim, accuracy=claimed))
+    assert ("claims" in queue([(evidence, score)])) is asked
+
+
+def test_an_accuracy_that_is_no_number_asks_nothing_of_the_claim(queue, done):
+    evidence, score = done(90.0)
+    evidence = replace(evidence, training=replace(evidence.training, accuracy=float("nan")))
+    assert queue([(evidence, score)]) == {}
+
+
+def test_notes_that_ask_for_a_person_are_in_the_queue_and_others_are_not(queue, done):
+    note = f"homework.py:3: 90210 characters of data are written out; {LOOK} why."
+    (row,) = queue([done(90.0, notes=("%matplotlib was left out.", note))])["suspicious"].rows
+    assert row.text == note
+    assert queue([done(90.0, notes=("%matplotlib was left out.",))]) == {}
+
+
+def test_totals_near_a_boundary_are_listed_in_their_order(queue, assignment, done):
+    pairs = [done(total, str(number)) for number, total in enumerate((52.01, 52.0, 48.0, 47.9, 80.0))]
+    assert [row.students for row in queue(pairs)["boundary"].rows] == [("2",), ("1",)]
+    course = replace(assignment, boundaries=(60.0, 79.0))
+    assert [row.students for row in queue(pairs, course=course)["boundary"].rows] == [("4",)]
+
+
+def test_only_a_total_that_nothing_changes_any_more_is_near_a_boundary(queue, done):
+    evidence, score = done(50.0)
+    assert "boundary" in queue([(evidence, score)])
+    open_line = replace(score.lines[-1], points=None, state="awaiting")
+    still_open = replace(score, lines=(*score.lines[:-1], open_line))
+    assert final_total(still_open) is None and "boundary" not in queue([(evidence, still_open)])
+
+
+def test_what_lateness_leaves_of_a_total_is_near_a_boundary(queue, done):
+    def near(total, left):
+        evidence, score = done(total)
+        late = LateRecord("late", 1, total - left, left, asked=False, reason="")
+        return "boundary" in queue([(evidence, replace(score, late=late))])
+
+    assert near(55.0, 50.0) and not near(50.0, 45.0)
+
+
+def test_an_accuracy_near_the_threshold_is_listed(queue, done):
+    evidence, score = done(90.0)
+
+    def near(accuracy):
+        training = replace(evidence.training, accuracy=accuracy)
+        return "boundary" in queue([(replace(evidence, training=training, claim=None), score)])
+
+    assert near(0.585) and near(0.62) and not near(0.579) and not near(0.63)
+
+
+def test_a_suspect_check_is_told_with_what_its_mistakes_are_called(queue, examples, assignment, done):
+    def failing(number):
+        named = {"diagnosis": "missing_scale"} if number < 4 else {}
+        changes = {"attention_matches_oracle": {"status": examples.FAILED, **named}}
+        return done(90.0, str(number), findings=examples.findings(assignment, changes if number < 6 else {}))
+
+    (row,) = queue([failing(number) for number in range(10)])["suspect-checks"].rows
+    assert row.text == (
+        "`attention_matches_oracle`: 6 of 10 who wrote Attention fail it; the grader names 4 of these "
+        "mistakes, most often `missing_scale` (4)."
+    )
+
+
+def test_files_of_the_download_are_asked_about_once(queue, done):
+    download = download_record(
+        Download(
+            (
+                AccountedFile("1001.py", Fate.MATCHED, "1001"),
+                AccountedFile("old.py", Fate.SUPERSEDED, "1001", "old.py: is an earlier attempt."),
+                AccountedFile("own.docx", Fate.REFUSED, "1001", "own.docx: the submission tells it itself."),
+                AccountedFile("x.bin and others", Fate.REFUSED, None, "x.bin: is nobody's.", 30),
+                AccountedFile("1002.zip", Fate.REFUSED, "1002", "1002.zip: is damaged."),
+            )
+        )
+    )
+    found = queue([done(90.0)], download)
+    assert {name: section.counted.replace("\xa0", " ") for name, section in found.items()} == {
+        "no-result": "1 student",
+        "files": "30 files",
+        "attempts": "1 file",
+    }
+    assert found["no-result"].rows[0].students == ("1002",)
+
+
+def test_a_waived_check_asks_nothing_of_a_person(queue, class_results):
+    one = class_results["missing_scale"]
+    waived = replace(one.score, waived=(("predictions_name_labels", "ta1: broken"),))
+    assert "undecided-checks" in queue([(one.evidence, one.score)])
+    assert "undecided-checks" not in queue([(one.evidence, waived)])
