@@ -72,10 +72,11 @@ def class_of(folder, *, attacked):
 
 
 def entries(out):
-    """What results.json says of every student but the number of its process's user."""
+    """What results.json says of every student but the number of its process's user and the file's time."""
     document = json.loads((out / "results.json").read_text(encoding="utf-8"))
     for entry in document["submissions"]:
         entry["sandbox"] = entry["sandbox"]["level"]
+        entry["received_hint"] = None
     return {entry["student_id"]: entry for entry in document["submissions"]}
 
 
