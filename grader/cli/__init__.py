@@ -19,18 +19,20 @@ STUDENTS = {
     "train": ("grader.cli.train:command", "Train your homework the way your grade will be measured."),
     "pack": ("grader.cli.pack:command", "Put together the files to hand in, and verify them."),
 }
-INSTRUCTORS = {
+ASSISTANTS = {
     "grade": ("grader.cli.grade:command", "Grade a submission, a folder of them, or an LMS download."),
     "regrade": ("grader.cli.regrade:command", "Score stored evidence again, with today's rubric."),
-    "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),
     "marks": ("grader.cli.marks:command", "Take in what people give: marks and comments, by spreadsheet."),
     "claim": ("grader.cli.claim:command", "Record the accuracy that a student claims."),
-    "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
-    "export": ("grader.cli.export:command", "Write grades and reports as an LMS takes them."),
-    "publish": ("grader.cli.publish:command", "Write the pages as a static folder or a zip."),
+    "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
     "similar": ("grader.cli.similar:command", "Show which submissions have much in common."),
+    "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),
+    "export": ("grader.cli.export:command", "Write grades and reports as an LMS takes them."),
+    "publish": ("grader.cli.publish:command", "Write the pages as a static folder or a zip."),
+}
+INSTRUCTORS = {
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
 }
@@ -39,8 +41,13 @@ EVERYBODY = {
     "doctor": ("grader.cli.doctor:command", "Tell what this machine can do, and what it lacks."),
     "schema": ("grader.cli.schema:command", "Print the JSON schema of results.json."),
 }
-GROUPS = {"For students": STUDENTS, "For instructors": INSTRUCTORS, "For everybody": EVERYBODY}
-COMMANDS = {**STUDENTS, **INSTRUCTORS, **EVERYBODY}
+GROUPS = {
+    "For students": STUDENTS,
+    "For teaching assistants": ASSISTANTS,
+    "For instructors": INSTRUCTORS,
+    "For everybody": EVERYBODY,
+}
+COMMANDS = {**STUDENTS, **ASSISTANTS, **INSTRUCTORS, **EVERYBODY}
 
 
 class Fault(click.ClickException):
@@ -150,7 +157,7 @@ def cli(ctx: click.Context, course: Path | None, traceback: bool) -> None:
       grader train --data dataset.zip     the accuracy that your grade is measured by
       grader pack --id 400101204          the files to hand in, verified
     \b
-    An instructor, in the course's folder:
+    A teaching assistant, in the course's folder:
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
 
     `grader COMMAND --help` tells more about a command, with examples.
