@@ -43,21 +43,27 @@ def by_option(command: Command) -> Command:
     )(command)
 
 
+_COURSE = click.option(
+    "--course", type=click.Path(path_type=Path), help="The course folder (default: found upward)."
+)
+_ASSIGNMENT = click.option(
+    "--assignment",
+    "assignment_id",
+    metavar="ID",
+    help="The assignment, e.g. vit_defects. Default: the only one in the gradebook.",
+)
+
+
+def reading_options(command: Command) -> Command:
+    """The options of commands that only read a book: `assignment_id`, `course`, `gradebook`."""
+    for option in (_COURSE, gradebook_option, _ASSIGNMENT):
+        command = option(command)
+    return command
+
+
 def book_options(command: Command) -> Command:
-    """The options of all commands about a book: `assignment_id`, `course`, `gradebook`, `by`."""
-    for option in (
-        click.option(
-            "--course", type=click.Path(path_type=Path), help="The course folder (default: found upward)."
-        ),
-        by_option,
-        gradebook_option,
-        click.option(
-            "--assignment",
-            "assignment_id",
-            metavar="ID",
-            help="The assignment, e.g. vit_defects. Default: the only one in the gradebook.",
-        ),
-    ):
+    """The options of commands that add to a book: `assignment_id`, `course`, `gradebook`, `by`."""
+    for option in (_COURSE, by_option, gradebook_option, _ASSIGNMENT):
         command = option(command)
     return command
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from grader.cli.book import desk, gradebook_option
+from grader.cli.book import desk, reading_options
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 
@@ -24,16 +24,7 @@ FOLDER = "exports"
 def common_options(function: Command) -> Command:
     """What every format has: `out`, `to`, `partial`, and which book it is."""
     for option in (
-        click.option(
-            "--course", type=click.Path(path_type=Path), help="The course folder (default: found upward)."
-        ),
-        gradebook_option,
-        click.option(
-            "--assignment",
-            "assignment_id",
-            metavar="ID",
-            help="The assignment, e.g. vit_defects. Default: the only one in the gradebook.",
-        ),
+        reading_options,
         click.option("--partial", is_flag=True, help="Leave out grades that await a person."),
         click.option(
             "--to",

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from grader.gradebook import Gradebook, durable
 from grader.pipeline.known_work import known_evidence
 from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run
+from grader.pipeline.side_by_side import side_by_side
 from grader.pipeline.submission_run import examined, examined_longer
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page, leaderboard_page
@@ -70,6 +70,7 @@ def graded(
         The results in the order of the submissions.
     """
     keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who)
+    recorded = frozenset(keeper.book.students())
     record, stopped = threading.Lock(), threading.Event()
     results: dict[str, Result] = {}
 
@@ -85,11 +86,13 @@ def graded(
                 return keeper.kept(_without_report(run.assignment, submission, error, clock()), {}, clock())
 
     def grade(submission: Submission) -> Result:
-        known = None if force else known_evidence(run, keeper.book, submission)
+        known = None
+        if not force and submission.student_id in recorded:
+            known = known_evidence(run, keeper.book.evidence(submission.student_id), submission)
         if known is not None:
             watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
             with record:
-                return keeper.known(known, clock())
+                return keeper.known(known, submission, clock())
         return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
 
     def grade_longer(submission: Submission) -> Result:
@@ -98,40 +101,19 @@ def graded(
         found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
         return kept(submission, found)
 
-    results |= _each(grade, submissions, jobs, stopped)
+    def each(work: Callable[[Submission], Result], chosen: Sequence[Submission]) -> dict[str, Result]:
+        found = side_by_side(work, chosen, jobs, interrupted=stopped.set)
+        return {one.student_id: result for one, result in zip(chosen, found, strict=True)}
+
+    results |= each(grade, submissions)
     waiting = [
         submission
         for submission in submissions
         if waits_for_more_time(run.assignment, results[submission.student_id].evidence)
     ]
-    results |= _each(grade_longer, waiting, jobs, stopped)
+    results |= each(grade_longer, waiting)
     keeper.book.close()
     return [results[submission.student_id] for submission in submissions]
-
-
-def _each(
-    work: Callable[[Submission], Result],
-    submissions: Sequence[Submission],
-    jobs: int,
-    stopped: threading.Event,
-) -> dict[str, Result]:
-    """The results of some work for each submission, `jobs` at once, by student id.
-
-    Args:
-        stopped: Set when the run is interrupted, before anything under way can fail of it.
-    """
-    pool = ThreadPoolExecutor(max_workers=max(jobs, 1), thread_name_prefix="grade")
-    results: dict[str, Result] = {}
-    try:
-        futures = {pool.submit(work, submission): submission for submission in submissions}
-        for future in as_completed(futures):
-            results[futures[future].student_id] = future.result()
-    except BaseException:
-        stopped.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
-    return results
 
 
 def _without_report(
@@ -166,10 +148,15 @@ class Keeper:
         write_student(self.assignment, result, images, self.out, now)
         return result
 
-    def known(self, evidence: Evidence, now: datetime) -> Result:
-        """The result of what the book has; what an interruption kept from being written is made up for."""
-        student_id, before = evidence.student_id, self.book.evidence(evidence.student_id)
-        if (evidence.received_at, evidence.delivery) != (before.received_at, before.delivery):
+    def known(self, evidence: Evidence, submission: Submission, now: datetime) -> Result:
+        """The result of what the book has; what an interruption kept from being written is made up for.
+
+        When it was handed in is taken from the submission as it is now.
+        """
+        student_id = evidence.student_id
+        delivered = submission.received_at, submission.delivery
+        if (evidence.received_at, evidence.delivery) != delivered:
+            evidence = replace(evidence, received_at=submission.received_at, delivery=submission.delivery)
             return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
         if not (self.out / "students" / student_id / "report.html").exists():

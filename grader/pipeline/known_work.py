@@ -1,23 +1,17 @@
 """Work that was done before: what nothing has changed about is not done again."""
 
-from dataclasses import replace
-
 from grader import __version__
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
-from grader.gradebook import Gradebook
 from grader.pipeline.run import Run
 
 
-def known_evidence(run: Run, book: Gradebook, submission: Submission) -> Evidence | None:
-    """What an earlier run found out about just this submission, or None: then it must be examined.
+def known_evidence(run: Run, found: Evidence, submission: Submission) -> Evidence | None:
+    """What an earlier run found out, if it is about just this submission, or None: then it must be examined.
 
     It counts where the submission, the assignment, the engine and the images are the same, and was neither a
-    failure of ours nor unofficial. When it was handed in is taken from the submission as it is now.
+    failure of ours nor unofficial.
     """
-    if submission.student_id not in book.students():
-        return None
-    found = book.evidence(submission.student_id)
     same = (
         found.submission_digest == submission.digest
         and found.assignment_digest == run.assignment.digest
@@ -28,4 +22,4 @@ def known_evidence(run: Run, book: Gradebook, submission: Submission) -> Evidenc
     )
     if not same or found.status == "engine_error" or found.attestation.level == "unofficial":
         return None
-    return replace(found, received_at=submission.received_at, delivery=submission.delivery)
+    return found

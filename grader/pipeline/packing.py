@@ -1,7 +1,5 @@
 """The files that a student hands in: found, verified, and put together under the right names."""
 
-import io
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +12,9 @@ from grader.domain.submission import Role, Submission
 from grader.intake import intake
 from grader.judge.own_machine import OwnWorkers, own_program, own_seed, patient
 from grader.pipeline.candidates import Candidate, asked_name, candidate, stubs
+from grader.reporting.zip_file import zipped
 
 FOLDER = "handin"
-_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold: the same files make the same zip
 
 
 @dataclass(frozen=True)
@@ -221,16 +219,11 @@ def _archive(packed: Package, name: str, force: bool) -> Path:
     Raises:
         UsageError: Another file is in its place.
     """
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in packed.files:
-            if file.target is not None:
-                entry = zipfile.ZipInfo(file.name, _ZIP_DATE)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, file.target.read_bytes())
+    content = zipped(
+        (file.name, file.target.read_bytes()) for file in packed.files if file.target is not None
+    )
     target = packed.folder / name
-    if target.exists() and target.read_bytes() != held.getvalue() and not force:
+    if target.exists() and target.read_bytes() != content and not force:
         raise UsageError(f"{target} is there already, with other content. To replace it: --force")
-    target.write_bytes(held.getvalue())
+    target.write_bytes(content)
     return target

@@ -1,9 +1,7 @@
 """The pages of a class as a static folder or a zip: the class page apart, and one page per student."""
 
-import io
 import secrets
 import shutil
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +14,7 @@ from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import cases
 from grader.reporting.student_page import student_page
+from grader.reporting.zip_file import zipped
 
 Page = tuple[str, bytes]
 """(path within the publication, content)."""
@@ -75,21 +74,10 @@ def publish(found: Iterable[Page], target: Path, now: datetime) -> None:
     if not target.parent.is_dir():
         raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
     if target.suffix.lower() == ".zip":
-        durable.write(target, _zipped(found, now))
+        moment = now.year, now.month, now.day, now.hour, now.minute, now.second
+        durable.write(target, zipped(found, moment))
     else:
         _write_folder(found, target)
-
-
-def _zipped(found: Iterable[Page], now: datetime) -> bytes:
-    """The pages as a zip; the same pages give the same bytes."""
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, content in found:
-            entry = zipfile.ZipInfo(path, now.timetuple()[:6])
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, content)
-    return held.getvalue()
 
 
 def _write_folder(found: Iterable[Page], target: Path) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
@@ -43,7 +45,8 @@ class Run:
         for text in (splits.name, *splits.classes, *splits.train_names, "", *splits.test_names):
             whole.update(text.encode() + b"\0")
         for array in (splits.train_images, splits.train_labels, splits.test_images, splits.test_labels):
-            whole.update(str(array.shape).encode() + array.tobytes())
+            whole.update(str(array.shape).encode())
+            whole.update(np.ascontiguousarray(array).data)
         return whole.hexdigest()
 
     def device_turn(self) -> AbstractContextManager[Any]:

@@ -1,7 +1,6 @@
 """A study of a student's own choices: short trainings, in each of which one value is another."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from grader.domain.submission import Submission
 from grader.kit.splits import Splits
 from grader.pipeline.parser import parsed
 from grader.pipeline.run import Run
+from grader.pipeline.side_by_side import side_by_side
 from grader.pipeline.training_stage import trained_once
 from grader.training import EpochReport
 
@@ -30,12 +30,10 @@ class Choice:
     Attributes:
         field: `learning_rate`, `depth`, ...
         value: As it is written.
-        own: It is the student's.
     """
 
     field: str
     value: str
-    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,23 +130,13 @@ def studied(
         The results in the order of the study.
     """
     every: list[Choice | None] = [None, *planned.choices]
-    found: dict[int, StudyRun] = {}
 
     def trained(choice: Choice | None) -> StudyRun:
         program = parsed(run.hosts.parsers, planned.program.file, _source(planned, choice), run.assignment)
         told = trained_once(run, splits, program, submission, lambda each: report(choice, each))
         return StudyRun(choice, told)
 
-    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="study")
-    try:
-        futures = {pool.submit(trained, choice): index for index, choice in enumerate(every)}
-        for future in as_completed(futures):
-            found[futures[future]] = future.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
-    return [found[index] for index in range(len(every))]
+    return side_by_side(trained, every, jobs)
 
 
 def _source(planned: Study, choice: Choice | None) -> bytes:

@@ -18,6 +18,7 @@ from grader.kit.splits import Splits
 from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run, hidden_seed, told_seed
 from grader.protocol.link import WorkerProcess
+from grader.reporting.training_advice import measured_item
 from grader.sandbox.limits import ProcessLimits
 from grader.training import (
     EpochReport,
@@ -106,7 +107,8 @@ def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
         share = (told.run - 1 + told.epoch.number / max(told.planned, 1)) / told.runs
         watch(Progress(student_id, Stage.TRAINING, share, text))
 
-    threshold = next((item.threshold for item in run.assignment.rubric if item.measured), None)
+    item = measured_item(run.assignment)
+    threshold = item.threshold if item is not None else None
     measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
     found.images |= measured.images
     found.add(

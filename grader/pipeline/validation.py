@@ -5,7 +5,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
 from grader.domain.program import Program
+from grader.pipeline.side_by_side import side_by_side
 from grader.sandbox.host import Host
 
 if TYPE_CHECKING:
@@ -131,18 +132,7 @@ def outcomes(
 
         return local_outcomes(assignment, planned, report=report)
     with _judge(course, assignment) as judge:
-        pool = ThreadPoolExecutor(max_workers=max(jobs, 1), thread_name_prefix="validate")
-        try:
-            futures = {pool.submit(timed_outcome, judge, trial): trial for trial in planned}
-            found = {}
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                report(future.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        pool.shutdown()
-    return tuple(found[trial] for trial in planned)
+        return tuple(side_by_side(lambda trial: timed_outcome(judge, trial), planned, jobs, report=report))
 
 
 def timed_outcome(judge: Judge, trial: Trial) -> Outcome:

@@ -47,6 +47,7 @@ class EpochWatch:
 
     Attributes:
         epochs: How many were trained.
+        outputs: What the model answered for the hidden images after the last of them.
     """
 
     def __init__(self, student: StudentModule, ready: Prepared, losses: LossWatch, tell: Tell) -> None:
@@ -59,7 +60,7 @@ class EpochWatch:
         self._rate = 0.0
         self._weights = ""
         self._pending: dict[str, Any] | None = None
-        self._outputs: dict[str, Any] = {}  # after the last epoch
+        self.outputs: dict[str, Any] = {}
 
     def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer has taken a step."""
@@ -72,7 +73,7 @@ class EpochWatch:
         if self._steps:
             self._steps = 0
             self.epochs += 1
-            self._pending = self._outputs = self._ready.outputs(self.model)
+            self._pending = self.outputs = self._ready.outputs(self.model)
             self._weights = _digest(self.model)
             if not self._losses.running:
                 self.told()
@@ -94,10 +95,6 @@ class EpochWatch:
     def restored(self) -> bool:
         """Whether the model's weights are not those after the last epoch any more."""
         return _digest(self.model) != self._weights
-
-    def last_outputs(self) -> dict[str, Any]:
-        """What the model answers for the hidden images in the end."""
-        return self._ready.outputs(self.model) if self.restored else self._outputs
 
 
 def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell) -> None:
@@ -129,8 +126,9 @@ def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell
     finally:
         hook.remove()
     watch.told()
-    arrays = {**watch.last_outputs(), **ready.attention(watch.model)}
-    tell(Trained(watch.epochs, watch.restored, arrays))
+    restored = watch.restored
+    outputs = ready.outputs(watch.model) if restored else watch.outputs
+    tell(Trained(watch.epochs, restored, {**outputs, **ready.attention(watch.model)}))
 
 
 def _run(student: StudentModule, replay: Replay, watch: EpochWatch, losses: LossWatch) -> None:

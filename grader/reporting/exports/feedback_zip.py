@@ -7,9 +7,7 @@ within folders it would give them the path `//`. The names come from the teacher
 the download that was graded: none is made up.
 """
 
-import io
 import re
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
@@ -25,10 +23,10 @@ from grader.reporting.exports.moodle_worksheet import (
     worksheet,
 )
 from grader.reporting.typesetting import printable
+from grader.reporting.zip_file import zipped
 
 PLUGIN = "assignfeedback_file"
 FILE = "report.html"
-_MOMENT = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip knows: the same bytes every time
 _LABEL = re.compile(r"^(?P<name>.+)_(?P<number>\d{1,20})$")
 _UNUSABLE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 
@@ -51,22 +49,17 @@ def feedback_zip(
         raise UsageError(
             "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
         )
-    remarks, content, count = [], io.BytesIO(), 0
-    with zipfile.ZipFile(content, "w") as archive:
-        for student_id, grade in grades.items():
-            if grade.points is None:
-                remarks.append(f"{student_id}: is left out ({grade.reason})")
-            elif student_id not in holders:
-                remarks.append(f"{student_id}: is left out (nothing tells how Moodle calls this student)")
-            elif student_id not in reports:
-                remarks.append(f"{student_id}: is left out (there is no report; `grader regrade` writes it)")
-            else:
-                count += 1
-                entry = zipfile.ZipInfo(f"{holders[student_id]}_{PLUGIN}_{FILE}", _MOMENT)
-                entry.compress_type, entry.create_system = zipfile.ZIP_DEFLATED, 3
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, reports[student_id])
-    return Export(content.getvalue(), count, (*remarks, *warnings(results)))
+    remarks, files = [], []
+    for student_id, grade in grades.items():
+        if grade.points is None:
+            remarks.append(f"{student_id}: is left out ({grade.reason})")
+        elif student_id not in holders:
+            remarks.append(f"{student_id}: is left out (nothing tells how Moodle calls this student)")
+        elif student_id not in reports:
+            remarks.append(f"{student_id}: is left out (there is no report; `grader regrade` writes it)")
+        else:
+            files.append((f"{holders[student_id]}_{PLUGIN}_{FILE}", reports[student_id]))
+    return Export(zipped(files), len(files), (*remarks, *warnings(results)))
 
 
 def holders_of_worksheet(
