@@ -92,6 +92,7 @@ def command(
     from grader.pipeline.plan import Rates, planned
     from grader.pipeline.revision import results_now
     from grader.pipeline.run import Run
+    from grader.pipeline.turns import turns_on
     from grader.reporting.class_time import stage_times
     from grader.reporting.results_file import download_record
     from grader.reporting.typesetting import printable
@@ -129,7 +130,9 @@ def command(
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
         )
-        run = Run(found_course, assignment, hosts, splits, training_device("cpu" if no_train else device))
+        where = training_device("cpu" if no_train else device)
+        turns = turns_on(where, assignment.limits.gpu_memory_mb)
+        run = Run(found_course, assignment, hosts, splits, where, turns)
         count = jobs or cores()
         rates, work = Rates(cache_folder()), "checks" if splits is None else f"training on {run.device}"
         plan = planned(

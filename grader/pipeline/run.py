@@ -2,10 +2,9 @@
 
 import hashlib
 import hmac
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +17,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.kit.splits import Splits
 from grader.pipeline.hosts import Hosts
+from grader.pipeline.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Run:
     Attributes:
         splits: The hidden split; None when nothing is trained.
         device: Where training runs: `cpu` or `cuda`.
+        turns: Who trains there now.
     """
 
     course: Course
@@ -34,7 +35,7 @@ class Run:
     hosts: Hosts
     splits: Splits | None
     device: str = "cpu"
-    gpu: threading.Lock = field(default_factory=threading.Lock)
+    turns: Turns = field(default_factory=Turns)
 
     @cached_property
     def data_digest(self) -> str:
@@ -48,10 +49,6 @@ class Run:
             whole.update(str(array.shape).encode())
             whole.update(np.ascontiguousarray(array).data)
         return whole.hexdigest()
-
-    def device_turn(self) -> AbstractContextManager[Any]:
-        """Held while a submission trains: one at a time on a GPU, whose memory cannot be divided."""
-        return self.gpu if self.device == "cuda" else nullcontext()
 
 
 @dataclass
