@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     help="A CSV of single students' own deadlines: student_id, deadline.",
 )
 @click.option(
+    "--roster",
+    type=click.Path(path_type=Path),
+    help="The list of the class, a CSV with a column student_id or as an LMS writes it: who is missing?",
+)
+@click.option(
     "--unofficial",
     is_flag=True,
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
@@ -57,6 +62,7 @@ def command(
     device: str,
     course: Path | None,
     extensions: Path | None,
+    roster: Path | None,
     unofficial: bool,
     gradebook: str | None,
     by: str | None,
@@ -84,13 +90,16 @@ def command(
     from grader.gradebook import Gradebook
     from grader.intake import submissions, with_extensions
     from grader.intake.account import condensed
-    from grader.pipeline.class_run import graded, write_class
+    from grader.intake.upload import UNPACKED
+    from grader.pipeline.class_list import enclosed_list, with_list
+    from grader.pipeline.class_run import graded, previous_download, write_class
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import hidden_split
     from grader.pipeline.opening import OpenedApart
     from grader.pipeline.revision import results_now
     from grader.pipeline.run import Run
     from grader.reporting.results_file import download_record
+    from grader.reporting.roster import read_roster
     from grader.reporting.typesetting import printable
 
     found_course = located_course(course)
@@ -101,6 +110,7 @@ def command(
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
     own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
+    class_list = read_roster(roster) if roster else None
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
     book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
@@ -111,6 +121,7 @@ def command(
         parsers = hosts_end.enter_context(running_parsers(found_course, hidden=hidden, unofficial=unofficial))
         uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
         uploads = with_extensions(uploads, own_deadlines)
+        uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else Path(scratch) / UNPACKED)
         for refused in uploads.unmatched:
             click.echo(printable(f"set aside: {refused.reason}"), err=True)
         for note in uploads.notes:
@@ -138,7 +149,15 @@ def command(
             raise
     everybody = results_now(assignment, book.snapshot())
     book.close()
+    students = [result.score.student_id for result in everybody]
+    download = with_list(download, class_list or enclosed, previous_download(out), students)
     write_class(assignment, everybody, out, _now(), download)
+    if download.roster:
+        click.echo(
+            f"{download.roster.source}: {len(download.roster.missing)} of {len(download.roster.students)} "
+            "students handed in nothing.",
+            err=True,
+        )
     print_results(assignment, results, out, time.monotonic() - started)
 
 

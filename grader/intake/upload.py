@@ -22,6 +22,7 @@ from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener, unpacked
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
+UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked
 IN_ZIP = "the time of modification in the zip"
 ON_DISK = "the time of modification on the disk"
 
@@ -65,13 +66,13 @@ def submissions(path: Path, assignment: Assignment, scratch: Path, opener: Opene
     limit = assignment.limits.archive_mb * MEGABYTE
     caps = Caps(total_bytes=CLASS_SIZE * limit, file_bytes=limit)
     try:
-        content = unpacked(path, scratch / "unpacked", caps, opener)
+        content = unpacked(path, scratch / UNPACKED, caps, opener)
     except SubmissionError as error:
         raise UsageError(str(error)) from error
     whole = _Class(assignment, scratch, opener, from_zip=True)
     for refused in content.refused:
         whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason)
-    return _of_class(scratch / "unpacked", path, whole)
+    return _of_class(scratch / UNPACKED, path, whole)
 
 
 def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Uploads:

@@ -187,6 +187,16 @@ class DownloadedFileRecord(_Record):
     count: int = Field(description="how many files of one kind the record stands for")
 
 
+class RosterRecord(_Record):
+    """The list of the class, held against who handed in."""
+
+    source: str = Field(description="the name of the list's file")
+    students: list[str] = Field(description="ids of all who are on the list, sorted")
+    missing: list[str] = Field(description="of those, who has neither a result nor a file in the download")
+    unlisted: list[str] = Field(description="who has a result and is not on the list")
+    notes: list[str] = Field(description="rows that fit several students, or another row's")
+
+
 class DownloadRecord(_Record):
     """The account of the whole download: the counts of the files add up to all that were in it."""
 
@@ -195,6 +205,7 @@ class DownloadRecord(_Record):
     refused: int = Field(description="files of nobody, or that cannot be used")
     files: list[DownloadedFileRecord]
     notes: list[str]
+    roster: RosterRecord | None = Field(default=None, description="null: no list of the class was given")
 
 
 class SandboxRecord(_Record):

@@ -32,6 +32,7 @@ from grader.reporting.results_contract import (
     TrainingRecord,
     TunedRecord,
 )
+from grader.reporting.roster import attended
 from grader.reporting.typesetting import printable
 
 
@@ -48,7 +49,7 @@ def results_document(
         assignment=assignment.id,
         max=assignment.maximum,
         submissions=[_submission(evidence, score) for evidence, score in ordered],
-        download=download,
+        download=attended(download, [score.student_id for _, score in ordered]),
     )
 
 

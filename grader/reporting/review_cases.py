@@ -86,8 +86,19 @@ LATE_ASKED = Cause(
 ABSENT = Cause(
     "no-result",
     "In the download, and without a result",
-    "These ids stand on files of the download and nothing of theirs was graded. Who handed in nothing at "
-    "all is in no download: compare with the list of the class.",
+    "These ids stand on files of the download and nothing of theirs was graded.",
+    noun="student",
+)
+NOTHING = Cause(
+    "handed-in-nothing",
+    "On the list of the class, and handed in nothing",
+    "Neither a result nor a file of the download is theirs. They have no grade, which is not zero.",
+    noun="student",
+)
+UNLISTED = Cause(
+    "unlisted",
+    "Handed in, and not on the list of the class",
+    "Is the id a slip of the pen, or did somebody leave the course?",
     noun="student",
 )
 LATE = Cause("late", "Late, with the rule applied", "Look whether somebody has an extension.")
@@ -138,7 +149,8 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED,
-    SUSPECT, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, ABSENT, FILES, ATTEMPTS,
+    SUSPECT, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED,
+    ABSENT, FILES, ATTEMPTS,
     UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""

@@ -9,8 +9,19 @@ from grader.domain.evidence import Evidence, Status
 from grader.domain.score import Score
 from grader.reporting.check_rates import CheckRate
 from grader.reporting.fixes import unimplemented
-from grader.reporting.results_contract import DownloadRecord
-from grader.reporting.review_cases import ABSENT, ATTEMPTS, BOUNDARY, CAUSES, FILES, SUSPECT, Case, Cause
+from grader.reporting.results_contract import DownloadRecord, RosterRecord
+from grader.reporting.review_cases import (
+    ABSENT,
+    ATTEMPTS,
+    BOUNDARY,
+    CAUSES,
+    FILES,
+    NOTHING,
+    SUSPECT,
+    UNLISTED,
+    Case,
+    Cause,
+)
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, percent, points, round_percent
 
@@ -66,6 +77,7 @@ def review_queue(
         *_suspects(results, rates),
         *_near_boundaries(assignment, results),
         *_files(download, {score.student_id for _, score in results}),
+        *_listed(download.roster if download else None),
     ]
     return tuple(
         _section(cause, [case for case in every if case.cause is cause])
@@ -159,3 +171,13 @@ def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
             yield Case(FILES, told, count=file.count)
     for student_id, told in absent.items():
         yield Case(ABSENT, told, student_id)
+
+
+def _listed(roster: RosterRecord | None) -> Iterator[Case]:
+    """What the list of the class adds."""
+    if roster is None:
+        return
+    for student_id in roster.missing:
+        yield Case(NOTHING, f"Listed in {roster.source}.", student_id)
+    for student_id in roster.unlisted:
+        yield Case(UNLISTED, f"Not listed in {roster.source}.", student_id)
