@@ -26,6 +26,7 @@ ASSISTANTS = {
     "claim": ("grader.cli.claim:command", "Record the accuracy that a student claims."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
+    "count": ("grader.cli.count:command", "Say which run of a student counts."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
     "similar": ("grader.cli.similar:command", "Show which submissions have much in common."),
     "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),

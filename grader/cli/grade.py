@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import by_option, gradebook_option, operator
+from grader.cli.book import by_option, gradebook_option, lower_option, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Also run again what nothing has changed about.")
 @by_option
+@lower_option
 def command(
     path: Path,
     assignment_id: str,
@@ -68,6 +69,7 @@ def command(
     by: str | None,
     only: tuple[str, ...],
     force: bool,
+    allow_lower: bool,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
 
@@ -75,7 +77,9 @@ def command(
     was found out is kept in the gradebook, OUT/gradebook.sqlite, and later runs and marks are added to it.
 
     Whatever interrupts it, the same command goes on where it was: a submission is examined again only when
-    it, the assignment, the grader or the images have changed.
+    it, the assignment, the grader or the images have changed. Where the same files give less than was told
+    before, the earlier run goes on counting unless --allow-lower; where a later attempt does, a person is
+    asked (`grader count`).
 
     \b
     Examples:
@@ -142,7 +146,16 @@ def command(
         try:
             with live_display(chosen, trains=splits is not None) as watch:
                 results = graded(
-                    run, chosen, out, jobs=count, clock=_now, watch=watch, book=book, who=who, force=force
+                    run,
+                    chosen,
+                    out,
+                    jobs=count,
+                    clock=_now,
+                    watch=watch,
+                    book=book,
+                    who=who,
+                    force=force,
+                    allow_lower=allow_lower,
                 )
         except KeyboardInterrupt:
             click.echo("What is done is kept: the same command goes on from there.", err=True)
@@ -159,6 +172,10 @@ def command(
             err=True,
         )
     print_results(assignment, results, out, time.monotonic() - started)
+    for result in results:
+        if result.score.lower:
+            told = f"{result.score.student_id}: {result.score.lower.reason}"
+            click.echo(printable(f"{told} `grader count` decides."), err=True)
 
 
 def _chosen(found: "Sequence[Submission]", only: Sequence[str]) -> "Sequence[Submission]":

@@ -21,6 +21,7 @@ WORDS = {
     EditKind.WAIVE: ("waive", "{target} counts as passed for the whole class"),
     EditKind.UNWAIVE: ("waive", "{target} counts again"),
     EditKind.CLAIM: ("claim", "{value}"),
+    EditKind.RUN: ("count", "run {value} counts"),
 }
 
 
@@ -90,7 +91,8 @@ def _totals(totals: Sequence[Total]) -> Iterator[Entry]:
 def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
     before: dict[str, float | None] = {}
     for number, edit in enumerate(edits):
-        value = "taken back" if edit.value is None else f"{edit.value:g}"
+        given = edit.run if edit.kind is EditKind.RUN and edit.value is None else edit.value
+        value = "taken back" if given is None else f"{given:g}"
         if edit.kind is EditKind.MARK:
             old = before.get(edit.target)
             before[edit.target] = edit.value

@@ -5,6 +5,10 @@ from datetime import datetime
 from enum import StrEnum
 
 
+KEPT = "kept"  # a later run of the same files gave less: the earlier one counts
+FELL = "fell"  # the run counts although it gives less than was told before
+
+
 class EditKind(StrEnum):
     """What was decided."""
 
@@ -14,6 +18,7 @@ class EditKind(StrEnum):
     NO_GRADE = "no_grade"  # the rule on missing files is applied: the total is 0
     WAIVE_MISSING = "waive_missing"  # the rule is lifted: the total counts although a file is missing
     CLAIM = "claim"  # the accuracy that the student's report claims, 0 to 1
+    RUN = "run"  # the run that counts, by its number; None: the latest there was
 
 
 @dataclass(frozen=True)
@@ -24,8 +29,8 @@ class Edit:
         who: The person, as the operator gave it.
         why: The reason, in words.
         student_id: Whom it is about; None: the whole class.
-        target: A rubric item (`q6`), a part of one (`q10.patches`), or a check; empty where the kind
-            says all.
+        target: A rubric item (`q6`), a part of one (`q10.patches`), or a check; of a run, KEPT or FELL where
+            it gives less than was told before and nobody has looked at that; empty where the kind says all.
         value: Points, an accuracy, or None, by the kind.
         comment: What the student is told, in free text.
         remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.

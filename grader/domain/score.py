@@ -109,6 +109,19 @@ class LateRecord:
 
 
 @dataclass(frozen=True)
+class LowerRun:
+    """A run that gave less than was told before, and that nobody has looked at.
+
+    Attributes:
+        kept: Its files are those of an earlier run, which counts in its place.
+        reason: What it gave, in a sentence.
+    """
+
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True)
 class Score:
     """The points of one submission.
 
@@ -123,6 +136,7 @@ class Score:
         edits: A person's changes to the total itself.
         waived: Check -> why, of the checks that were given back to the whole class.
         claim: The accuracy that the student claims: as a person typed it, else as it was read.
+        lower: The latest run gave less than was told before.
     """
 
     student_id: str
@@ -137,6 +151,7 @@ class Score:
     edits: tuple[ScoreEdit, ...] = ()
     waived: tuple[tuple[str, str], ...] = ()
     claim: Claim | None = None
+    lower: LowerRun | None = None
 
     @property
     def awaiting(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from grader.domain.total import Total
 from grader.gradebook import Gradebook, durable
 from grader.pipeline.known_work import known_evidence
 from grader.pipeline.progress import Progress, Stage, Watcher
+from grader.pipeline.recording import outcome
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.side_by_side import side_by_side
 from grader.pipeline.submission_run import examined, examined_longer
@@ -53,6 +54,7 @@ def graded(
     book: Gradebook | None = None,
     who: str = "",
     force: bool = False,
+    allow_lower: bool = False,
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
 
@@ -65,11 +67,13 @@ def graded(
         book: The gradebook; by default the one in the folder.
         who: Who grades, for the record.
         force: Examine also what nothing has changed about.
+        allow_lower: Totals that were told may fall.
 
     Returns:
         The results in the order of the submissions.
     """
-    keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who)
+    book = book or Gradebook(out, assignment_id=run.assignment.id)
+    keeper = Keeper(run.assignment, book, out, who, allow_lower)
     recorded = frozenset(keeper.book.students())
     record, stopped = threading.Lock(), threading.Event()
     results: dict[str, Result] = {}
@@ -88,16 +92,16 @@ def graded(
     def grade(submission: Submission) -> Result:
         known = None
         if not force and submission.student_id in recorded:
-            known = known_evidence(run, keeper.book.evidence(submission.student_id), submission)
+            known = known_evidence(run, keeper.latest(submission.student_id), submission)
         if known is not None:
             watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
             with record:
-                return keeper.known(known, submission, clock())
+                return keeper.known(submission, clock())
         return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
 
     def grade_longer(submission: Submission) -> Result:
-        earlier = results[submission.student_id].evidence
-        images = keeper.book.images(submission.student_id)
+        earlier = keeper.latest(submission.student_id)
+        images = keeper.latest_images(submission.student_id)
         found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
         return kept(submission, found)
 
@@ -109,7 +113,7 @@ def graded(
     waiting = [
         submission
         for submission in submissions
-        if waits_for_more_time(run.assignment, results[submission.student_id].evidence)
+        if waits_for_more_time(run.assignment, keeper.examined(results[submission.student_id]))
     ]
     results |= each(grade_longer, waiting)
     keeper.book.close()
@@ -138,24 +142,42 @@ class Keeper:
     book: Gradebook
     out: Path
     who: str
+    allow_lower: bool = False
+
+    def latest(self, student_id: str) -> Evidence:
+        """What the student's latest run found out, whether it counts or not."""
+        return self.book.evidence(student_id, self.book.runs(student_id)[-1])
+
+    def examined(self, result: Result) -> Evidence:
+        """What the run found out that a result is of, also where an earlier one counts in its place."""
+        return self.latest(result.evidence.student_id) if result.score.lower else result.evidence
+
+    def latest_images(self, student_id: str) -> dict[str, bytes]:
+        """The images of the student's latest run."""
+        return self.book.images(student_id, self.book.runs(student_id)[-1])
 
     def kept(self, evidence: Evidence, images: Mapping[str, bytes], now: datetime) -> Result:
         """Score, record and report one submission, with the marks that people gave to the student before."""
-        edits = self.book.edits(evidence.student_id)
-        result = Result(evidence, score(self.assignment, evidence, edits=edits))
+        found = outcome(
+            self.assignment, self.book, evidence, who=self.who, now=now, allow_lower=self.allow_lower
+        )
+        result = Result(found.evidence, found.score)
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
-        self.book.record(evidence, images, who=self.who, total=total)
-        write_student(self.assignment, result, images, self.out, now)
+        self.book.record(evidence, images, who=self.who, total=total, edits=found.edits)
+        shown = images if found.evidence is evidence else self.book.images(evidence.student_id)
+        write_student(self.assignment, result, shown, self.out, now)
         return result
 
-    def known(self, evidence: Evidence, submission: Submission, now: datetime) -> Result:
+    def known(self, submission: Submission, now: datetime) -> Result:
         """The result of what the book has; what an interruption kept from being written is made up for.
 
-        When it was handed in is taken from the submission as it is now.
+        When it was handed in is taken from the submission as it is now, if it is the one that counts.
         """
-        student_id = evidence.student_id
+        student_id = submission.student_id
+        evidence = self.book.evidence(student_id)
         delivered = submission.received_at, submission.delivery
-        if (evidence.received_at, evidence.delivery) != delivered:
+        same = evidence.submission_digest == submission.digest
+        if same and (evidence.received_at, evidence.delivery) != delivered:
             evidence = replace(evidence, received_at=submission.received_at, delivery=submission.delivery)
             return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)

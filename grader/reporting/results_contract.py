@@ -253,6 +253,10 @@ class SubmissionRecord(_Record):
     received_hint_from: str = Field(default="", description="where the hint is from; empty without one")
     marked_late: bool = Field(default=False, description="the LMS marks it late and not by how much")
     extension: datetime | None = Field(default=None, description="the student's own deadline")
+    lower_run: str = Field(
+        default="",
+        description="the latest run gave less than was told, and nobody has looked at that; else empty",
+    )
     late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
     engine: str = Field(description="the engine's version")
     submission_digest: str

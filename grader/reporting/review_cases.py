@@ -83,6 +83,17 @@ LATE_ASKED = Cause(
     "Nothing was taken off. `[late]` in assignment.toml is the course's rule.",
     holds=True,
 )
+FALLEN = Cause(
+    "fallen",
+    "A total that was told fell",
+    "The last attempt counts. `grader count` says that it does (`latest`), or which run counts instead.",
+    holds=True,
+)
+LOWER = Cause(
+    "lower-run",
+    "Examined again, the same files gave less",
+    "The higher total stands. Why do they differ? `grader count` with `latest` takes the lower one.",
+)
 ABSENT = Cause(
     "no-result",
     "In the download, and without a result",
@@ -148,8 +159,8 @@ UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete:
 PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
 
 CAUSES = (
-    ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED,
-    SUSPECT, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED,
+    ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
+    LOWER, SUSPECT, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED,
     ABSENT, FILES, ATTEMPTS,
     UNOFFICIAL, PARTIAL,
 )  # fmt: skip
@@ -204,6 +215,12 @@ def _outcome(evidence: Evidence, score: Score) -> Told:
     if score.status is GradeStatus.INCOMPLETE and score.total is None:
         told = f"Missing: {listed(list(map(str, evidence.missing)))}"
         yield MISSING, told, told
+    if score.lower is not None:
+        yield (
+            LOWER if score.lower.kept else FALLEN,
+            score.lower.reason,
+            "A later run gave less" if score.lower.kept else "The total fell",
+        )
 
 
 def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
