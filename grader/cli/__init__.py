@@ -25,6 +25,7 @@ ASSISTANTS = {
     "marks": ("grader.cli.marks:command", "Take in what people give: marks and comments, by spreadsheet."),
     "claim": ("grader.cli.claim:command", "Record the accuracy that a student claims."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
+    "received": ("grader.cli.received:command", "Say when a submission came, or that it is not late."),
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.count:command", "Say which run of a student counts."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),

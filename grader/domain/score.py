@@ -98,6 +98,12 @@ class LateRecord:
             None where something would be and nobody knows how much, or the total is withheld.
         asked: A person is asked about this submission: the LMS marks it late, or the course has no rule.
         reason: Why, in a sentence.
+        seconds: How long after the deadline it came; 0 within the time of grace, negative before; None when
+            unknown, and where a person decided that it came in time.
+        received_at: When it came, by the LMS or by a person.
+        due: The student's deadline.
+        extended: It is the student's own.
+        decided: Who said when it came, and why; empty where nobody did.
     """
 
     state: str
@@ -106,6 +112,11 @@ class LateRecord:
     total_after: float | None
     asked: bool
     reason: str
+    seconds: float | None = None
+    received_at: datetime | None = None
+    due: datetime | None = None
+    extended: bool = False
+    decided: str = ""
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,24 @@ class Delivery:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """When a submission came and was due, by what the LMS records and what people decided.
+
+    Attributes:
+        in_time: A person decided that it came in time.
+        marked: The LMS marks it late, and nobody said more.
+        extension: The student's own deadline.
+        decided: Who said when it came, and why.
+    """
+
+    received_at: datetime | None
+    in_time: bool
+    marked: bool
+    extension: datetime | None
+    decided: str
+
+
+@dataclass(frozen=True)
 class Submission:
     """One student's upload for one assignment, as it was found.
 

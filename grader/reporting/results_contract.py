@@ -175,6 +175,13 @@ class LatenessRecord(_Record):
     )
     asked: bool = Field(description="a person is asked about this submission")
     reason: str
+    seconds: float | None = Field(
+        default=None, description="after the deadline; 0 within the time of grace, negative before"
+    )
+    received_at: datetime | None = Field(default=None, description="by the LMS, or by what a person said")
+    due: datetime | None = Field(default=None, description="the student's deadline")
+    extended: bool = Field(default=False, description="it is the student's own")
+    decided: str = Field(default="", description="who said when it came, and why; empty: nobody did")
 
 
 class DownloadedFileRecord(_Record):

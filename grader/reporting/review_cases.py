@@ -80,7 +80,8 @@ NOT_RUN = Cause(
 LATE_ASKED = Cause(
     "late-decide",
     "Late, and a person decides",
-    "Nothing was taken off. `[late]` in assignment.toml is the course's rule.",
+    "Nothing was taken off. `grader received` says when it came, or that it came in time; `[late]` in "
+    "assignment.toml is the course's rule.",
     holds=True,
 )
 FALLEN = Cause(
@@ -160,9 +161,8 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
-    LOWER, SUSPECT, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, NOTHING, UNLISTED,
-    ABSENT, FILES, ATTEMPTS,
-    UNOFFICIAL, PARTIAL,
+    SUSPECT, LOWER, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
+    NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""
 
@@ -193,7 +193,7 @@ def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Cas
         for cause, text, short in (
             *_outcome(evidence, score),
             *_open(assignment, evidence, score),
-            *_late(assignment, evidence, score),
+            *_late(evidence, score),
             *_code(assignment, evidence),
             *_measured(evidence, score),
             *_circumstances(evidence),
@@ -253,8 +253,8 @@ def _why_open(line: ScoreLine, evidence: Evidence) -> str:
     return f"Undecided: {line.id.replace('_', ' ')}"
 
 
-def _late(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
-    late, record = lateness(assignment, evidence), score.late
+def _late(evidence: Evidence, score: Score) -> Told:
+    late, record = lateness(score), score.late
     if record is not None and record.asked:
         told = f"Late by {late}" if late else "Marked as late: look up by how much"
         yield LATE_ASKED, told, told

@@ -73,7 +73,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         closed=total.closed,
         edits=total.edits,
         waived=tuple(waived.items()),
-        late=late_record(assignment, evidence, total.points),
+        late=late_record(assignment, evidence, total.points, own),
         claim=claim,
         lower=lower_run(own),
     )

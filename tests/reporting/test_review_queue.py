@@ -33,7 +33,7 @@ def done(class_results):
     def made(total, student_id="1001", **evidence):
         good = class_results["good"]
         lines = tuple(replace(line, points=line.points or 0.0, state="decided") for line in good.score.lines)
-        score = replace(good.score, student_id=student_id, lines=lines, decided=100, total=total)
+        score = replace(good.score, student_id=student_id, lines=lines, decided=100, total=total, late=None)
         return replace(good.evidence, student_id=student_id, **evidence), score
 
     return made
@@ -52,7 +52,7 @@ def test_every_reason_of_the_example_class_is_in_the_queue(queue, pairs):
         "claims": 2,
         "forbidden": 1,
         "weights": 2,
-        "late": 2,
+        "late-decide": 2,
         "files": 1,
         "unofficial": 1,
         "partial": 1,
