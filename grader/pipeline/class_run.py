@@ -24,6 +24,7 @@ from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
 from grader.reporting.results_file import dump, results_document
 from grader.reporting.scores_table import scores_csv
+from grader.reporting.similarity_record import previous_similarity
 from grader.reporting.student_page import student_page
 from grader.scoring import score
 
@@ -214,7 +215,10 @@ def write_class(
         result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
     }
     out.mkdir(parents=True, exist_ok=True)
-    page = class_page(assignment, pairs, links=links, generated_at=now, download=download)
+    similarity = previous_similarity(out, assignment.id)
+    page = class_page(
+        assignment, pairs, links=links, generated_at=now, download=download, similarity=similarity
+    )
     durable.write(out / "index.html", page.encode("utf-8"))
     if assignment.leaderboard:
         board = leaderboard_page(assignment, pairs, generated_at=now)

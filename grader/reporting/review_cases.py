@@ -151,6 +151,12 @@ SUSPECT = Cause(
     "have no name, read a few. `grader waive` gives the points back.",
     noun="check",
 )
+SIMILAR = Cause(
+    "similar",
+    "Much in common with another submission",
+    "Evidence for a person, and never a deduction: `similarity.html` shows each pair side by side.",
+    noun="pair",
+)
 BOUNDARY = Cause(
     "boundary",
     "Within 2 points of a boundary",
@@ -161,7 +167,7 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
-    SUSPECT, LOWER, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
+    SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
     NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""
@@ -176,6 +182,7 @@ class Case:
         student_id: Whose it is; empty when it is about no single student.
         short: As the table of students says it; empty when it says it already.
         count: How many it stands for, of what its cause counts.
+        apart: Cases with the same text are taken together only where this is the same.
     """
 
     cause: Cause
@@ -183,6 +190,7 @@ class Case:
     student_id: str = ""
     short: str = ""
     count: int = 1
+    apart: str = ""
 
 
 def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:

@@ -17,11 +17,13 @@ from grader.reporting.review_cases import (
     CAUSES,
     FILES,
     NOTHING,
+    SIMILAR,
     SUSPECT,
     UNLISTED,
     Case,
     Cause,
 )
+from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, percent, points, round_percent
 
@@ -62,6 +64,7 @@ def review_queue(
     own_cases: Sequence[Case],
     rates: Sequence[CheckRate],
     download: DownloadRecord | None,
+    similarity: SimilarityRecord | None = None,
 ) -> tuple[Section, ...]:
     """The queue: one section per reason that somebody has, what holds the grades first.
 
@@ -71,6 +74,7 @@ def review_queue(
         own_cases: What was found in each result.
         rates: How the checks went.
         download: The account of the files.
+        similarity: What was found when the submissions were compared, if they were.
     """
     every = [
         *own_cases,
@@ -78,6 +82,7 @@ def review_queue(
         *_near_boundaries(assignment, results),
         *_files(download, {score.student_id for _, score in results}),
         *_listed(download.roster if download else None),
+        *_similar(similarity),
     ]
     return tuple(
         _section(cause, [case for case in every if case.cause is cause])
@@ -99,18 +104,19 @@ def final_total(score: Score) -> float | None:
 
 
 def _section(cause: Cause, found: Sequence[Case]) -> Section:
-    students: dict[str, list[str]] = {}
+    students: dict[tuple[str, str], list[str]] = {}
     for case in found:
-        students.setdefault(case.text, []).append(case.student_id)
+        students.setdefault((case.text, case.apart), []).append(case.student_id)
     rows = [
-        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one)))) for text, own in students.items()
+        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one))))
+        for (text, _), own in students.items()
     ]
     if cause.noun == "submission":
         count = len({case.student_id for case in found})
     else:
         count = sum(case.count for case in found)
-    # a boundary's rows are in the order of the totals
-    ordered = rows if cause is BOUNDARY else sorted(rows, key=lambda row: -len(row.students))
+    # a boundary's rows are in the order of the totals, pairs in that of their strength
+    ordered = rows if cause in (BOUNDARY, SIMILAR) else sorted(rows, key=lambda row: -len(row.students))
     return Section(cause, tuple(ordered), count)
 
 
@@ -181,3 +187,12 @@ def _listed(roster: RosterRecord | None) -> Iterator[Case]:
         yield Case(NOTHING, f"Listed in {roster.source}.", student_id)
     for student_id in roster.unlisted:
         yield Case(UNLISTED, f"Not listed in {roster.source}.", student_id)
+
+
+def _similar(similarity: SimilarityRecord | None) -> Iterator[Case]:
+    """The pairs that have much in common, the strongest first."""
+    for number, pair in enumerate(similarity.pairs if similarity else ()):
+        told = f"{pair.says}, with {pair.other} of an earlier class." if pair.before else f"{pair.says}."
+        yield Case(SIMILAR, told, pair.one, apart=str(number))
+        if not pair.before:
+            yield Case(SIMILAR, told, pair.other, count=0, apart=str(number))

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,6 +10,7 @@ from grader.reporting.check_rates import check_rates
 from grader.reporting.results_file import download_record
 from grader.reporting.review_cases import CAUSES, cases
 from grader.reporting.review_queue import final_total, review_queue
+from grader.reporting.similarity_record import SimilarityRecord
 
 
 @pytest.fixture
@@ -162,3 +164,25 @@ def test_a_waived_check_asks_nothing_of_a_person(queue, class_results):
     waived = replace(one.score, waived=(("predictions_name_labels", "ta1: broken"),))
     assert "undecided-checks" in queue([(one.evidence, one.score)])
     assert "undecided-checks" not in queue([(one.evidence, waived)])
+
+
+def test_pairs_of_similar_submissions_come_in_the_order_of_their_strength(assignment, pairs):
+    """Equal sentences about different pairs stay apart; one of an earlier class is named in words."""
+    said = "92 % and 88 % of their own code"
+    found = [("400101204", "400101201", False), ("400101201", "400101205", False), ("400101205", "9", True)]
+    record = SimilarityRecord(
+        assignment=assignment.id,
+        compared_at=datetime(2026, 2, 1, tzinfo=UTC),
+        submissions=9,
+        threshold=0.5,
+        pairs=[{"one": one, "other": other, "before": before, "says": said} for one, other, before in found],
+    )
+    sections = review_queue(assignment, pairs, [], (), None, record)
+    (section,) = [one for one in sections if one.cause.id == "similar"]
+    assert section.count == 3 and not section.cause.holds
+    assert [row.students for row in section.rows] == [
+        ("400101201", "400101204"),
+        ("400101201", "400101205"),
+        ("400101205",),
+    ]
+    assert section.rows[2].text == f"{said}, with 9 of an earlier class."
