@@ -68,7 +68,8 @@ CHECKS = Cause(
 MARKS = Cause(
     "marks",
     "Marks that people give",
-    "`grader marks export` writes the sheet, `grader marks import` takes it in.",
+    "`grader marks export RESULTS marks.xlsx --open` writes the sheet of what is open (`--split 3` for three "
+    "assistants), `grader marks import` takes it in.",
     holds=True,
 )
 NOT_RUN = Cause(

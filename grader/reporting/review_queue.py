@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import Score
 from grader.reporting.check_rates import CheckRate
 from grader.reporting.fixes import unimplemented
+from grader.reporting.open_marks import open_marks
 from grader.reporting.results_contract import DownloadRecord, RosterRecord
 from grader.reporting.review_cases import (
     ABSENT,
@@ -16,6 +17,7 @@ from grader.reporting.review_cases import (
     BOUNDARY,
     CAUSES,
     FILES,
+    MARKS,
     NOTHING,
     SIMILAR,
     SUSPECT,
@@ -84,11 +86,15 @@ def review_queue(
         *_listed(download.roster if download else None),
         *_similar(similarity),
     ]
-    return tuple(
+    queue = tuple(
         _section(cause, [case for case in every if case.cause is cause])
         for cause in CAUSES
         if any(case.cause is cause for case in every)
     )
+    by_item = tuple(
+        Row(one.text, one.named) for one in open_marks(assignment, [score for _, score in results])
+    )
+    return tuple(replace(one, rows=by_item) if one.cause is MARKS else one for one in queue)
 
 
 def boundaries(assignment: Assignment) -> tuple[float, ...]:

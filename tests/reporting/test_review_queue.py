@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from grader.domain.program import LOOK
-from grader.domain.score import LateRecord
+from grader.domain.score import LateRecord, ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.check_rates import check_rates
 from grader.reporting.results_file import download_record
@@ -186,3 +186,27 @@ def test_pairs_of_similar_submissions_come_in_the_order_of_their_strength(assign
         ("400101205",),
     ]
     assert section.rows[2].text == f"{said}, with 9 of an earlier class."
+
+
+def test_open_marks_are_counted_by_item_and_few_students_named(queue, class_results, assignment):
+    """Of a large class the page says how many are open and who has marked the others, not all names."""
+    good = class_results["good"]
+    (item, *_) = [item for item in assignment.rubric if item.by_person]
+    when = datetime(2026, 2, 1, tzinfo=UTC)
+
+    def marked(number, who):
+        edits = (ScoreEdit(who, when, "Read.", None, 1.0),) if who else ()
+        lines = tuple(
+            replace(line, points=1.0, state="decided", edits=edits) if who and line.id == item.id else line
+            for line in good.score.lines
+        )
+        return good.evidence, replace(good.score, student_id=f"4001{number:05d}", lines=lines)
+
+    many = [marked(number, "ta1" if number < 20 else "ta2" if number < 30 else "") for number in range(200)]
+    section = queue(many)["marks"]
+    assert section.count == 200
+    first = section.rows[0]
+    assert first.students == () and first.text.startswith(item.title)
+    assert first.text.endswith("170 of 200 open; marked by ta1 (20) and ta2 (10)")
+    few = [marked(number, "ta1" if number < 192 else "") for number in range(200)]
+    assert queue(few)["marks"].rows[0].students == tuple(f"4001{number:05d}" for number in range(192, 200))
