@@ -67,6 +67,7 @@ def command(
     from grader.pipeline.hosts import running_parsers
     from grader.pipeline.opening import OpenedApart
     from grader.pipeline.similar import handed_out, read_works
+    from grader.pipeline.teams import mates
     from grader.reporting.similarity_page import similarity_page
     from grader.reporting.similarity_record import FILE, PAGE, record_text, similarity_record
     from grader.reporting.similarity_table import similarity_table
@@ -89,7 +90,8 @@ def command(
                 own_scratch.mkdir()
                 uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers))
                 notes += [refused.reason for refused in uploads.unmatched] + list(uploads.notes)
-                listed += [(submission, earlier) for submission in uploads.submissions]
+                alone = mates(uploads.submissions)  # what a team handed in together is compared once
+                listed += [(one, earlier) for one in uploads.submissions if one.student_id in alone]
             for note in notes:
                 click.echo(printable(f"note: {note}"), err=True)
             click.echo(f"Reading {counted(len(listed), 'submission')} ...", err=True)

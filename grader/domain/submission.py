@@ -112,6 +112,7 @@ class Submission:
         set_aside: What could not be taken out of the student's own archives, the archives themselves, and
             earlier attempts.
         notes: Sentences for the report (a name that was written with other digits, ...).
+        team: The ids of all who handed it in together, sorted; () for a student's own.
     """
 
     student_id: str
@@ -123,6 +124,7 @@ class Submission:
     partial: bool = False
     set_aside: tuple[RefusedFile, ...] = ()
     notes: tuple[str, ...] = ()
+    team: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,12 @@ def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Upl
     return replace(uploads, submissions=given, notes=(*uploads.notes, *notes))
 
 
+def in_team(submission: Submission, student_ids: Iterable[str]) -> list[Submission]:
+    """A submission of several students, as each one's."""
+    team = tuple(sorted(student_ids))
+    return [replace(submission, student_id=one, team=team) for one in team]
+
+
 def _of_file(path: Path, assignment: Assignment) -> Uploads:
     """The one partial submission that a file is."""
     name = plain(handed_in(path.name).name)
@@ -144,7 +150,12 @@ class _Class:
             if heap.lms and not told:
                 unnamed.setdefault(heap.lms, []).append(student_id)
             ids[heap.key] = student_id
-            made.append(self._submission(heap, student_id))
+            team = [student_id]
+            for member in heap.members:
+                team.append(_free(sanitized(member), {one.lower() for one in ids.values()}))
+                ids[f"{heap.key}:{member}"] = team[-1]
+            one = self._submission(heap, student_id)
+            made += in_team(one, team) if len(team) > 1 else [one]
         for lms, listed in unnamed.items():
             shown = ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "")
             notes.append(
@@ -152,6 +163,7 @@ class _Class:
                 f"that {lms} gives them: {shown}."
             )
         account = self.ledger.accounted(ids)
+        made.sort(key=lambda one: one.student_id)
         return Uploads(tuple(made), self.ledger.unmatched(), tuple(notes), account)
 
     def _submission(self, heap: Heap, student_id: str) -> Submission:
@@ -196,7 +208,7 @@ class _Class:
         matches = [name_match(one.name, self.assignment.file_stem) for one in heap.files]
         carried = {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
         if heap.known_id:
-            others = sorted(carried - {heap.known_id})
+            others = sorted(carried - {heap.known_id, *heap.members})
             if others:
                 heap.notes.append(
                     f"Files are named for {', '.join(others)}, and {heap.lms} says that they are "

@@ -19,6 +19,7 @@ from grader.pipeline.recording import outcome
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.side_by_side import side_by_side
 from grader.pipeline.submission_run import examined, examined_longer
+from grader.pipeline.teams import handed_on, mates
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
@@ -78,6 +79,8 @@ def graded(
     recorded = frozenset(keeper.book.students())
     record, stopped = threading.Lock(), threading.Event()
     results: dict[str, Result] = {}
+    teams = mates(submissions)
+    firsts = [submission for submission in submissions if submission.student_id in teams]
 
     def kept(submission: Submission, found: Findings) -> Result:
         with record:
@@ -90,30 +93,51 @@ def graded(
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
                 return keeper.kept(_without_report(run.assignment, submission, error, clock()), {}, clock())
 
+    def unchanged(submission: Submission) -> Result | None:
+        if force or submission.student_id not in recorded:
+            return None
+        if known_evidence(run, keeper.latest(submission.student_id), submission) is None:
+            return None
+        watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
+        with record:
+            return keeper.known(submission, clock())
+
+    def hand_on(submission: Submission, found: Findings | None) -> None:
+        for mate in teams[submission.student_id]:
+            own = unchanged(mate) if found is None else None
+            if own is None:
+                made = found.evidence if found else keeper.latest(submission.student_id)
+                images = found.images if found else keeper.latest_images(submission.student_id)
+                own = kept(mate, Findings(handed_on(made, mate), images))
+                watch(Progress(mate.student_id, Stage.DONE, 1.0))
+            results[mate.student_id] = own
+
     def grade(submission: Submission) -> Result:
-        known = None
-        if not force and submission.student_id in recorded:
-            known = known_evidence(run, keeper.latest(submission.student_id), submission)
+        known = unchanged(submission)
         if known is not None:
-            watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
-            with record:
-                return keeper.known(submission, clock())
-        return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
+            hand_on(submission, None)
+            return known
+        found = examined(run, submission, graded_at=clock(), watch=watch)
+        result = kept(submission, found)
+        hand_on(submission, found)
+        return result
 
     def grade_longer(submission: Submission) -> Result:
         earlier = keeper.latest(submission.student_id)
         images = keeper.latest_images(submission.student_id)
         found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
-        return kept(submission, found)
+        result = kept(submission, found)
+        hand_on(submission, found)
+        return result
 
     def each(work: Callable[[Submission], Result], chosen: Sequence[Submission]) -> dict[str, Result]:
         found = side_by_side(work, chosen, jobs, interrupted=stopped.set)
         return {one.student_id: result for one, result in zip(chosen, found, strict=True)}
 
-    results |= each(grade, submissions)
+    results |= each(grade, firsts)
     waiting = [
         submission
-        for submission in submissions
+        for submission in firsts
         if waits_for_more_time(run.assignment, keeper.examined(results[submission.student_id]))
     ]
     results |= each(grade_longer, waiting)
