@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.submission import Submission
 from grader.domain.total import Total
-from grader.gradebook import Gradebook, durable
+from grader.gradebook import Gradebook, SharedParts, durable
 from grader.pipeline.known_work import known_evidence
-from grader.pipeline.progress import Progress, Stage, Watcher
+from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
 from grader.pipeline.recording import outcome
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.side_by_side import side_by_side
@@ -23,7 +23,8 @@ from grader.pipeline.teams import handed_on, mates
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
-from grader.reporting.results_file import dump, results_document
+from grader.reporting.results_file import results_text, told_frame
+from grader.reporting.roster import attended
 from grader.reporting.scores_table import scores_csv
 from grader.reporting.similarity_record import previous_similarity
 from grader.reporting.student_page import student_page
@@ -98,7 +99,7 @@ def graded(
             return None
         if known_evidence(run, keeper.latest(submission.student_id), submission) is None:
             return None
-        watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
+        watch(Progress(submission.student_id, Stage.DONE, 1.0, UNCHANGED))
         with record:
             return keeper.known(submission, clock())
 
@@ -168,6 +169,7 @@ class Keeper:
     out: Path
     who: str
     allow_lower: bool = False
+    _shared: SharedParts = field(default_factory=SharedParts)
 
     def latest(self, student_id: str) -> Evidence:
         """What the student's latest run found out, whether it counts or not."""
@@ -191,7 +193,7 @@ class Keeper:
         self.book.record(evidence, images, who=self.who, total=total, edits=found.edits)
         shown = images if found.evidence is evidence else self.book.images(evidence.student_id)
         write_student(self.assignment, result, shown, self.out, now)
-        return result
+        return self._shared.of(result)
 
     def known(self, submission: Submission, now: datetime) -> Result:
         """The result of what the book has; what an interruption kept from being written is made up for.
@@ -208,7 +210,7 @@ class Keeper:
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
         if not (self.out / "students" / student_id / "report.html").exists():
             write_student(self.assignment, result, self.book.images(student_id), self.out, now)
-        return result
+        return self._shared.of(result)
 
 
 def write_student(
@@ -234,11 +236,13 @@ def write_class(
 
     Each is written whole or not at all.
     """
-    pairs = [(result.evidence, result.score) for result in results]
+    ordered = sorted(results, key=lambda result: result.score.student_id)
+    pairs = [(result.evidence, result.score) for result in ordered]
     links = {
         result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
     }
     out.mkdir(parents=True, exist_ok=True)
+    download = attended(download, [score.student_id for _, score in pairs])
     similarity = previous_similarity(out, assignment.id)
     page = class_page(
         assignment, pairs, links=links, generated_at=now, download=download, similarity=similarity
@@ -250,13 +254,13 @@ def write_class(
     else:
         (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
     durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    durable.write(out / "results.json", dump(results_document(assignment, pairs, download)).encode("utf-8"))
+    text = results_text(assignment, pairs, download)
+    durable.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
 
 
 def previous_download(out: Path) -> DownloadRecord | None:
     """The account of the files in an earlier results.json; None when there is none."""
     try:
-        text = (out / "results.json").read_text(encoding="utf-8")
-        return ResultsDocument.model_validate_json(text).download
+        return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download
     except (OSError, ValueError):  # it is written anew from the book
         return None

@@ -1,5 +1,6 @@
 """The list of the class: read as each LMS writes it, held against who handed in."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from grader.domain.errors import UsageError
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.class_page import class_page
-from grader.reporting.results_file import download_record, results_document
+from grader.reporting.results_file import download_record, results_text
 from grader.reporting.roster import attended, read_roster, roster_record
 
 WORKSHEET = (
@@ -123,8 +124,9 @@ def test_the_class_page_and_the_results_name_who_is_missing(
     everybody = [score.student_id for _, score in pairs]
     text = "student_id\n" + "\n".join([*everybody[1:], "400109001", "400109002"]) + "\n"
     download = account(roster_record(listed(tmp_path, text), everybody))
-    found = results_document(assignment, pairs, download).download.roster
-    assert found.missing == ["400109001", "400109002"] and found.unlisted == everybody[:1]
+    download = attended(download, everybody)
+    found = json.loads("".join(results_text(assignment, pairs, download)))["download"]["roster"]
+    assert found["missing"] == ["400109001", "400109002"] and found["unlisted"] == everybody[:1]
     page = class_page(assignment, pairs, links={}, generated_at=examples.WHEN, download=download)
     assert (
         '<b>2</b> <a href="#handed-in-nothing">' in page
