@@ -8,12 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from grader.domain.score import ScoreEdit
+from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.results_contract import ResultsDocument
 from grader.reporting.results_file import (
+    download_record,
     results_schema,
     results_schema_text,
     results_text,
     submission_text,
+    told_frame,
     told_submissions,
 )
 from grader.reporting.results_record import submission_record
