@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import by_option, gradebook_option, operator
+from grader.cli.book import by_option, gradebook_option, lower_option, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     help="A CSV of single students' own deadlines: student_id, deadline.",
 )
 @click.option(
+    "--roster",
+    type=click.Path(path_type=Path),
+    help="The list of the class, a CSV with a column student_id or as an LMS writes it: who is missing?",
+)
+@click.option(
     "--unofficial",
     is_flag=True,
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Also run again what nothing has changed about.")
 @by_option
+@lower_option
 def command(
     path: Path,
     assignment_id: str,
@@ -57,11 +63,13 @@ def command(
     device: str,
     course: Path | None,
     extensions: Path | None,
+    roster: Path | None,
     unofficial: bool,
     gradebook: str | None,
     by: str | None,
     only: tuple[str, ...],
     force: bool,
+    allow_lower: bool,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
 
@@ -69,7 +77,9 @@ def command(
     was found out is kept in the gradebook, OUT/gradebook.sqlite, and later runs and marks are added to it.
 
     Whatever interrupts it, the same command goes on where it was: a submission is examined again only when
-    it, the assignment, the grader or the images have changed.
+    it, the assignment, the grader or the images have changed. Where the same files give less than was told
+    before, the earlier run goes on counting unless --allow-lower; where a later attempt does, a person is
+    asked (`grader count`).
 
     \b
     Examples:
@@ -85,7 +95,9 @@ def command(
     from grader.gradebook import Gradebook
     from grader.intake import submissions, with_extensions
     from grader.intake.account import condensed
-    from grader.pipeline.class_run import graded, write_class
+    from grader.intake.upload import UNPACKED
+    from grader.pipeline.class_list import enclosed_list, with_list
+    from grader.pipeline.class_run import graded, previous_download, write_class
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import cache_folder, hidden_split
     from grader.pipeline.opening import OpenedApart
@@ -95,6 +107,7 @@ def command(
     from grader.pipeline.turns import turns_on
     from grader.reporting.class_time import stage_times
     from grader.reporting.results_file import download_record
+    from grader.reporting.roster import read_roster
     from grader.reporting.typesetting import printable
 
     found_course = located_course(course)
@@ -105,6 +118,7 @@ def command(
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
     own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
+    class_list = read_roster(roster) if roster else None
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
     book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
@@ -115,6 +129,7 @@ def command(
         parsers = hosts_end.enter_context(running_parsers(found_course, hidden=hidden, unofficial=unofficial))
         uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
         uploads = with_extensions(uploads, own_deadlines)
+        uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else Path(scratch) / UNPACKED)
         for refused in uploads.unmatched:
             click.echo(printable(f"set aside: {refused.reason}"), err=True)
         for note in uploads.notes:
@@ -141,7 +156,16 @@ def command(
         try:
             with live_display(plan, trains=splits is not None) as watch:
                 results = graded(
-                    run, chosen, out, jobs=count, clock=_now, watch=watch, book=book, who=who, force=force
+                    run,
+                    chosen,
+                    out,
+                    jobs=count,
+                    clock=_now,
+                    watch=watch,
+                    book=book,
+                    who=who,
+                    force=force,
+                    allow_lower=allow_lower,
                 )
         except KeyboardInterrupt:
             click.echo("What is done is kept: the same command goes on from there.", err=True)
@@ -153,9 +177,21 @@ def command(
     del results, new  # of a large class, nothing is held twice
     everybody = results_now(assignment, book.snapshot())
     book.close()
+    students = [result.score.student_id for result in everybody]
+    download = with_list(download, class_list or enclosed, previous_download(out), students)
     write_class(assignment, everybody, out, _now(), download)
+    if download.roster:
+        click.echo(
+            f"{download.roster.source}: {len(download.roster.missing)} of {len(download.roster.students)} "
+            "students handed in nothing.",
+            err=True,
+        )
     shown = [one for one in everybody if one.evidence.student_id in of_run]
     print_results(assignment, shown, out, time.monotonic() - started, known)
+    for one in shown:
+        if one.score.lower:
+            told = f"{one.score.student_id}: {one.score.lower.reason}"
+            click.echo(printable(f"{told} `grader count` decides."), err=True)
 
 
 def _chosen(found: "Sequence[Submission]", only: Sequence[str]) -> "Sequence[Submission]":

@@ -1,11 +1,15 @@
 """`grader publish`: the class page and the students' pages, as a static folder or a zip."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from grader.cli.book import book_options, desk, now
 from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.reporting.similarity_record import SimilarityRecord
 
 
 @click.command("publish")
@@ -46,7 +50,20 @@ def command(
             )
         moment = now()
         found = pages(
-            at.assignment, results, at.book.images, now=moment, download=previous_download(out)
-        )  # fmt: skip
+            at.assignment,
+            results,
+            at.book.images,
+            now=moment,
+            download=previous_download(out),
+            similarity=_similarity(out, at.assignment.id),
+        )
         publish(found, to, moment)
     click.echo(f"{to}: the class page, and the pages of {len(results)} students.")
+
+
+def _similarity(out: Path, assignment_id: str) -> "tuple[SimilarityRecord, bytes] | None":
+    """What `grader similar` left in the folder: the record and its page, if both are there."""
+    from grader.reporting.similarity_record import PAGE, previous_similarity
+
+    record, page = previous_similarity(out, assignment_id), out / PAGE
+    return (record, page.read_bytes()) if record is not None and page.is_file() else None

@@ -15,14 +15,18 @@ from grader.domain.total import Total
 from grader.gradebook import Gradebook, SharedParts, durable
 from grader.pipeline.known_work import known_evidence
 from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
+from grader.pipeline.recording import outcome
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.side_by_side import side_by_side
 from grader.pipeline.submission_run import examined, examined_longer
+from grader.pipeline.teams import handed_on, mates
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
-from grader.reporting.results_file import results_text
+from grader.reporting.results_file import results_text, told_frame
+from grader.reporting.roster import attended
 from grader.reporting.scores_table import scores_csv
+from grader.reporting.similarity_record import previous_similarity
 from grader.reporting.student_page import student_page
 from grader.scoring import score
 
@@ -53,6 +57,7 @@ def graded(
     book: Gradebook | None = None,
     who: str = "",
     force: bool = False,
+    allow_lower: bool = False,
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
 
@@ -65,14 +70,18 @@ def graded(
         book: The gradebook; by default the one in the folder.
         who: Who grades, for the record.
         force: Examine also what nothing has changed about.
+        allow_lower: Totals that were told may fall.
 
     Returns:
         The results in the order of the submissions.
     """
-    keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who)
+    book = book or Gradebook(out, assignment_id=run.assignment.id)
+    keeper = Keeper(run.assignment, book, out, who, allow_lower)
     recorded = frozenset(keeper.book.students())
     record, stopped = threading.Lock(), threading.Event()
     results: dict[str, Result] = {}
+    teams = mates(submissions)
+    firsts = [submission for submission in submissions if submission.student_id in teams]
 
     def kept(submission: Submission, found: Findings) -> Result:
         with record:
@@ -85,31 +94,52 @@ def graded(
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
                 return keeper.kept(_without_report(run.assignment, submission, error, clock()), {}, clock())
 
+    def unchanged(submission: Submission) -> Result | None:
+        if force or submission.student_id not in recorded:
+            return None
+        if known_evidence(run, keeper.latest(submission.student_id), submission) is None:
+            return None
+        watch(Progress(submission.student_id, Stage.DONE, 1.0, UNCHANGED))
+        with record:
+            return keeper.known(submission, clock())
+
+    def hand_on(submission: Submission, found: Findings | None) -> None:
+        for mate in teams[submission.student_id]:
+            own = unchanged(mate) if found is None else None
+            if own is None:
+                made = found.evidence if found else keeper.latest(submission.student_id)
+                images = found.images if found else keeper.latest_images(submission.student_id)
+                own = kept(mate, Findings(handed_on(made, mate), images))
+                watch(Progress(mate.student_id, Stage.DONE, 1.0))
+            results[mate.student_id] = own
+
     def grade(submission: Submission) -> Result:
-        known = None
-        if not force and submission.student_id in recorded:
-            known = known_evidence(run, keeper.book.evidence(submission.student_id), submission)
+        known = unchanged(submission)
         if known is not None:
-            watch(Progress(submission.student_id, Stage.DONE, 1.0, UNCHANGED))
-            with record:
-                return keeper.known(known, submission, clock())
-        return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
+            hand_on(submission, None)
+            return known
+        found = examined(run, submission, graded_at=clock(), watch=watch)
+        result = kept(submission, found)
+        hand_on(submission, found)
+        return result
 
     def grade_longer(submission: Submission) -> Result:
-        earlier = results[submission.student_id].evidence
-        images = keeper.book.images(submission.student_id)
+        earlier = keeper.latest(submission.student_id)
+        images = keeper.latest_images(submission.student_id)
         found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
-        return kept(submission, found)
+        result = kept(submission, found)
+        hand_on(submission, found)
+        return result
 
     def each(work: Callable[[Submission], Result], chosen: Sequence[Submission]) -> dict[str, Result]:
         found = side_by_side(work, chosen, jobs, interrupted=stopped.set)
         return {one.student_id: result for one, result in zip(chosen, found, strict=True)}
 
-    results |= each(grade, submissions)
+    results |= each(grade, firsts)
     waiting = [
         submission
-        for submission in submissions
-        if waits_for_more_time(run.assignment, results[submission.student_id].evidence)
+        for submission in firsts
+        if waits_for_more_time(run.assignment, keeper.examined(results[submission.student_id]))
     ]
     results |= each(grade_longer, waiting)
     keeper.book.close()
@@ -138,25 +168,43 @@ class Keeper:
     book: Gradebook
     out: Path
     who: str
+    allow_lower: bool = False
     _shared: SharedParts = field(default_factory=SharedParts)
+
+    def latest(self, student_id: str) -> Evidence:
+        """What the student's latest run found out, whether it counts or not."""
+        return self.book.evidence(student_id, self.book.runs(student_id)[-1])
+
+    def examined(self, result: Result) -> Evidence:
+        """What the run found out that a result is of, also where an earlier one counts in its place."""
+        return self.latest(result.evidence.student_id) if result.score.lower else result.evidence
+
+    def latest_images(self, student_id: str) -> dict[str, bytes]:
+        """The images of the student's latest run."""
+        return self.book.images(student_id, self.book.runs(student_id)[-1])
 
     def kept(self, evidence: Evidence, images: Mapping[str, bytes], now: datetime) -> Result:
         """Score, record and report one submission, with the marks that people gave to the student before."""
-        edits = self.book.edits(evidence.student_id)
-        result = Result(evidence, score(self.assignment, evidence, edits=edits))
+        found = outcome(
+            self.assignment, self.book, evidence, who=self.who, now=now, allow_lower=self.allow_lower
+        )
+        result = Result(found.evidence, found.score)
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
-        self.book.record(evidence, images, who=self.who, total=total)
-        write_student(self.assignment, result, images, self.out, now)
+        self.book.record(evidence, images, who=self.who, total=total, edits=found.edits)
+        shown = images if found.evidence is evidence else self.book.images(evidence.student_id)
+        write_student(self.assignment, result, shown, self.out, now)
         return self._shared.of(result)
 
-    def known(self, evidence: Evidence, submission: Submission, now: datetime) -> Result:
+    def known(self, submission: Submission, now: datetime) -> Result:
         """The result of what the book has; what an interruption kept from being written is made up for.
 
-        When it was handed in is taken from the submission as it is now.
+        When it was handed in is taken from the submission as it is now, if it is the one that counts.
         """
-        student_id = evidence.student_id
+        student_id = submission.student_id
+        evidence = self.book.evidence(student_id)
         delivered = submission.received_at, submission.delivery
-        if (evidence.received_at, evidence.delivery) != delivered:
+        same = evidence.submission_digest == submission.digest
+        if same and (evidence.received_at, evidence.delivery) != delivered:
             evidence = replace(evidence, received_at=submission.received_at, delivery=submission.delivery)
             return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
@@ -194,7 +242,11 @@ def write_class(
         result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
     }
     out.mkdir(parents=True, exist_ok=True)
-    page = class_page(assignment, pairs, links=links, generated_at=now, download=download)
+    download = attended(download, [score.student_id for _, score in pairs])
+    similarity = previous_similarity(out, assignment.id)
+    page = class_page(
+        assignment, pairs, links=links, generated_at=now, download=download, similarity=similarity
+    )
     durable.write(out / "index.html", page.encode("utf-8"))
     if assignment.leaderboard:
         board = leaderboard_page(assignment, pairs, generated_at=now)
@@ -209,7 +261,6 @@ def write_class(
 def previous_download(out: Path) -> DownloadRecord | None:
     """The account of the files in an earlier results.json; None when there is none."""
     try:
-        text = (out / "results.json").read_text(encoding="utf-8")
-        return ResultsDocument.model_validate_json(text).download
+        return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download
     except (OSError, ValueError):  # it is written anew from the book
         return None

@@ -13,6 +13,8 @@ from grader.pipeline.class_run import Result
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import cases
+from grader.reporting.similarity_record import PAGE as SIMILARITY_PAGE
+from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.student_page import student_page
 from grader.reporting.zip_file import zipped
 
@@ -38,6 +40,7 @@ def pages(
     *,
     now: datetime,
     download: DownloadRecord | None = None,
+    similarity: tuple[SimilarityRecord, bytes] | None = None,
 ) -> Iterator[Page]:
     """The pages: `instructors/` links to all of `students/<id>/`, and a student's page to nothing.
 
@@ -49,11 +52,21 @@ def pages(
         images: Student id -> the images of the report.
         now: When the pages are made.
         download: The account of the files.
+        similarity: What was found when the submissions were compared, and the page of it: for instructors.
     """
     pairs = [(result.evidence, result.score) for result in results]
     links = {score.student_id: f"../students/{score.student_id}/report.html" for _, score in pairs}
-    made = class_page(assignment, pairs, links=links, generated_at=now, download=download)
+    made = class_page(
+        assignment,
+        pairs,
+        links=links,
+        generated_at=now,
+        download=download,
+        similarity=similarity[0] if similarity else None,
+    )
     yield "instructors/index.html", made.encode("utf-8")
+    if similarity is not None:
+        yield f"instructors/{SIMILARITY_PAGE}", similarity[1]
     if assignment.leaderboard:
         made = leaderboard_page(assignment, pairs, generated_at=now)
         yield "instructors/leaderboard.html", made.encode("utf-8")

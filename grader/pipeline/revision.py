@@ -3,12 +3,12 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit
+from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
@@ -37,9 +37,7 @@ class Change:
     @property
     def lowers(self) -> bool:
         """Whether the student had more, or had a total at all."""
-        if self.before is None or self.before.points is None:
-            return False
-        return self.after.points is None or self.after.points < self.before.points
+        return self.after.falls_from(self.before)
 
     def __str__(self) -> str:
         told = "no total" if self.before is None else total_sentence(self.before)
@@ -92,7 +90,7 @@ def revised(
         snapshot = book.snapshot()
         new = tuple(decide(snapshot, results_now(assignment, snapshot))) if decide else ()
         now = clock()  # not before what was decided
-        results = _results(assignment, snapshot, (*snapshot.edits, *new))
+        results = _results(assignment, _with_runs(book, snapshot, new), (*snapshot.edits, *new))
         changes = [
             Change(
                 snapshot.totals.get(result.score.student_id),
@@ -136,6 +134,16 @@ def _results(assignment: Assignment, snapshot: Snapshot, edits: Sequence[Edit]) 
         Result(evidence, score(assignment, evidence, edits=by_student[student_id]))
         for student_id, evidence in snapshot.evidence.items()
     ]
+
+
+def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:
+    """The state with the runs that new edits say are to count."""
+    chosen = {
+        edit.student_id: book.evidence(edit.student_id, int(edit.value))
+        for edit in new
+        if edit.kind is EditKind.RUN and edit.student_id is not None and edit.value is not None
+    }
+    return replace(snapshot, evidence={**snapshot.evidence, **chosen}) if chosen else snapshot
 
 
 def _require_no_loss(changes: Sequence[Change]) -> None:

@@ -70,6 +70,22 @@ def told_submissions(path: Path) -> Iterator[tuple[str, str]]:
                 lines = []
 
 
+def told_frame(path: Path) -> str:
+    """The text of a file that `results_text` made, as it is without any submission.
+
+    Raises:
+        OSError, UnicodeDecodeError: It cannot be read.
+    """
+    kept, within = [], False
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            within = within or line.rstrip("\n") == _FIRST
+            if not within:
+                kept.append(line)
+            within = within and not line.startswith(_LAST)
+    return "".join(kept)
+
+
 def _student(text: str) -> str:
     match json.loads(text):
         case {"student_id": str(student_id)}:

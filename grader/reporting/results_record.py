@@ -87,6 +87,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         received_hint_from=evidence.delivery.hint,
         marked_late=evidence.delivery.marked_late,
         extension=evidence.delivery.extension,
+        lower_run=printable(score.lower.reason) if score.lower else "",
         late=LatenessRecord.model_validate(asdict(score.late)) if score.late else None,
         engine=evidence.engine,
         submission_digest=evidence.submission_digest,

@@ -8,12 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from grader.domain.score import ScoreEdit
+from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.results_contract import ResultsDocument
 from grader.reporting.results_file import (
+    download_record,
     results_schema,
     results_schema_text,
     results_text,
     submission_text,
+    told_frame,
     told_submissions,
 )
 from grader.reporting.results_record import submission_record
@@ -160,3 +163,15 @@ def test_each_submission_is_read_back_as_it_was_told(assignment, class_results, 
 def test_an_unknown_key_is_refused(document):
     with pytest.raises(ValidationError):
         ResultsDocument.model_validate({**document, "surprise": 1})
+
+
+def test_what_is_told_of_the_class_is_read_without_the_submissions(assignment, pairs, tmp_path):
+    """A large class's account needs no more memory than a small one's."""
+    line = AccountedFile("  {", Fate.REFUSED, None, "  {: its name does not say whose it is.")
+    download = download_record(Download((line, line), ("  {",)))
+    path = tmp_path / "results.json"
+    ordered = sorted(pairs, key=lambda pair: pair[1].student_id)
+    for some in (ordered, []):
+        path.write_text("".join(results_text(assignment, some, download)), "utf-8")
+        frame = ResultsDocument.model_validate_json(told_frame(path))
+        assert frame.submissions == [] and frame.download == download
