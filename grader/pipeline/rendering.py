@@ -4,6 +4,7 @@ nbconvert is imported in a parser only, and at its start only where views are as
 all else that a parser loads.
 """
 
+import math
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,6 +13,7 @@ from grader.domain.errors import SubmissionError
 from grader.domain.view import View
 
 VIEWS = "--views"  # the parsers' host loads what rendering takes
+SECONDS = 5  # of processor time that rendering may take
 MOST_TEXT = 12_000_000  # characters of a view, pictures included
 _VIEW = TypeAdapter(View)
 
@@ -30,8 +32,14 @@ def view_told(answer: dict[str, Any]) -> View | None:
 
 def told_view(name: str, data: bytes) -> dict[str, Any]:
     """In the parser: the answer with the view of a file, or without one where it cannot be rendered."""
+    import resource  # only where submissions are graded, on Linux
+
     from grader.analysis.view import viewed
 
+    # Markdown can take a renderer hours; what ends then is this process, which has told the program already
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    most = math.ceil(used) + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # the first of a namespace ignores the soft limit
     try:
         return {"view": _VIEW.dump_python(viewed(name, data), mode="json")}
     except SubmissionError as error:
