@@ -3,11 +3,13 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import lockdown
+from benchmarks import class_size, interruptions, lockdown
 from benchmarks.section import Section, here, write
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "lockdown": lockdown.measured,
+    "class_size": class_size.measured,
+    "interruptions": interruptions.measured,
 }
 
 
