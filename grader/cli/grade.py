@@ -126,7 +126,8 @@ def command(
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
-        parsers = hosts_end.enter_context(running_parsers(found_course, hidden=hidden, unofficial=unofficial))
+        starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
+        parsers = hosts_end.enter_context(starting)
         uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
         uploads = with_extensions(uploads, own_deadlines)
         uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else Path(scratch) / UNPACKED)

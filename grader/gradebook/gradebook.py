@@ -98,7 +98,7 @@ class Gradebook:
 
         Args:
             evidence: What was found out.
-            images: The PNG files that the evidence names, by name.
+            images: The files that belong to the evidence, by name: PNG pictures, and the view of the code.
             who: Who ran the command.
             total: The total that came of it.
             edits: What is decided with it, about this run unless they say which.

@@ -22,12 +22,13 @@ from grader.pipeline.submission_run import examined, examined_longer
 from grader.pipeline.teams import handed_on, mates
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page, leaderboard_page
+from grader.reporting.code_links import PAGE
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
 from grader.reporting.results_file import results_text, told_frame
 from grader.reporting.roster import attended
 from grader.reporting.scores_table import scores_csv
 from grader.reporting.similarity_record import previous_similarity
-from grader.reporting.student_page import student_page
+from grader.reporting.student_pages import REPORT, student_pages
 from grader.scoring import score
 
 Clock = Callable[[], datetime]
@@ -216,13 +217,15 @@ class Keeper:
 def write_student(
     assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
 ) -> Path:
-    """Write one student's report; its path."""
+    """Write one student's report, whose path it returns, and the page of the submission beside it."""
     folder = out / "students" / result.evidence.student_id
     folder.mkdir(parents=True, exist_ok=True)
-    page = student_page(assignment, result.evidence, result.score, images=images, generated_at=now)
-    path = folder / "report.html"
-    durable.write(path, page.encode("utf-8"))
-    return path
+    made = student_pages(assignment, result.evidence, result.score, images, now)
+    if PAGE not in made:
+        (folder / PAGE).unlink(missing_ok=True)  # of an earlier upload
+    for name, page in made.items():
+        durable.write(folder / name, page)
+    return folder / REPORT
 
 
 def write_class(

@@ -6,6 +6,8 @@ parser can be made to use up memory and time, or to crash.
 
 import io
 import json
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,7 +17,9 @@ from grader.analysis import program as analyzed
 from grader.domain.assignment import Assignment, Component, ForbiddenRule
 from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.program import Program
+from grader.domain.view import View
 from grader.intake.report import report_pages
+from grader.pipeline import rendering
 from grader.pipeline.conversation import Silence, conversation
 from grader.pipeline.opening import asked_file, serve_opening
 from grader.pipeline.reading import KINDS, serve_reading
@@ -36,14 +40,25 @@ def main() -> None:
     forkserver.main(_serve, _prepare)
 
 
-def parsed(parsers: Processes, name: str, data: bytes, assignment: Assignment) -> Program:
+def parsed(
+    parsers: Processes,
+    name: str,
+    data: bytes,
+    assignment: Assignment,
+    show: Callable[[View], None] | None = None,
+) -> Program:
     """The program in a submitted file.
+
+    Args:
+        show: Given the file as a person reads it, where it can be rendered: also of one that is refused.
+            Whatever rendering it comes to, the program is what it is.
 
     Raises:
         SubmissionError: It cannot be read, with the sentence for the student.
     """
     job = {
         "name": name,
+        "view": show is not None,
         "components": TypeAdapter(tuple[Component, ...]).dump_python(assignment.components, mode="json"),
         "forbidden": TypeAdapter(tuple[ForbiddenRule, ...]).dump_python(assignment.forbidden, mode="json"),
     }
@@ -51,6 +66,8 @@ def parsed(parsers: Processes, name: str, data: bytes, assignment: Assignment) -
     try:
         with conversation(parsers.spawn(LIMITS), request, SECONDS, FROM_PARSER) as frames:
             answer = next(frames).document
+            if show is not None and (view := _rendered(frames)) is not None:
+                show(view)
         if "exhausted" in answer:
             raise Silence(LIMITS.exceeded("memory"))
     except Silence as silence:
@@ -65,12 +82,21 @@ def parsed(parsers: Processes, name: str, data: bytes, assignment: Assignment) -
     return found
 
 
+def _rendered(frames: Iterator[Frame]) -> View | None:
+    try:
+        return rendering.view_told(next(frames).document)
+    except Silence:
+        return None
+
+
 def _prepare() -> None:
     # the first use of each of these loads more modules than its import does
     analyzed("warm.py", b"x = 1\n", components=(), forbidden=())
     TypeAdapter(Program)
     report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
     figures.warm()
+    if rendering.VIEWS in sys.argv:
+        rendering.warm()
 
 
 def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
@@ -90,6 +116,9 @@ def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
     except Exception as error:  # noqa: BLE001 - whatever it is, it is ours and not the student's
         answer = {"failed": f"{type(error).__name__}: {error}"}
     write_frame(writer, Frame(answer))
+    if frame.document.get("view"):
+        data = frame.arrays["data"].tobytes()
+        write_frame(writer, Frame(rendering.told_view(frame.document["name"], data)))
 
 
 def _program(frame: Frame) -> Any:

@@ -15,7 +15,7 @@ from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import cases
 from grader.reporting.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reporting.similarity_record import SimilarityRecord
-from grader.reporting.student_page import student_page
+from grader.reporting.student_pages import student_pages
 from grader.reporting.zip_file import zipped
 
 Page = tuple[str, bytes]
@@ -42,14 +42,14 @@ def pages(
     download: DownloadRecord | None = None,
     similarity: tuple[SimilarityRecord, bytes] | None = None,
 ) -> Iterator[Page]:
-    """The pages: `instructors/` links to all of `students/<id>/`, and a student's page to nothing.
+    """The pages: `instructors/` links to all of `students/<id>/`, and a student's pages to each other.
 
     They are in folders apart, so that whoever serves them can protect each.
 
     Args:
         assignment: What was asked for.
         results: What was found and scored.
-        images: Student id -> the images of the report.
+        images: Student id -> the images of the report, and the view of the submission.
         now: When the pages are made.
         download: The account of the files.
         similarity: What was found when the submissions were compared, and the page of it: for instructors.
@@ -71,9 +71,9 @@ def pages(
         made = leaderboard_page(assignment, pairs, generated_at=now)
         yield "instructors/leaderboard.html", made.encode("utf-8")
     for evidence, score in pairs:
-        own = images(score.student_id)
-        made = student_page(assignment, evidence, score, images=own, generated_at=now)
-        yield f"students/{score.student_id}/report.html", made.encode("utf-8")
+        own = student_pages(assignment, evidence, score, images(score.student_id), now)
+        for name, page in own.items():
+            yield f"students/{score.student_id}/{name}", page
 
 
 def publish(found: Iterable[Page], target: Path, now: datetime) -> None:

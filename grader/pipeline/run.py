@@ -15,9 +15,11 @@ from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
+from grader.domain.view import View
 from grader.kit.splits import Splits
 from grader.pipeline.hosts import Hosts
 from grader.pipeline.turns import Turns
+from grader.reporting.view_file import VIEW_FILE, view_bytes
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ class Findings:
     def add(self, **values: Any) -> None:
         """Replace parts of the evidence."""
         self.evidence = replace(self.evidence, **values)
+
+    def show(self, view: View) -> None:
+        """Keep the file as a person reads it."""
+        self.images[VIEW_FILE] = view_bytes(view)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

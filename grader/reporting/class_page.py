@@ -24,6 +24,7 @@ from grader.reporting.class_training import (
     parameter_dots,
     time_dots,
 )
+from grader.reporting.code_links import beside
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import Case, cases
 from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
@@ -86,6 +87,7 @@ def class_page(
         .render(
             assignment=assignment,
             links={student_id: _relative(link) for student_id, link in links.items()},
+            code_pages={student_id: beside(_relative(link)) for student_id, link in links.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),
             holding=[section for section in queue if section.cause.holds],
