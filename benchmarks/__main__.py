@@ -3,11 +3,16 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import lockdown
+from benchmarks import check, lockdown
+from benchmarks.peers import comparison
+from benchmarks.peers.cost import ToolError
+from benchmarks.peers.environment import NotInstalledError
 from benchmarks.section import Section, here, write
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "lockdown": lockdown.measured,
+    "check": check.measured,
+    "peers": comparison.measured,
 }
 
 
@@ -18,7 +23,10 @@ def main() -> None:
         sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}.")
     for name in names:
         print(f"{name} ...", flush=True)
-        section = BENCHMARKS[name]()
+        try:
+            section = BENCHMARKS[name]()
+        except (NotInstalledError, ToolError) as error:
+            sys.exit(f"{name}: {error}")
         where = here()
         write(section, where)
         print(section.markdown(where), flush=True)
