@@ -3,6 +3,7 @@
 import os
 import selectors
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -55,7 +56,7 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         ("", "seconds", "asked for"),
         tuple((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
         tuple(
-            verdict(name, sorted(seconds[name])[len(seconds[name]) // 2], limit, at_most=True, unit="s")
+            verdict(name, statistics.median(seconds[name]), limit, at_most=True, unit="s")
             for name, limit in LIMITS.items()
         ),
     )
