@@ -14,6 +14,7 @@ MAX_FIGURES = 40
 MAX_PICTURES = 3
 MAX_AXES = 80
 MAX_WIDTH, MAX_HEIGHT = 900, 1400  # pixels; what a report shows, so that nobody needs to make it smaller
+MAX_INCHES = 100  # of a figure that is drawn as large as it wants to be
 MAX_TEXT = 300
 
 
@@ -81,10 +82,10 @@ def _pixels(figure: Any) -> Any:
     """RGBA, uint8 (height, width, 4), at most MAX_WIDTH wide and MAX_HEIGHT high."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    width, height = (float(side) for side in figure.get_size_inches())
-    figure.set_dpi(max(9.0, min(100.0, MAX_WIDTH / max(width, 0.1), MAX_HEIGHT / max(height, 0.1))))
-    if max(width, height) > 100:
+    if max(figure.get_size_inches()) > MAX_INCHES:
         figure.set_size_inches(8, 6)
+    width, height = (max(float(side), 0.1) for side in figure.get_size_inches())
+    figure.set_dpi(min(100.0, MAX_WIDTH / width, MAX_HEIGHT / height))
     for ax in figure.axes:
         if not ax.axison:  # matplotlib measures axes that it does not draw, to place the title
             ax.xaxis.set_visible(False)
