@@ -27,7 +27,16 @@ class Cost:
     cpu: float
 
     def further(self, one: "Cost", count: int) -> "Cost":
-        """Per further submission, when this is of `count` submissions and `one` of a single one."""
+        """Per further submission, when this is of `count` submissions and `one` of a single one.
+
+        Raises:
+            ToolError: It comes out as nothing, because something else kept the machine busy.
+        """
+        if self.wall <= one.wall or self.cpu <= one.cpu:
+            raise ToolError(
+                f"{count} submissions took no longer than one ({self.wall:.1f} s and {one.wall:.1f} s): "
+                "something else keeps this machine busy. Run it again when the machine is idle."
+            )
         return Cost((self.wall - one.wall) / (count - 1), (self.cpu - one.cpu) / (count - 1))
 
 

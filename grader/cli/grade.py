@@ -76,7 +76,8 @@ def command(
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
-    from grader.cli.live import live_display, print_results
+    from grader.cli.class_summary import print_results
+    from grader.cli.live import live_display
     from grader.course.assignment_file import read_assignment
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
@@ -86,10 +87,12 @@ def command(
     from grader.intake.account import condensed
     from grader.pipeline.class_run import graded, write_class
     from grader.pipeline.hosts import running_hosts, running_parsers
-    from grader.pipeline.images import hidden_split
+    from grader.pipeline.images import cache_folder, hidden_split
     from grader.pipeline.opening import OpenedApart
+    from grader.pipeline.plan import Rates, planned
     from grader.pipeline.revision import results_now
     from grader.pipeline.run import Run
+    from grader.reporting.class_time import stage_times
     from grader.reporting.results_file import download_record
     from grader.reporting.typesetting import printable
 
@@ -128,18 +131,28 @@ def command(
         )
         run = Run(found_course, assignment, hosts, splits, training_device("cpu" if no_train else device))
         count = jobs or cores()
+        rates, work = Rates(cache_folder()), "checks" if splits is None else f"training on {run.device}"
+        plan = planned(
+            assignment, book, chosen, rates.known(assignment.id, work), jobs=count, force=force
+        )  # fmt: skip
         try:
-            with live_display(chosen, trains=splits is not None) as watch:
+            with live_display(plan, trains=splits is not None) as watch:
                 results = graded(
                     run, chosen, out, jobs=count, clock=_now, watch=watch, book=book, who=who, force=force
                 )
         except KeyboardInterrupt:
             click.echo("What is done is kept: the same command goes on from there.", err=True)
             raise
+    known = {result.evidence.student_id for result in results if result.known}
+    of_run = {result.evidence.student_id for result in results}
+    new = [(one.evidence, one.score) for one in results if not one.known]
+    rates.keep(assignment.id, work, stage_times(new))
+    del results, new  # of a large class, nothing is held twice
     everybody = results_now(assignment, book.snapshot())
     book.close()
     write_class(assignment, everybody, out, _now(), download)
-    print_results(assignment, results, out, time.monotonic() - started)
+    shown = [one for one in everybody if one.evidence.student_id in of_run]
+    print_results(assignment, shown, out, time.monotonic() - started, known)
 
 
 def _chosen(found: "Sequence[Submission]", only: Sequence[str]) -> "Sequence[Submission]":

@@ -21,6 +21,7 @@ from grader.gradebook.records import (
     run_of,
     stamp,
 )
+from grader.gradebook.sharing import SharedParts
 from grader.gradebook.statements import (
     State,
     add_images,
@@ -182,9 +183,10 @@ class Gradebook:
             rows = connection.execute(
                 select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
                 .where(RUNS.c.id.in_(latest))
-                .order_by(RUNS.c.student_id)
+                .execution_options(yield_per=20)  # the texts of a large class need not be there at once
             )
-            evidence = {row.student_id: self._parsed(row) for row in rows}
+            shared = SharedParts()
+            evidence = {row.student_id: shared.of(self._parsed(row)) for row in rows}
             return Snapshot(
                 state=state_of(connection, assignment_id),
                 evidence=dict(sorted(evidence.items())),
@@ -225,6 +227,15 @@ class Gradebook:
                 f"{self._database.name} has no evidence about '{student_id}'. Grade that submission first."
             )
         return found
+
+    def latest_runs(self) -> dict[str, RunRecord]:
+        """Student -> the latest run; empty when the book is."""
+        if not self.assignments():
+            return {}
+        columns = [column for column in RUNS.c if column.name != "evidence"]
+        with self._database.reading() as connection:
+            wanted = select(*columns).where(of(RUNS, self._assignment())).order_by("number")
+            return {row.student_id: run_of(row) for row in connection.execute(wanted)}
 
     def evidence(self, student_id: str, run: int | None = None) -> Evidence:
         """What was found out about the student's submission.

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,16 +12,16 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.submission import Submission
 from grader.domain.total import Total
-from grader.gradebook import Gradebook, durable
+from grader.gradebook import Gradebook, SharedParts, durable
 from grader.pipeline.known_work import known_evidence
-from grader.pipeline.progress import Progress, Stage, Watcher
+from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.side_by_side import side_by_side
 from grader.pipeline.submission_run import examined, examined_longer
 from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
-from grader.reporting.results_file import dump, results_document
+from grader.reporting.results_file import results_text
 from grader.reporting.scores_table import scores_csv
 from grader.reporting.student_page import student_page
 from grader.scoring import score
@@ -90,7 +90,7 @@ def graded(
         if not force and submission.student_id in recorded:
             known = known_evidence(run, keeper.book.evidence(submission.student_id), submission)
         if known is not None:
-            watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
+            watch(Progress(submission.student_id, Stage.DONE, 1.0, UNCHANGED))
             with record:
                 return keeper.known(known, submission, clock())
         return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
@@ -138,6 +138,7 @@ class Keeper:
     book: Gradebook
     out: Path
     who: str
+    _shared: SharedParts = field(default_factory=SharedParts)
 
     def kept(self, evidence: Evidence, images: Mapping[str, bytes], now: datetime) -> Result:
         """Score, record and report one submission, with the marks that people gave to the student before."""
@@ -146,7 +147,7 @@ class Keeper:
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
         self.book.record(evidence, images, who=self.who, total=total)
         write_student(self.assignment, result, images, self.out, now)
-        return result
+        return self._shared.of(result)
 
     def known(self, evidence: Evidence, submission: Submission, now: datetime) -> Result:
         """The result of what the book has; what an interruption kept from being written is made up for.
@@ -161,7 +162,7 @@ class Keeper:
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
         if not (self.out / "students" / student_id / "report.html").exists():
             write_student(self.assignment, result, self.book.images(student_id), self.out, now)
-        return result
+        return self._shared.of(result)
 
 
 def write_student(
@@ -187,7 +188,8 @@ def write_class(
 
     Each is written whole or not at all.
     """
-    pairs = [(result.evidence, result.score) for result in results]
+    ordered = sorted(results, key=lambda result: result.score.student_id)
+    pairs = [(result.evidence, result.score) for result in ordered]
     links = {
         result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
     }
@@ -200,7 +202,8 @@ def write_class(
     else:
         (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
     durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    durable.write(out / "results.json", dump(results_document(assignment, pairs, download)).encode("utf-8"))
+    text = results_text(assignment, pairs, download)
+    durable.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
 
 
 def previous_download(out: Path) -> DownloadRecord | None:

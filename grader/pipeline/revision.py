@@ -1,21 +1,22 @@
 """Grades worked out again from the book: after a changed rubric, or with what a person decides now."""
 
-import json
+import contextlib
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit
 from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
+from grader.domain.score import Score
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
 from grader.pipeline.class_run import Result, previous_download, write_class, write_student
-from grader.reporting.results_file import dump, results_document
+from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import total_sentence
-from grader.reporting.typesetting import printable
 from grader.scoring import score, stray_targets
 
 _ATTEMPTS = 5
@@ -167,26 +168,31 @@ def _write(
         only_changed: Leave what would say the same as it is.
     """
     told = _told(out) if only_changed else {}
-    pairs = [(result.evidence, result.score) for result in results]
-    download = previous_download(out)
-    document = json.loads(dump(results_document(assignment, pairs, download)))
-    records = {record["student_id"]: record for record in document["submissions"]}
+    says = {result.score.student_id: _digest(submission_text(*_pair(result))) for result in results}
     stale = [
         result
         for result in results
-        if told.get(result.score.student_id) != records[printable(result.score.student_id)]
+        if told.get(result.score.student_id) != says[result.score.student_id]
         or not (out / "students" / result.score.student_id / "report.html").exists()
     ]
     for result in stale:
         write_student(assignment, result, book.images(result.score.student_id), out, now)
-    if stale or told.keys() != records.keys() or not only_changed:
-        write_class(assignment, results, out, now, download)
+    if stale or told.keys() != says.keys() or not only_changed:
+        write_class(assignment, results, out, now, previous_download(out))
 
 
-def _told(out: Path) -> dict[str, Any]:
-    """What `results.json` says now, by student; nothing when it is not there or not whole."""
-    try:
-        document = json.loads((out / "results.json").read_text(encoding="utf-8"))
-        return {record["student_id"]: record for record in document["submissions"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+def _told(out: Path) -> dict[str, str]:
+    """The digest of what `results.json` says now, by student; nothing of what is not there or not whole."""
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError):
+        for student_id, text in told_submissions(out / "results.json"):
+            told[student_id] = _digest(text)
+    return told
+
+
+def _pair(result: Result) -> tuple[Evidence, Score]:
+    return result.evidence, result.score
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

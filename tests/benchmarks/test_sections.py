@@ -54,6 +54,8 @@ def test_a_section_takes_the_place_of_the_one_before(tmp_path):
 def test_a_further_submission_costs_what_it_adds():
     further = Cost(50, 100).further(Cost(4, 8), 24)
     assert (further.wall, further.cpu) == (2.0, 4.0)
+    with pytest.raises(ToolError, match="Run it again when the machine is idle"):
+        Cost(3, 100).further(Cost(4, 8), 24)
 
 
 def test_the_cost_of_a_command_has_its_childrens_processor_time(tmp_path):

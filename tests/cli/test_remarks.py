@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli.check_view import CheckView
-from grader.cli.live import print_results
+from grader.cli.class_summary import print_results
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, Status
 from grader.pipeline.class_run import Result
