@@ -74,5 +74,5 @@ def test_nbgraders(reference, environment, tmp_path):
 
 def test_otters(reference, environment, tmp_path):
     assert Otter(environment, tmp_path / "a", [reference]).graded(0, tmp_path / "right").wall > 0
-    with pytest.raises(ToolError, match=r"Otter gave 3\.0 of 4 points to wrong"):
+    with pytest.raises(ToolError, match=r"Otter gave 3(\.0)? of 4 points to wrong"):
         Otter(environment, tmp_path / "b", [wrong(reference)]).graded(0, tmp_path / "wrong")
