@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import check, class_size, interruptions, lockdown
+from benchmarks import check, class_size, interruptions, lockdown, training
 from benchmarks.peers import comparison
 from benchmarks.peers.cost import ToolError
 from benchmarks.peers.environment import NotInstalledError
@@ -12,6 +12,8 @@ from benchmarks.section import Section, here, write
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "lockdown": lockdown.measured,
     "check": check.measured,
+    "training": training.overhead,
+    "data": training.data,
     "class_size": class_size.measured,
     "interruptions": interruptions.measured,
     "peers": comparison.measured,
