@@ -3,15 +3,20 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import class_size, interruptions, lockdown, training
+from benchmarks import check, class_size, interruptions, lockdown, training
+from benchmarks.peers import comparison
+from benchmarks.peers.cost import ToolError
+from benchmarks.peers.environment import NotInstalledError
 from benchmarks.section import Section, here, write
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "lockdown": lockdown.measured,
+    "check": check.measured,
     "training": training.overhead,
     "data": training.data,
     "class_size": class_size.measured,
     "interruptions": interruptions.measured,
+    "peers": comparison.measured,
 }
 
 
@@ -20,12 +25,19 @@ def main() -> None:
     names = sys.argv[1:] or list(BENCHMARKS)
     if unknown := set(names) - set(BENCHMARKS):
         sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}.")
+    failed = []
     for name in names:
         print(f"{name} ...", flush=True)
-        section = BENCHMARKS[name]()
+        try:
+            section = BENCHMARKS[name]()
+        except (NotInstalledError, ToolError) as error:
+            failed.append(f"{name}: {error}")
+            continue
         where = here()
         write(section, where)
         print(section.markdown(where), flush=True)
+    if failed:
+        sys.exit("\n".join(failed))
 
 
 if __name__ == "__main__":

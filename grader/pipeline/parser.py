@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from grader.analysis import program as analyzed
 from grader.domain.assignment import Assignment, Component, ForbiddenRule
@@ -24,6 +23,7 @@ from grader.pipeline.conversation import Silence, conversation
 from grader.pipeline.opening import asked_file, serve_opening
 from grader.pipeline.reading import KINDS, serve_reading
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
+from grader.protocol.validator import validator
 from grader.sandbox import forkserver
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.processes import Processes
@@ -32,6 +32,7 @@ from grader.similarity import figures
 LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
 SECONDS = 30.0
 FROM_PIPELINE = FrameLimit(document=4_000_000, arrays=100_000_000)
+COMPONENTS, FORBIDDEN = tuple[Component, ...], tuple[ForbiddenRule, ...]
 FROM_PARSER = FrameLimit(document=64_000_000, arrays=0, values=1_000_000)
 
 
@@ -59,8 +60,8 @@ def parsed(
     job = {
         "name": name,
         "view": show is not None,
-        "components": TypeAdapter(tuple[Component, ...]).dump_python(assignment.components, mode="json"),
-        "forbidden": TypeAdapter(tuple[ForbiddenRule, ...]).dump_python(assignment.forbidden, mode="json"),
+        "components": validator(COMPONENTS).dump_python(assignment.components, mode="json"),
+        "forbidden": validator(FORBIDDEN).dump_python(assignment.forbidden, mode="json"),
     }
     request = Frame(job, {"data": np.frombuffer(data, dtype=np.uint8)})
     try:
@@ -78,7 +79,7 @@ def parsed(
         raise SubmissionError(str(answer["refused"])[:2000])
     if "program" not in answer:
         raise EngineError(f"{name}: the parser failed ({str(answer.get('failed'))[:300]}).")
-    found: Program = TypeAdapter(Program).validate_json(json.dumps(answer["program"]))
+    found: Program = validator(Program).validate_json(json.dumps(answer["program"]))
     return found
 
 
@@ -92,7 +93,8 @@ def _rendered(frames: Iterator[Frame]) -> View | None:
 def _prepare() -> None:
     # the first use of each of these loads more modules than its import does
     analyzed("warm.py", b"x = 1\n", components=(), forbidden=())
-    TypeAdapter(Program)
+    for kind in (Program, COMPONENTS, FORBIDDEN):
+        validator(kind)
     report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
     figures.warm()
     if rendering.VIEWS in sys.argv:
@@ -127,10 +129,10 @@ def _program(frame: Frame) -> Any:
     found = analyzed(
         job["name"],
         frame.arrays["data"].tobytes(),
-        components=TypeAdapter(tuple[Component, ...]).validate_python(job["components"]),
-        forbidden=TypeAdapter(tuple[ForbiddenRule, ...]).validate_python(job["forbidden"]),
+        components=validator(COMPONENTS).validate_python(job["components"]),
+        forbidden=validator(FORBIDDEN).validate_python(job["forbidden"]),
     )
-    return TypeAdapter(Program).dump_python(found, mode="json")
+    return validator(Program).dump_python(found, mode="json")
 
 
 if __name__ == "__main__":

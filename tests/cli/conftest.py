@@ -1,7 +1,7 @@
 """A student's folder as the course hands it out, and commands run in it with warm workers."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +56,7 @@ def warm_workers(worker_processes: Processes, monkeypatch: pytest.MonkeyPatch) -
     """Workers of this process's commands are forks of a warm host, so that they are there at once."""
 
     class WarmProcesses:
-        def __init__(self, module: str) -> None:
+        def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
             assert module == "grader.worker"
 
         def spawn(self, limits: ProcessLimits) -> Child:
