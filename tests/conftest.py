@@ -254,7 +254,8 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
 
     from grader.domain.submission import Role
     from grader.gradebook import Gradebook
-    from grader.pipeline.class_run import Keeper, write_class
+    from grader.pipeline.class_files import write_class
+    from grader.pipeline.keeper import Keeper
 
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from grader.domain.assignment import Assignment
 from grader.domain.score import GradeStatus, Score
-from grader.pipeline.class_run import Result
+from grader.pipeline.result import Result
 from grader.reporting.class_time import stage_times, submission_times
 from grader.reporting.component_reports import noted
 from grader.reporting.fixes import fixes

@@ -96,8 +96,9 @@ def command(
     from grader.intake import submissions, with_extensions
     from grader.intake.account import condensed
     from grader.intake.upload import UNPACKED
+    from grader.pipeline.class_files import previous_download, write_class
     from grader.pipeline.class_list import enclosed_list, with_list
-    from grader.pipeline.class_run import graded, previous_download, write_class
+    from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import cache_folder, hidden_split
     from grader.pipeline.opening import OpenedApart

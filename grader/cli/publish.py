@@ -37,7 +37,7 @@ def command(
       grader publish results --to published
       grader publish results --assignment vit_defects --to published.zip --partial
     """
-    from grader.pipeline.class_run import previous_download
+    from grader.pipeline.class_files import previous_download
     from grader.pipeline.publication import open_reasons, pages, publish
     from grader.pipeline.revision import results_now
 

@@ -13,7 +13,7 @@ from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from grader.gradebook import Snapshot
-    from grader.pipeline.class_run import Result
+    from grader.pipeline.result import Result
 
 IN_TIME, NONE = "in-time", "none"
 EXAMPLE = "2026-01-31T23:40+03:30"

@@ -11,7 +11,7 @@ from grader.domain.edit import Edit
 
 if TYPE_CHECKING:
     from grader.gradebook import Snapshot
-    from grader.pipeline.class_run import Result
+    from grader.pipeline.result import Result
 
 
 @click.command("regrade")

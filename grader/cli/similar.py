@@ -121,7 +121,7 @@ def command(
 def _tell_the_class(assignment: "Assignment", out: Path, gradebook: str | None, now: datetime) -> None:
     """Write the class page again, where there is one that would tell the same totals as the reports."""
     from grader.gradebook import Gradebook
-    from grader.pipeline.class_run import previous_download, write_class
+    from grader.pipeline.class_files import previous_download, write_class
     from grader.pipeline.release import told_results
 
     with Gradebook(out, gradebook, assignment_id=assignment.id) as book:

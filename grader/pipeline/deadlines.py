@@ -6,7 +6,7 @@ from datetime import datetime
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
-from grader.pipeline.class_run import Result
+from grader.pipeline.result import Result
 from grader.reporting.typesetting import points
 from grader.scoring import score
 

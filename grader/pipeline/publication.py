@@ -9,7 +9,7 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.gradebook import durable
-from grader.pipeline.class_run import Result
+from grader.pipeline.result import Result
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import cases

@@ -14,7 +14,8 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
-from grader.pipeline.class_run import Result, previous_download, write_class, write_student
+from grader.pipeline.class_files import previous_download, write_class, write_student
+from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import total_sentence
 from grader.scoring import score, stray_targets

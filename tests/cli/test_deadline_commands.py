@@ -16,7 +16,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Delivery
 from grader.gradebook import Gradebook
-from grader.pipeline.class_run import Keeper
+from grader.pipeline.keeper import Keeper
 
 STUDENT, NOW = "400101201", datetime(2026, 2, 5, tzinfo=UTC)
 DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"

@@ -16,8 +16,10 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Delivery, Submission
 from grader.gradebook import Gradebook
-from grader.pipeline.class_run import Keeper, Result, write_class
+from grader.pipeline.class_files import write_class
+from grader.pipeline.keeper import Keeper
 from grader.pipeline.publication import open_reasons
+from grader.pipeline.result import Result
 from grader.pipeline.revision import results_now
 from grader.reporting.exports.grade import grade_of
 

@@ -24,7 +24,8 @@ from grader.domain.submission import Delivery, Submission
 from grader.gradebook import Gradebook
 from grader.kit.splits import Splits
 from grader.pipeline import class_run
-from grader.pipeline.class_run import Result, graded
+from grader.pipeline.class_run import graded
+from grader.pipeline.result import Result
 from grader.pipeline.run import Findings, Run
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -42,7 +43,7 @@ from grader import __version__
 from grader.course.assignment_file import read_assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
-from grader.pipeline import class_run
+from grader.pipeline import class_files, class_run
 from grader.pipeline.run import Findings
 
 course, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -68,7 +69,7 @@ submissions = [Submission(str(400101200 + n), "tiny", (), "digest") for n in ran
 print("ready", flush=True)
 with mock.patch.object(class_run, "examined", examined):
     results = class_run.graded(run, submissions, out, jobs=2, clock=lambda: NOW, watch=lambda p: None)
-class_run.write_class(assignment, results, out, NOW)
+class_files.write_class(assignment, results, out, NOW)
 print("finished", flush=True)
 """
 
