@@ -4,7 +4,8 @@ import contextlib
 import difflib
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,13 @@ from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
+    from grader.domain.assignment import Assignment
     from grader.domain.submission import Submission
+    from grader.gradebook import Gradebook
+    from grader.intake import Uploads
+    from grader.pipeline.result import Result
+    from grader.reporting.roster import Roster
+    from grader.sandbox.host import Host
 
 
 @click.command("grade")
@@ -86,30 +93,20 @@ def command(
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
-    from grader.cli.class_summary import print_results
     from grader.cli.live import live_display
     from grader.course.assignment_file import read_assignment
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
-    from grader.domain.submission import Download
     from grader.gradebook import Gradebook
-    from grader.intake import submissions, with_extensions
-    from grader.intake.account import condensed
-    from grader.intake.upload import UNPACKED
-    from grader.pipeline.class_files import previous_download, write_class
-    from grader.pipeline.class_list import enclosed_list, with_list
+    from grader.intake import with_extensions
     from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import cache_folder, hidden_split
-    from grader.pipeline.opening import OpenedApart
     from grader.pipeline.plan import Rates, planned
-    from grader.pipeline.revision import results_now
     from grader.pipeline.run import Run
     from grader.pipeline.turns import turns_on
     from grader.reporting.class_time import stage_times
-    from grader.reporting.results_file import download_record
     from grader.reporting.roster import read_roster
-    from grader.reporting.typesetting import printable
 
     found_course = located_course(course)
     assignment = read_assignment(found_course.reference(assignment_id))
@@ -125,36 +122,23 @@ def command(
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
+    where, count = training_device("cpu" if no_train else device), jobs or cores()
+    rates, work = Rates(cache_folder()), "checks" if splits is None else f"training on {where}"
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
         parsers = hosts_end.enter_context(starting)
-        uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
+        uploads, enclosed = _taken_in(path, assignment, Path(scratch), parsers)
         uploads = with_extensions(uploads, own_deadlines)
-        uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else Path(scratch) / UNPACKED)
-        for refused in uploads.unmatched:
-            click.echo(printable(f"set aside: {refused.reason}"), err=True)
-        for note in uploads.notes:
-            click.echo(printable(f"note: {note}"), err=True)
-        download = download_record(Download(condensed(uploads.account), uploads.notes))
-        click.echo(
-            f"{download.matched + download.superseded + download.refused} files: {download.matched} matched, "
-            f"{download.superseded} of earlier attempts, {download.refused} refused.",
-            err=True,
-        )
         chosen = _chosen(uploads.submissions, only)
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
         )
-        where = training_device("cpu" if no_train else device)
         turns = turns_on(where, assignment.limits.gpu_memory_mb)
         run = Run(found_course, assignment, hosts, splits, where, turns)
-        count = jobs or cores()
-        rates, work = Rates(cache_folder()), "checks" if splits is None else f"training on {run.device}"
-        plan = planned(
-            assignment, book, chosen, rates.known(assignment.id, work), jobs=count, force=force
-        )  # fmt: skip
+        known_rates = rates.known(assignment.id, work)
+        plan = planned(assignment, book, chosen, known_rates, jobs=count, force=force)
         try:
             with live_display(plan, trains=splits is not None) as watch:
                 results = graded(
@@ -172,15 +156,57 @@ def command(
         except KeyboardInterrupt:
             click.echo("What is done is kept: the same command goes on from there.", err=True)
             raise
-    known = {result.evidence.student_id for result in results if result.known}
-    of_run = {result.evidence.student_id for result in results}
-    new = [(one.evidence, one.score) for one in results if not one.known]
-    rates.keep(assignment.id, work, stage_times(new))
-    del results, new  # of a large class, nothing is held twice
+    examined = [(one.evidence, one.score) for one in results if not one.known]
+    rates.keep(assignment.id, work, stage_times(examined))
+    known = {one.evidence.student_id: one.known for one in results}
+    del results, examined  # of a large class, nothing is held twice
+    everybody = _written(assignment, book, out, uploads, class_list or enclosed)
+    _tell(assignment, everybody, known, out, time.monotonic() - started)
+
+
+def _taken_in(
+    path: Path, assignment: "Assignment", scratch: Path, parsers: "Host"
+) -> "tuple[Uploads, Roster | None]":
+    """What was handed in, and the class's list that lay with it; what became of the files is told."""
+    from grader.intake import submissions
+    from grader.intake.upload import UNPACKED
+    from grader.pipeline.class_list import enclosed_list
+    from grader.pipeline.opening import OpenedApart
+    from grader.reporting.typesetting import printable
+
+    uploads = submissions(path, assignment, scratch, OpenedApart(parsers))
+    uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else scratch / UNPACKED)
+    for refused in uploads.unmatched:
+        click.echo(printable(f"set aside: {refused.reason}"), err=True)
+    for note in uploads.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    fates = Counter[str]()
+    for file in uploads.account:
+        fates[file.fate.value] += file.count
+    click.echo(
+        f"{fates.total()} files: {fates['matched']} matched, {fates['superseded']} of earlier attempts, "
+        f"{fates['refused']} refused.",
+        err=True,
+    )
+    return uploads, enclosed
+
+
+def _written(
+    assignment: "Assignment", book: "Gradebook", out: Path, uploads: "Uploads", class_list: "Roster | None"
+) -> "Sequence[Result]":
+    """Write the class's files: what the book has of everybody, who may not have been in this run."""
+    from grader.domain.submission import Download
+    from grader.intake.account import condensed
+    from grader.pipeline.class_files import previous_download, write_class
+    from grader.pipeline.class_list import with_list
+    from grader.pipeline.revision import results_now
+    from grader.reporting.results_file import download_record
+
     everybody = results_now(assignment, book.snapshot())
     book.close()
     students = [result.score.student_id for result in everybody]
-    download = with_list(download, class_list or enclosed, previous_download(out), students)
+    download = download_record(Download(condensed(uploads.account), uploads.notes))
+    download = with_list(download, class_list, previous_download(out), students)
     write_class(assignment, everybody, out, _now(), download)
     if download.roster:
         click.echo(
@@ -188,8 +214,26 @@ def command(
             "students handed in nothing.",
             err=True,
         )
-    shown = [one for one in everybody if one.evidence.student_id in of_run]
-    print_results(assignment, shown, out, time.monotonic() - started, known)
+    return everybody
+
+
+def _tell(
+    assignment: "Assignment",
+    everybody: "Sequence[Result]",
+    known: Mapping[str, bool],
+    out: Path,
+    seconds: float,
+) -> None:
+    """What came of this run.
+
+    Args:
+        known: The students of the run, and whether there was nothing to do for them.
+    """
+    from grader.cli.class_summary import print_results
+    from grader.reporting.typesetting import printable
+
+    shown = [one for one in everybody if one.score.student_id in known]
+    print_results(assignment, shown, out, seconds, [student for student, was in known.items() if was])
     for one in shown:
         if one.score.lower:
             told = f"{one.score.student_id}: {one.score.lower.reason}"

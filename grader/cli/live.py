@@ -131,7 +131,7 @@ def plan_sentence(plan: Plan) -> str:
     each = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in plan.rates.items())
     most = max(rate.submissions for rate in plan.rates.values())
     return (
-        f"{told}; about {_rough(plan.seconds)}: {each} each, as {counted(most, 'submission')} took "
+        f"{told}; about {_rough(plan.seconds)}: {each} on average, as {counted(most, 'submission')} took "
         "on this machine."
     )
 

@@ -24,7 +24,7 @@ RATES = {"reading": READING, "checks": CHECKS}
 def test_rates_are_kept_for_each_kind_of_work(tmp_path: Path) -> None:
     rates = Rates(tmp_path / "cache")
     assert rates.known("vit_defects", "checks") == {}
-    rates.keep("vit_defects", "checks", [StageTime("checks", 40, 150.0, 3.5, 9.0, 1.0)])
+    rates.keep("vit_defects", "checks", [StageTime("checks", 40, 140.0, 3.0, 9.0, 1.0)])
     rates.keep("vit_defects", "training on cpu", [StageTime("training", 3, 90.0, 30.0, 31.0, 1.0)])
     rates.keep("vit_defects", "checks", [])  # nothing was examined
     again = Rates(tmp_path / "cache")
@@ -40,7 +40,7 @@ def test_rates_that_cannot_be_read_are_done_without(tmp_path: Path, content: str
     (tmp_path / "rates.json").write_text(content, encoding="utf-8")
     rates = Rates(tmp_path)
     assert rates.known("vit_defects", "checks") == {}
-    rates.keep("vit_defects", "checks", [StageTime("checks", 40, 150.0, 3.5, 9.0, 1.0)])
+    rates.keep("vit_defects", "checks", [StageTime("checks", 40, 140.0, 3.0, 9.0, 1.0)])
     assert rates.known("vit_defects", "checks") == {"checks": CHECKS}
 
 
@@ -66,7 +66,7 @@ def test_the_plan_is_told_in_a_sentence() -> None:
     told = plan_sentence(Plan(120, 3, 2, RATES)).replace("\xa0", " ").replace("\u202f", " ")
     assert told == (
         "120 submissions to grade, 3 unchanged; 2 at once; about 4 min 00 s: reading 0.5 s, checks 3.5 s "
-        "each, as 40 submissions took on this machine."
+        "on average, as 40 submissions took on this machine."
     )
     assert "nothing like it was graded on this machine yet" in plan_sentence(Plan(120, 0, 2, {}))
     assert plan_sentence(Plan(0, 3, 2, RATES)).endswith("2 at once.")
