@@ -39,8 +39,8 @@ class OpenItem:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The students, where they are few enough to be named."""
-        return self.students if len(self.students) <= FEW else ()
+        """The students, where they are few enough to be named, and not the whole class."""
+        return self.students if len(self.students) <= min(FEW, self.whole - 1) else ()
 
 
 def open_marks(assignment: Assignment, scores: Sequence[Score]) -> tuple[OpenItem, ...]:

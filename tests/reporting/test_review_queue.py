@@ -210,3 +210,4 @@ def test_open_marks_are_counted_by_item_and_few_students_named(queue, class_resu
     assert first.text.endswith("170 of 200 open; marked by ta1 (20) and ta2 (10)")
     few = [marked(number, "ta1" if number < 192 else "") for number in range(200)]
     assert queue(few)["marks"].rows[0].students == tuple(f"4001{number:05d}" for number in range(192, 200))
+    assert queue(few[-8:])["marks"].rows[0].students == (), "all of the class: that says the number"
