@@ -1,0 +1,93 @@
+"""Still 28 x 28 images, but three small convolutions in the place of the linear patch projection.
+
+Overlapping convolutions see edges wherever they lie, where a linear projection has to learn them anew for
+every place within a patch. Everything else is as in the recipe with the linear projection.
+
+Based on: linear_28
+Policy: convolutional_stem
+"""
+
+STEM_NORM = nn.BatchNorm2d  # without batch normalization in the stem: nn.Identity
+
+
+def divisors(number):
+    """The prime factors of a number, in order: 12 is 2, 2, 3."""
+    for divisor in range(2, number + 1):
+        if number % divisor == 0:
+            return [divisor, *divisors(number // divisor)]
+    return []
+
+
+class Stem(nn.Module):
+    """Images to tokens by small convolutions, one token for each patch.
+
+    There are at least three. Each makes the image smaller by a prime factor of the patch size, those in front
+    by nothing where there are fewer factors: for patches of 4 by 1, 2 and 2.
+
+    Args:
+        channels: How many channels the image has.
+        patch_size: What height and width are divided by.
+        dim: The width of a token.
+
+    forward:
+        img: Images, (batch, channels, height, width).
+        Returns tokens, (batch, height / patch_size * width / patch_size, dim).
+    """
+
+    def __init__(self, channels, patch_size, dim):
+        super().__init__()
+        strides = divisors(patch_size)
+        strides = [1] * (3 - len(strides)) + strides
+        widths = [max(1, dim >> left) for left in reversed(range(len(strides)))]  # doubled by each, up to dim
+        layers = []
+        for stride, before, width in zip(strides, [channels, *widths], widths, strict=False):
+            kernel = max(3, stride)
+            padding = 0 if stride > 2 else 1
+            layers += [
+                nn.Conv2d(before, width, kernel, stride, padding, bias=STEM_NORM is nn.Identity),
+                STEM_NORM(width),
+                nn.ReLU(),
+            ]
+        self.convolutions = nn.Sequential(*layers)
+        self.projection = nn.Conv2d(dim, dim, kernel_size=1)
+
+    def forward(self, img):
+        return rearrange(self.projection(self.convolutions(img)), "b d h w -> b (h w) d")
+
+
+class ViT(nn.Module):
+    def __init__(
+        self,
+        *,
+        image_size,
+        patch_size,
+        num_classes,
+        dim,
+        depth,
+        heads,
+        mlp_dim,
+        pool="cls",
+        channels=1,
+        dim_head=64,
+        dropout=0.0,
+        emb_dropout=0.0,
+    ):
+        super().__init__()
+        num_patches = (image_size // patch_size) ** 2
+        self.pool = pool
+        self.stem = Stem(channels, patch_size, dim)
+        self.class_token = nn.Parameter(0.02 * torch.randn(1, 1, dim))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, num_patches + 1, dim))
+        self.dropout = nn.Dropout(emb_dropout)
+        self.transformer = Transformer(dim, depth, heads, dim_head, mlp_dim, dropout)
+        self.head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_classes))
+
+    def forward(self, img):
+        class_tokens = repeat(self.class_token, "1 1 d -> b 1 d", b=len(img))
+        tokens = torch.cat([class_tokens, self.stem(img)], dim=1) + self.positions
+        encoded = self.transformer(self.dropout(tokens))
+        pooled = encoded[:, 0] if self.pool == "cls" else encoded.mean(dim=1)
+        return self.head(pooled)
+
+
+N_EPOCHS = 120
