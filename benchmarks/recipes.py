@@ -21,6 +21,7 @@ from benchmarks.training_records import Record, digest, keep, kept, trained
 from grader.course.assignment_file import read_assignment
 from grader.course.dataset_file import load_dataset
 from grader.course.recipes import Recipe, recipes
+from grader.domain.errors import EngineError
 from grader.kit.splits import Splits
 from grader.pipeline.images import cache_folder
 from grader.training import EpochReport
@@ -60,14 +61,14 @@ class Planned:
 def measured() -> Section:
     """Train every recipe with every seed, as far as it has not been done."""
     planned = whole()
-    _train(planned)
+    train(planned)
     return section(planned, kept(RECORDS))
 
 
 def ingredients_measured() -> Section:
     """Train every recipe without each of its ingredients, as far as it has not been done."""
     planned = ablations()
-    _train(planned)
+    train(planned)
     return ingredients_section(planned, kept(RECORDS))
 
 
@@ -110,8 +111,8 @@ def _recipes() -> list[Recipe]:
     return [found[name] for name in GOALS]
 
 
-def _train(planned: Sequence[Planned]) -> None:
-    """Train what has no record yet, until the time is up; records of code that is no more are dropped."""
+def train(planned: Sequence[Planned]) -> None:
+    """Train what has no record yet, until the time is up; a record of code that has changed is replaced."""
     last = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
     wanted = [each for each in planned if each.done(kept(RECORDS)) is None]
     if not wanted or time.monotonic() >= last:
@@ -122,15 +123,19 @@ def _train(planned: Sequence[Planned]) -> None:
             break
         name = f"{each.recipe}{f' without {each.without}' if each.without else ''}, seed {each.seed}"
         print(f"{number} of {len(wanted)}: {name}", flush=True)
-        record = trained(
-            each.recipe,
-            each.without,
-            each.source,
-            each.seed,
-            assignment=ASSIGNMENT,
-            splits=splits,
-            report=told,
-        )
+        try:
+            record = trained(
+                each.recipe,
+                each.without,
+                each.source,
+                each.seed,
+                assignment=ASSIGNMENT,
+                splits=splits,
+                report=told,
+            )
+        except EngineError as error:
+            print(f"  {error}", flush=True)
+            continue
         print(f"  {record.accuracy:.2f} % in {record.seconds:.0f} s", flush=True)
         same = (record.recipe, record.without, record.seed)
         others = [r for r in kept(RECORDS) if (r.recipe, r.without, r.seed) != same]
