@@ -38,7 +38,7 @@ class Stem(nn.Module):
         super().__init__()
         strides = divisors(patch_size)
         strides = [1] * (3 - len(strides)) + strides
-        widths = [max(1, dim >> left) for left in reversed(range(len(strides)))]  # doubled by each, up to dim
+        widths = [min(dim, max(1, dim // 4) * 2**index) for index in range(len(strides))]
         layers = []
         for stride, before, width in zip(strides, [channels, *widths], widths, strict=False):
             kernel = max(3, stride)
@@ -49,7 +49,7 @@ class Stem(nn.Module):
                 nn.ReLU(),
             ]
         self.convolutions = nn.Sequential(*layers)
-        self.projection = nn.Conv2d(dim, dim, kernel_size=1)
+        self.projection = nn.Conv2d(widths[-1], dim, kernel_size=1)
 
     def forward(self, img):
         return rearrange(self.projection(self.convolutions(img)), "b d h w -> b (h w) d")
@@ -90,4 +90,5 @@ class ViT(nn.Module):
         return self.head(pooled)
 
 
-N_EPOCHS = 120
+DEPTH = 4
+N_EPOCHS = 100

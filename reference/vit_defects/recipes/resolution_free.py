@@ -8,4 +8,4 @@ Policy: convolutional_stem
 
 IMAGE_SIZE = 96
 PATCH_SIZE = 16
-N_EPOCHS = 60
+N_EPOCHS = 50
