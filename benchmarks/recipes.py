@@ -73,8 +73,8 @@ def ingredients_measured() -> Section:
 
 
 def whole() -> list[Planned]:
-    """Every recipe with every seed."""
-    return [Planned(each.name, "", each.source, seed) for each in _recipes() for seed in SEEDS]
+    """Every recipe with every seed: all recipes with one seed before any with the next."""
+    return [Planned(each.name, "", each.source, seed) for seed in SEEDS for each in _recipes()]
 
 
 def ablations() -> list[Planned]:

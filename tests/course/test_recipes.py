@@ -142,5 +142,5 @@ def test_students_receive_nothing_of_the_recipes(assignment: Assignment) -> None
     given = student_files(assignment.folder)
     assert not any("recipe" in name for name in given)
     text = "\n".join(given.values())
-    for name in ("LEAST_CROP", "LABEL_SMOOTHING", "class Stem", "STEM_NORM"):
+    for name in ("LEAST_CROP", "LABEL_SMOOTHING", "class Embedding", "EMBEDDING_NORM"):
         assert any(name in each.source for each in recipes(assignment)) and name not in text

@@ -1,13 +1,13 @@
 """Still 28 x 28 images, but three small convolutions in the place of the linear patch projection.
 
 Overlapping convolutions see edges wherever they lie, where a linear projection has to learn them anew for
-every place within a patch. Everything else is as in the recipe with the linear projection.
+every place within a patch. Everything else is as in the recipe with the linear projection, but for the depth.
 
 Based on: linear_28
 Policy: convolutional_stem
 """
 
-STEM_NORM = nn.BatchNorm2d  # without batch normalization in the stem: nn.Identity
+EMBEDDING_NORM = nn.BatchNorm2d  # without batch normalization in the stem: nn.Identity
 
 
 def divisors(number):
@@ -18,7 +18,7 @@ def divisors(number):
     return []
 
 
-class Stem(nn.Module):
+class Embedding(nn.Module):
     """Images to tokens by small convolutions, one token for each patch.
 
     There are at least three. Each makes the image smaller by a prime factor of the patch size, those in front
@@ -44,8 +44,8 @@ class Stem(nn.Module):
             kernel = max(3, stride)
             padding = 0 if stride > 2 else 1
             layers += [
-                nn.Conv2d(before, width, kernel, stride, padding, bias=STEM_NORM is nn.Identity),
-                STEM_NORM(width),
+                nn.Conv2d(before, width, kernel, stride, padding, bias=EMBEDDING_NORM is nn.Identity),
+                EMBEDDING_NORM(width),
                 nn.ReLU(),
             ]
         self.convolutions = nn.Sequential(*layers)
@@ -53,41 +53,6 @@ class Stem(nn.Module):
 
     def forward(self, img):
         return rearrange(self.projection(self.convolutions(img)), "b d h w -> b (h w) d")
-
-
-class ViT(nn.Module):
-    def __init__(
-        self,
-        *,
-        image_size,
-        patch_size,
-        num_classes,
-        dim,
-        depth,
-        heads,
-        mlp_dim,
-        pool="cls",
-        channels=1,
-        dim_head=64,
-        dropout=0.0,
-        emb_dropout=0.0,
-    ):
-        super().__init__()
-        num_patches = (image_size // patch_size) ** 2
-        self.pool = pool
-        self.stem = Stem(channels, patch_size, dim)
-        self.class_token = nn.Parameter(0.02 * torch.randn(1, 1, dim))
-        self.positions = nn.Parameter(0.02 * torch.randn(1, num_patches + 1, dim))
-        self.dropout = nn.Dropout(emb_dropout)
-        self.transformer = Transformer(dim, depth, heads, dim_head, mlp_dim, dropout)
-        self.head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_classes))
-
-    def forward(self, img):
-        class_tokens = repeat(self.class_token, "1 1 d -> b 1 d", b=len(img))
-        tokens = torch.cat([class_tokens, self.stem(img)], dim=1) + self.positions
-        encoded = self.transformer(self.dropout(tokens))
-        pooled = encoded[:, 0] if self.pool == "cls" else encoded.mean(dim=1)
-        return self.head(pooled)
 
 
 DEPTH = 4
