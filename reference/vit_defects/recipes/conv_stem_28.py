@@ -38,7 +38,7 @@ class Embedding(nn.Module):
         super().__init__()
         strides = divisors(patch_size)
         strides = [1] * (3 - len(strides)) + strides
-        widths = [min(dim, max(1, dim // 2) * 2**index) for index in range(len(strides))]
+        widths = [min(dim, max(1, dim // 4) * 2**index) for index in range(len(strides))]
         layers = []
         for stride, before, width in zip(strides, [channels, *widths], widths, strict=False):
             kernel = max(3, stride)
