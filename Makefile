@@ -1,6 +1,7 @@
 # make demo   grades a small example class on the synthetic data (first run: sets up .venv)
 # make test   everything that CI checks
 # make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
+#             (hours of training only where they are named: make bench BENCH=recipes)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin

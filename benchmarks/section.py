@@ -28,6 +28,7 @@ class Section:
         columns: The table's heading.
         rows: The table.
         verdicts: Sentences: what was asked for, and whether it holds.
+        where: When and on what it was measured; empty: here and now.
     """
 
     title: str
@@ -35,6 +36,7 @@ class Section:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     verdicts: tuple[str, ...] = ()
+    where: str = ""
 
     def markdown(self, where: str) -> str:
         """The section; `where` says when and on what it was measured."""
@@ -69,7 +71,7 @@ def here(packages: Sequence[str] = ("torch",), device: str = "") -> str:
     versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
     parts = [
         f"Measured on {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}",
-        f"{_processor()}, {os.cpu_count()} cores",
+        f"{processor()}, {os.cpu_count()} cores",
         *([device] if device else []),
         f"{platform.system()} {platform.release()}",
         f"Python {platform.python_version()}",
@@ -78,7 +80,8 @@ def here(packages: Sequence[str] = ("torch",), device: str = "") -> str:
     return "; ".join(parts) + "."
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name."""
     try:
         rows = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Tensor = Any
+STEPS = (1.5, -1.5, 30.0, -30.0)  # by which a pixel is changed
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Fields:
 def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
     """The fields of the tokens that a model makes of an image.
 
-    Every number of the image is changed, one at a time, in one batch.
+    Every number of the image is changed, one at a time, in one batch: up and down, a little and a lot. A
+    convolution with ReLU may answer to one of these alone.
 
     Args:
         tokens: Images (batch, channels, height, width) -> (batch, tokens, dim), in evaluation mode.
@@ -57,14 +59,16 @@ def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
     import torch
 
     count = image.numel()
-    changed = image.repeat(count + 1, 1, 1, 1).flatten(1)
     places = torch.arange(count)
-    changed[places, places] += 1.5
-    found = tokens(changed.view(count + 1, *image.shape))
-    alone = tokens(image[None])
+    alone = tokens(image[None])[0]
     scale = float(alone.abs().max()) + 1e-6
-    moved = (found[:-1] - found[-1:]).abs().amax(dim=-1) > 1e-5 * scale
-    apart = bool((found[-1] - alone[0]).abs().max() < 1e-4 * scale)
+    moved, apart = torch.zeros(count, len(alone), dtype=torch.bool), True
+    for step in STEPS:
+        changed = image.repeat(count + 1, 1, 1, 1).flatten(1)
+        changed[places, places] += step
+        found = tokens(changed.view(count + 1, *image.shape))
+        moved |= (found[:-1] - found[-1:]).abs().amax(dim=-1) > 1e-5 * scale
+        apart &= bool((found[-1] - alone).abs().max() < 1e-4 * scale)
     return Fields(moved.T.reshape(-1, *image.shape), apart)
 
 

@@ -13,7 +13,11 @@ from grader.pipeline.validation import Outcome, outcomes, trials
 from grader.pipeline.variant_verdict import Verdict
 
 ROOT = Path(__file__).parents[2]
-FORMS = sorted(path.stem for path in (ROOT / "tests/legitimate/vit_defects").glob("*.py"))
+FORMS = sorted(
+    path.stem
+    for folder in ("tests/legitimate/vit_defects", "reference/vit_defects/recipes")
+    for path in (ROOT / folder).glob("*.py")
+)
 MISTAKES = sorted(path.stem for path in (ROOT / "reference/vit_defects/mistakes").glob("*.py"))
 BROKEN = (
     "class Attention(nn.Module):\n    def __init__(self, *args, **kwargs):\n        raise OSError('no')\n"

@@ -58,6 +58,22 @@ def test_windows_that_overlap_are_windows_and_no_patches() -> None:
     assert not found.are_patches(PATCH)
 
 
+def test_narrow_convolutions_with_relu_are_windows() -> None:
+    """A pixel in the corner of a window may show only when it becomes much darker, or much brighter."""
+    for seed in range(20):
+        random = torch.Generator().manual_seed(seed)
+        first = torch.randn(4, CHANNELS, 3, 3, generator=random)
+        second = torch.randn(DIM, 4, 3, 3, generator=random)
+
+        def stem(
+            images: torch.Tensor, first: torch.Tensor = first, second: torch.Tensor = second
+        ) -> torch.Tensor:
+            inner = F.conv2d(images, first, padding=1).relu()
+            return F.conv2d(inner, second, stride=2, padding=1).flatten(2).transpose(1, 2)
+
+        assert fields(stem, IMAGE).are_windows()
+
+
 def test_a_reshape_that_tears_the_image_is_no_window() -> None:
     found = fields(lambda images: images.reshape(len(images), 9, -1) @ WEIGHT.T, IMAGE)
     assert not found.are_patches(PATCH)

@@ -59,15 +59,15 @@ def are_concatenated(tokens, alike):
 
 
 def positions_multiply(model, tokens, images):
-    """Whether some parameter of the positions' size wipes out the image when it is zero."""
+    """Whether some parameter of the positions' size wipes out image and place when it is zero."""
     weights = model.weights()
     _, count, dim = tokens(images).shape
     for parameter in model.parameters:
         value = weights[parameter.name]
         if value.numel() in ((count - 1) * dim, count * dim):
             model.set_weights({parameter.name: value * 0})
-            found = tokens(images)
+            found = tokens(images)[:, 1 - count :]
             model.set_weights({parameter.name: value})
-            if same(found[:1].expand_as(found), found):
+            if same(found[:1, :1].expand_as(found), found):
                 return True
     return False

@@ -1,0 +1,149 @@
+"""Trainings of a homework's source, each kept as a record in a file that only the program writes."""
+
+import ast
+import datetime
+import hashlib
+import json
+import resource
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.section import processor
+from grader.domain.assignment import Assignment
+from grader.domain.errors import EngineError
+from grader.domain.evidence import TrainingOutcome
+from grader.judge.own_machine import OwnWorkers, own_program, patient
+from grader.kit.splits import Splits
+from grader.training import EpochReport, Job, measured_training
+
+LOAD_SECONDS = 1800.0  # a busy machine is no reason to lose a night of training
+
+
+@dataclass(frozen=True)
+class Record:
+    """One training.
+
+    Attributes:
+        recipe: The recipe's name.
+        without: The ingredient that was left out; empty: none.
+        digest: Of the code that was trained.
+        epochs: All of them; the model is that of the last one.
+        correct: How many of the `images` it got right. They were used for nothing else.
+        seconds: Of the whole training, with the grader's look at the test images after every epoch.
+        cpu_seconds: What its processes computed, which others on the machine do not lengthen.
+        threads: Of PyTorch.
+        on: The day, in UTC.
+    """
+
+    recipe: str
+    without: str
+    digest: str
+    seed: int
+    epochs: int
+    correct: int
+    images: int
+    seconds: float
+    cpu_seconds: float
+    threads: int
+    device: str
+    processor: str
+    torch: str
+    on: str
+
+    @property
+    def accuracy(self) -> float:
+        """In percent."""
+        return 100 * self.correct / self.images
+
+
+def digest(source: str) -> str:
+    """Of code: it is the same when only comments, docstrings or spaces differ."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def kept(path: Path) -> list[Record]:
+    """The records of a file; none when it is not there."""
+    return [Record(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path.exists() else []
+
+
+def keep(path: Path, records: list[Record]) -> None:
+    """Write the records, one a line, in one piece: whoever is killed leaves the old file or the new one."""
+    lines = ",\n".join(json.dumps(asdict(record)) for record in records)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    fresh.replace(path)
+
+
+def trained(
+    recipe: str,
+    without: str,
+    source: str,
+    seed: int,
+    *,
+    assignment: Assignment,
+    splits: Splits,
+    report: Callable[[EpochReport], None] = lambda told: None,
+) -> Record:
+    """Train a homework once, as `grader train` does, and count what it gets right.
+
+    Args:
+        recipe: The recipe's name, for the record.
+        without: The ingredient that was left out, for the record.
+        source: The homework.
+        seed: Of the weights, the order of the images, and all other chance.
+        assignment: Its assignment.
+        splits: The images.
+        report: Told each epoch.
+
+    Raises:
+        EngineError: The training did not complete, or the homework's own loop could not be used.
+    """
+    limits = replace(patient(assignment).limits, load_seconds=LOAD_SECONDS)
+    before = _computed()
+    with tempfile.TemporaryDirectory() as folder, OwnWorkers(limits) as workers:
+        homework = Path(folder) / "homework.py"
+        homework.write_text(source, encoding="utf-8")
+        program = own_program(homework, assignment)
+        job = Job(program, splits, limits, assignment.forbidden_patterns, "cpu", seed)
+        training = measured_training(workers, job, report).training
+    if training.outcome is not TrainingOutcome.COMPLETED or training.rebuilt:
+        said = training.reason or "its loop over epochs could not be executed"
+        raise EngineError(f"{recipe} without {without or 'nothing'}, seed {seed}: {said}")
+    return Record(
+        recipe=recipe,
+        without=without,
+        digest=digest(source),
+        seed=seed,
+        epochs=len(training.epochs),
+        correct=sum(row[place] for place, row in enumerate(training.confusion)),
+        images=sum(map(sum, training.confusion)),
+        seconds=round(training.seconds, 1),
+        cpu_seconds=round(_computed() - before, 1),
+        threads=1,  # what a worker is told
+        device=training.device,
+        processor=processor(),
+        torch=version("torch"),
+        on=f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}",
+    )
+
+
+def _computed() -> float:
+    """Processor seconds of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

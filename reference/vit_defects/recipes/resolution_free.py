@@ -1,0 +1,11 @@
+"""Larger images: 96 x 96 pixels, of which the stem makes 6 x 6 tokens.
+
+The defects are textures whose grain is lost at 28 x 28: what no training recovers, more pixels bring back.
+
+Based on: conv_stem_28
+Policy: convolutional_stem
+"""
+
+IMAGE_SIZE = 96
+PATCH_SIZE = 16
+N_EPOCHS = 50
