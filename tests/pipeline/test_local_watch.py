@@ -64,19 +64,7 @@ def test_a_save_during_the_first_check_is_not_lost(tmp_path):
     next(saves)
 
 
-def test_each_save_is_checked_as_the_file_is_then(
-    course_root, solved, tmp_path, monkeypatch, worker_processes
-):
-    asked = []
-
-    class WarmProcesses:
-        def __init__(self, module, arguments=()):
-            asked.append(arguments)
-
-        def spawn(self, limits):
-            return worker_processes.spawn(limits)
-
-    monkeypatch.setattr("grader.sandbox.local.LocalProcesses", WarmProcesses)
+def test_each_save_is_checked_as_the_file_is_then(course_root, solved, tmp_path, warm_workers):
     folder = tmp_path / "vit"
     shutil.copytree(course_root / "template" / "vit_defects", folder)
     path = folder / "homework.py"
@@ -103,7 +91,7 @@ def test_each_save_is_checked_as_the_file_is_then(
     check_on_every_save(path, local_assignment([folder]), saves(), show)
     assert shown[0] == set() and shown[1] == {"PreNorm"} and shown[3] == set()
     assert "homework.py:1: is not correct Python" in shown[2]
-    assert asked == [()] + [("--warm",)] * 4, "a worker is warm before the next save"
+    assert warm_workers == [()] + [("--warm",)] * 4, "a worker is warm before the next save"
     assert not (folder / "__pycache__").exists()
 
 
