@@ -98,7 +98,6 @@ def command(
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
     from grader.gradebook import Gradebook
-    from grader.intake import with_extensions
     from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import cache_folder, hidden_split
@@ -128,8 +127,7 @@ def command(
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
         parsers = hosts_end.enter_context(starting)
-        uploads, enclosed = _taken_in(path, assignment, Path(scratch), parsers)
-        uploads = with_extensions(uploads, own_deadlines)
+        uploads, enclosed = _taken_in(path, assignment, Path(scratch), parsers, own_deadlines)
         chosen = _chosen(uploads.submissions, only)
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
@@ -165,16 +163,21 @@ def command(
 
 
 def _taken_in(
-    path: Path, assignment: "Assignment", scratch: Path, parsers: "Host"
+    path: Path,
+    assignment: "Assignment",
+    scratch: Path,
+    parsers: "Host",
+    own_deadlines: Mapping[str, datetime],
 ) -> "tuple[Uploads, Roster | None]":
     """What was handed in, and the class's list that lay with it; what became of the files is told."""
-    from grader.intake import submissions
+    from grader.intake import submissions, with_extensions
     from grader.intake.upload import UNPACKED
     from grader.pipeline.class_list import enclosed_list
     from grader.pipeline.opening import OpenedApart
     from grader.reporting.typesetting import printable
 
     uploads = submissions(path, assignment, scratch, OpenedApart(parsers))
+    uploads = with_extensions(uploads, own_deadlines)
     uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else scratch / UNPACKED)
     for refused in uploads.unmatched:
         click.echo(printable(f"set aside: {refused.reason}"), err=True)
