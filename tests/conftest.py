@@ -26,7 +26,7 @@ from grader.protocol.link import WorkerProcess
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.local import LocalProcesses
-from grader.sandbox.processes import Processes
+from grader.sandbox.processes import Child, Processes
 
 ROOT = Path(__file__).parents[1]
 
@@ -67,6 +67,27 @@ def worker_processes() -> Iterator[Processes]:
 
     with Host.start("unconfined_worker", env={"PYTHONPATH": str(ROOT / "tests")}, timeout=300) as host:
         yield host
+
+
+@pytest.fixture
+def warm_workers(worker_processes: Processes, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Workers on one's own machine are forks of a warm host, so that they are there at once.
+
+    Returns:
+        The arguments with which each was asked for so far.
+    """
+    asked: list[tuple[str, ...]] = []
+
+    class WarmProcesses:
+        def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
+            assert module == "grader.worker"
+            asked.append(tuple(arguments))
+
+        def spawn(self, limits: ProcessLimits) -> Child:
+            return worker_processes.spawn(limits)
+
+    monkeypatch.setattr("grader.sandbox.local.LocalProcesses", WarmProcesses)
+    return asked
 
 
 @pytest.fixture(scope="session")
@@ -254,7 +275,8 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
 
     from grader.domain.submission import Role
     from grader.gradebook import Gradebook
-    from grader.pipeline.class_run import Keeper, write_class
+    from grader.pipeline.class_files import write_class
+    from grader.pipeline.keeper import Keeper
 
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")

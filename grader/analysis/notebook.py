@@ -48,13 +48,13 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SubmissionError(f"{name}: is damaged: it cannot be read as a notebook. {REMEDY}") from error
-    cells = _all_cells(content)
+    cells = all_cells(content)
     if cells is None:
         raise SubmissionError(f"{name}: is not a notebook (it has no list of cells). {REMEDY}")
     found = []
     for number, cell in enumerate(cells, start=1):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            source = _source(cell)
+            source = cell_text(cell)
             if source.strip():
                 found.append(RawCell(number, source, _printed(cell)))
     if not found:
@@ -64,8 +64,8 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     return tuple(found), _format_notes(name, content)
 
 
-def _all_cells(content: Any) -> list[Any] | None:
-    """The cells in order, whatever their type."""
+def all_cells(content: Any) -> list[Any] | None:
+    """The cells of a notebook's JSON in order, whatever their type; None where it is no notebook."""
     if not isinstance(content, dict):
         return None
     if isinstance(content.get("cells"), list):
@@ -81,15 +81,19 @@ def _all_cells(content: Any) -> list[Any] | None:
     ]
 
 
-def _source(cell: dict[str, Any]) -> str:
-    """A cell's text; what cannot be encoded is replaced, since the parser would refuse it."""
-    source = cell.get("source", cell.get("input", ""))
-    if isinstance(source, list):
-        source = "".join(part for part in source if isinstance(part, str))
-    if not isinstance(source, str):
-        return ""
-    clean = source.encode("utf-8", "replace").decode("utf-8")
-    return clean.replace("\r\n", "\n").replace("\r", "\n")
+def cell_text(cell: dict[str, Any]) -> str:
+    """A cell's text, with `\\n` between lines."""
+    return joined(cell.get("source", cell.get("input", ""))).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def joined(value: Any) -> str:
+    """A text of the format, which may be a list of its parts; empty where it is something else.
+
+    What cannot be encoded is replaced, since the parser would refuse it.
+    """
+    if isinstance(value, list):
+        value = "".join(part for part in value if isinstance(part, str))
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
 
 
 def _printed(cell: dict[str, Any]) -> str:
@@ -100,11 +104,9 @@ def _printed(cell: dict[str, Any]) -> str:
         if not isinstance(output, dict) or output.get("output_type") in ("error", "pyerr"):
             continue
         data = output.get("data")
-        text = output.get("text", data.get("text/plain") if isinstance(data, dict) else None)
-        if isinstance(text, list):
-            text = "".join(part for part in text if isinstance(part, str))
-        if isinstance(text, str):
-            parts.append(text.encode("utf-8", "replace").decode("utf-8")[-MOST_PRINTED:])
+        text = joined(output.get("text", data.get("text/plain") if isinstance(data, dict) else None))
+        if text:
+            parts.append(text[-MOST_PRINTED:])
     return "\n".join(parts)[-MOST_PRINTED:]
 
 

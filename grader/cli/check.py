@@ -7,16 +7,19 @@ from pathlib import Path
 import click
 
 from grader.cli.options import assignment_options
+from grader.domain.errors import UsageError
 
 
 @click.command("check")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--details", is_flag=True, help="List every statement that was left out on loading.")
+@click.option("--watch", is_flag=True, help="Check again each time the file is saved, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON, for programs.")
 @assignment_options
 def command(
     file: Path | None,
     details: bool,
+    watch: bool,
     as_json: bool,
     folder: Path | None,
     assignment_id: str | None,
@@ -33,6 +36,7 @@ def command(
     Examples:
       grader check
       grader check homework.ipynb
+      grader check --watch
       grader check reference/vit_defects/solution.py --assignment vit_defects
     """
     from grader.cli.check_view import CheckView, check_document
@@ -40,10 +44,17 @@ def command(
     from grader.pipeline.local_assignment import local_assignment
     from grader.pipeline.local_check import local_check
 
+    if watch and as_json:
+        raise UsageError("--watch is for people and --json for programs. Give one of them.")
     path = file or homework_file(Path.cwd())
     file_content(path)  # a missing file is the first thing to say
     near = (path.parent, Path.cwd())
     local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
+    if watch:
+        from grader.cli.check_watch import watch_file
+
+        watch_file(path, local, details=details)
+        return
     if as_json:
         found = local_check(path, local)
         click.echo(json.dumps(check_document(path, local.assignment, found), ensure_ascii=False, indent=1))

@@ -42,8 +42,8 @@ OPTIMIZER_VALUES = ("learning_rate", "weight_decay", "momentum", "betas", "label
 class CheckView:
     """Findings on the terminal, component by component, as they are made. A context, with a spinner."""
 
-    def __init__(self, path: Path, assignment: Assignment) -> None:
-        self._page = Page()
+    def __init__(self, path: Path, assignment: Assignment, page: Page | None = None) -> None:
+        self._page = page or Page()
         self._path = path
         self._assignment = assignment
         self._program: Program | None = None

@@ -187,7 +187,7 @@ def feedback_zip(into: Path | None, anyway: bool, to: Path | None, **where: Any)
     Example:
       grader export feedback-zip results --into Grades-Lab8.csv
     """
-    from grader.pipeline.class_run import previous_download
+    from grader.pipeline.class_files import previous_download
     from grader.reporting.exports.feedback_zip import (
         feedback_zip,
         holders_of_download,

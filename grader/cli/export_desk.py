@@ -112,9 +112,15 @@ def given(path: Path) -> tuple[str, bytes]:
 
 
 def reports_of(out: Path, student_ids: list[str]) -> Mapping[str, bytes]:
-    """The reports that are there, by student id."""
+    """The reports that are there, by student id, each as it is sent without the page beside it."""
+    from grader.reporting.code_links import alone
+
     paths = {student_id: out / "students" / student_id / "report.html" for student_id in student_ids}
-    return {student_id: path.read_bytes() for student_id, path in paths.items() if path.is_file()}
+    return {
+        student_id: alone(path.read_text("utf-8")).encode("utf-8")
+        for student_id, path in paths.items()
+        if path.is_file()
+    }
 
 
 def written(path: Path, content: bytes, noun: str, count: int, remarks: tuple[str, ...]) -> None:

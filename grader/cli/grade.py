@@ -4,19 +4,26 @@ import contextlib
 import difflib
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import by_option, gradebook_option, operator
+from grader.cli.book import by_option, gradebook_option, lower_option, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
+    from grader.domain.assignment import Assignment
     from grader.domain.submission import Submission
+    from grader.gradebook import Gradebook
+    from grader.intake import Uploads
+    from grader.pipeline.result import Result
+    from grader.reporting.roster import Roster
+    from grader.sandbox.host import Host
 
 
 @click.command("grade")
@@ -34,6 +41,11 @@ if TYPE_CHECKING:
     help="A CSV of single students' own deadlines: student_id, deadline.",
 )
 @click.option(
+    "--roster",
+    type=click.Path(path_type=Path),
+    help="The list of the class, a CSV with a column student_id or as an LMS writes it: who is missing?",
+)
+@click.option(
     "--unofficial",
     is_flag=True,
     help="Accept a machine that isolates too little; every grade is stamped unofficial.",
@@ -47,6 +59,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Also run again what nothing has changed about.")
 @by_option
+@lower_option
 def command(
     path: Path,
     assignment_id: str,
@@ -57,11 +70,13 @@ def command(
     device: str,
     course: Path | None,
     extensions: Path | None,
+    roster: Path | None,
     unofficial: bool,
     gradebook: str | None,
     by: str | None,
     only: tuple[str, ...],
     force: bool,
+    allow_lower: bool,
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
 
@@ -69,29 +84,29 @@ def command(
     was found out is kept in the gradebook, OUT/gradebook.sqlite, and later runs and marks are added to it.
 
     Whatever interrupts it, the same command goes on where it was: a submission is examined again only when
-    it, the assignment, the grader or the images have changed.
+    it, the assignment, the grader or the images have changed. Where the same files give less than was told
+    before, the earlier run goes on counting unless --allow-lower; where a later attempt does, a person is
+    asked (`grader count`).
 
     \b
     Examples:
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
-    from grader.cli.live import live_display, print_results
+    from grader.cli.live import live_display
     from grader.course.assignment_file import read_assignment
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
-    from grader.domain.submission import Download
     from grader.gradebook import Gradebook
-    from grader.intake import submissions, with_extensions
-    from grader.intake.account import condensed
-    from grader.pipeline.class_run import graded, write_class
+    from grader.intake import with_extensions
+    from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
-    from grader.pipeline.images import hidden_split
-    from grader.pipeline.opening import OpenedApart
-    from grader.pipeline.revision import results_now
+    from grader.pipeline.images import cache_folder, hidden_split
+    from grader.pipeline.plan import Rates, planned
     from grader.pipeline.run import Run
-    from grader.reporting.results_file import download_record
-    from grader.reporting.typesetting import printable
+    from grader.pipeline.turns import turns_on
+    from grader.reporting.class_time import stage_times
+    from grader.reporting.roster import read_roster
 
     found_course = located_course(course)
     assignment = read_assignment(found_course.reference(assignment_id))
@@ -101,45 +116,128 @@ def command(
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
     own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
+    class_list = read_roster(roster) if roster else None
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
     book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
+    where, count = training_device("cpu" if no_train else device), jobs or cores()
+    rates, work = Rates(cache_folder()), "checks" if splits is None else f"training on {where}"
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
-        parsers = hosts_end.enter_context(running_parsers(found_course, hidden=hidden, unofficial=unofficial))
-        uploads = submissions(path, assignment, Path(scratch), OpenedApart(parsers))
+        starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
+        parsers = hosts_end.enter_context(starting)
+        uploads, enclosed = _taken_in(path, assignment, Path(scratch), parsers)
         uploads = with_extensions(uploads, own_deadlines)
-        for refused in uploads.unmatched:
-            click.echo(printable(f"set aside: {refused.reason}"), err=True)
-        for note in uploads.notes:
-            click.echo(printable(f"note: {note}"), err=True)
-        download = download_record(Download(condensed(uploads.account), uploads.notes))
-        click.echo(
-            f"{download.matched + download.superseded + download.refused} files: {download.matched} matched, "
-            f"{download.superseded} of earlier attempts, {download.refused} refused.",
-            err=True,
-        )
         chosen = _chosen(uploads.submissions, only)
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
         )
-        run = Run(found_course, assignment, hosts, splits, training_device("cpu" if no_train else device))
-        count = jobs or cores()
+        turns = turns_on(where, assignment.limits.gpu_memory_mb)
+        run = Run(found_course, assignment, hosts, splits, where, turns)
+        known_rates = rates.known(assignment.id, work)
+        plan = planned(assignment, book, chosen, known_rates, jobs=count, force=force)
         try:
-            with live_display(chosen, trains=splits is not None) as watch:
+            with live_display(plan, trains=splits is not None) as watch:
                 results = graded(
-                    run, chosen, out, jobs=count, clock=_now, watch=watch, book=book, who=who, force=force
+                    run,
+                    chosen,
+                    out,
+                    jobs=count,
+                    clock=_now,
+                    watch=watch,
+                    book=book,
+                    who=who,
+                    force=force,
+                    allow_lower=allow_lower,
                 )
         except KeyboardInterrupt:
             click.echo("What is done is kept: the same command goes on from there.", err=True)
             raise
+    examined = [(one.evidence, one.score) for one in results if not one.known]
+    rates.keep(assignment.id, work, stage_times(examined))
+    known = {one.evidence.student_id: one.known for one in results}
+    del results, examined  # of a large class, nothing is held twice
+    everybody = _written(assignment, book, out, uploads, class_list or enclosed)
+    _tell(assignment, everybody, known, out, time.monotonic() - started)
+
+
+def _taken_in(
+    path: Path, assignment: "Assignment", scratch: Path, parsers: "Host"
+) -> "tuple[Uploads, Roster | None]":
+    """What was handed in, and the class's list that lay with it; what became of the files is told."""
+    from grader.intake import submissions
+    from grader.intake.upload import UNPACKED
+    from grader.pipeline.class_list import enclosed_list
+    from grader.pipeline.opening import OpenedApart
+    from grader.reporting.typesetting import printable
+
+    uploads = submissions(path, assignment, scratch, OpenedApart(parsers))
+    uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else scratch / UNPACKED)
+    for refused in uploads.unmatched:
+        click.echo(printable(f"set aside: {refused.reason}"), err=True)
+    for note in uploads.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    fates = Counter[str]()
+    for file in uploads.account:
+        fates[file.fate.value] += file.count
+    click.echo(
+        f"{fates.total()} files: {fates['matched']} matched, {fates['superseded']} of earlier attempts, "
+        f"{fates['refused']} refused.",
+        err=True,
+    )
+    return uploads, enclosed
+
+
+def _written(
+    assignment: "Assignment", book: "Gradebook", out: Path, uploads: "Uploads", class_list: "Roster | None"
+) -> "Sequence[Result]":
+    """Write the class's files: what the book has of everybody, who may not have been in this run."""
+    from grader.domain.submission import Download
+    from grader.intake.account import condensed
+    from grader.pipeline.class_files import previous_download, write_class
+    from grader.pipeline.class_list import with_list
+    from grader.pipeline.revision import results_now
+    from grader.reporting.results_file import download_record
+
     everybody = results_now(assignment, book.snapshot())
     book.close()
+    students = [result.score.student_id for result in everybody]
+    download = download_record(Download(condensed(uploads.account), uploads.notes))
+    download = with_list(download, class_list, previous_download(out), students)
     write_class(assignment, everybody, out, _now(), download)
-    print_results(assignment, results, out, time.monotonic() - started)
+    if download.roster:
+        click.echo(
+            f"{download.roster.source}: {len(download.roster.missing)} of {len(download.roster.students)} "
+            "students handed in nothing.",
+            err=True,
+        )
+    return everybody
+
+
+def _tell(
+    assignment: "Assignment",
+    everybody: "Sequence[Result]",
+    known: Mapping[str, bool],
+    out: Path,
+    seconds: float,
+) -> None:
+    """What came of this run.
+
+    Args:
+        known: The students of the run, and whether there was nothing to do for them.
+    """
+    from grader.cli.class_summary import print_results
+    from grader.reporting.typesetting import printable
+
+    shown = [one for one in everybody if one.score.student_id in known]
+    print_results(assignment, shown, out, seconds, [student for student, was in known.items() if was])
+    for one in shown:
+        if one.score.lower:
+            told = f"{one.score.student_id}: {one.score.lower.reason}"
+            click.echo(printable(f"{told} `grader count` decides."), err=True)
 
 
 def _chosen(found: "Sequence[Submission]", only: Sequence[str]) -> "Sequence[Submission]":

@@ -21,6 +21,10 @@ WORDS = {
     EditKind.WAIVE: ("waive", "{target} counts as passed for the whole class"),
     EditKind.UNWAIVE: ("waive", "{target} counts again"),
     EditKind.CLAIM: ("claim", "{value}"),
+    EditKind.RECEIVED: ("received", "{value}"),
+    EditKind.IN_TIME: ("received", "in time"),
+    EditKind.EXTENSION: ("extension", "{value}"),
+    EditKind.RUN: ("count", "run {value} counts"),
 }
 
 
@@ -90,7 +94,7 @@ def _totals(totals: Sequence[Total]) -> Iterator[Entry]:
 def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
     before: dict[str, float | None] = {}
     for number, edit in enumerate(edits):
-        value = "taken back" if edit.value is None else f"{edit.value:g}"
+        value = _value(edit)
         if edit.kind is EditKind.MARK:
             old = before.get(edit.target)
             before[edit.target] = edit.value
@@ -102,3 +106,13 @@ def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
         seen = f"about run {edit.run}" if several and edit.run is not None else ""
         sentences = [one.rstrip(".") for one in (text, *told, seen) if one]
         yield Entry(edit.when, 1, number, what, edit.who, ". ".join(sentences))
+
+
+def _value(edit: Edit) -> str:
+    """What was given: points, a share, the number of a run, or a moment."""
+    from grader.reporting.typesetting import stamp
+
+    if edit.kind in (EditKind.RECEIVED, EditKind.EXTENSION) and edit.value is not None:
+        return stamp(edit.moment)
+    given = edit.run if edit.kind is EditKind.RUN and edit.value is None else edit.value
+    return "taken back" if given is None else f"{given:g}"

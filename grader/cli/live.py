@@ -1,177 +1,141 @@
-"""What a person sees while a class is graded, and after it."""
+"""What a person sees while a class is graded."""
 
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
-from rich.box import SIMPLE
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from grader.domain.assignment import Assignment
-from grader.domain.score import GradeStatus, Score
-from grader.domain.submission import Submission
-from grader.pipeline.class_run import Result
-from grader.pipeline.progress import Progress, Stage, Watcher
-from grader.reporting.typesetting import counted, printable
+from grader.pipeline.plan import Plan
+from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
+from grader.reporting.typesetting import counted, duration
 
-# how much of the work of a submission each stage is, for the estimate
-WEIGHTS = {
-    Stage.WAITING: 0.0,
-    Stage.READING: 0.05,
-    Stage.CHECKS: 0.25,
-    Stage.TRAINING: 0.65,
-    Stage.CHECKPOINT: 0.05,
-}
-ORDER = list(WEIGHTS)
-PADDING = 3  # between two columns
-WIDE = 110  # columns; a narrower terminal gets no column per rubric item
-WAITING = Progress("", Stage.WAITING)
+# how much of the work of a submission each stage is, where it was never measured
+WEIGHTS = {Stage.READING: 0.05, Stage.CHECKS: 0.25, Stage.TRAINING: 0.65, Stage.CHECKPOINT: 0.05}
+ENOUGH = 0.03  # of the work: from then on its own pace tells the time left
 
 
 class Board:
-    """The state of a run, as a picture."""
+    """The state of a run: what is under way, how much is done, and when it will end."""
 
-    def __init__(self, submissions: Sequence[Submission], *, trains: bool) -> None:
-        self._now = {submission.student_id: WAITING for submission in submissions}
-        self._trains = trains
+    def __init__(self, plan: Plan, *, trains: bool) -> None:
+        self._plan = plan
+        self._total = plan.submissions + plan.unchanged
+        self._weights = _weights(plan, trains)
+        self._under_way: dict[str, Progress] = {}
+        self._done: dict[str, bool] = {}  # student -> whether anything was done for it
         self._started = time.monotonic()
         self._lock = threading.Lock()
 
     def note(self, progress: Progress) -> None:
         """Take note of progress."""
         with self._lock:
-            self._now[progress.student_id] = progress
+            if progress.stage is Stage.DONE:
+                self._under_way.pop(progress.student_id, None)
+                self._done[progress.student_id] = progress.text != UNCHANGED
+            else:  # one that was done gets more time
+                self._done.pop(progress.student_id, None)
+                self._under_way[progress.student_id] = progress
+
+    def overall(self) -> tuple[str, float, str]:
+        """(how many are done, the share of the work, how long it takes and took), for a line of text."""
+        with self._lock:
+            done, worked = len(self._done), sum(self._done.values())
+            share_under_way = sum(map(self._share, self._under_way.values()))
+        to_do = max(self._total - (done - worked), 1)
+        share = min((worked + share_under_way) / to_do, 1.0)
+        elapsed = time.monotonic() - self._started
+        told = f"{done} of {self._total} done"
+        if done > worked:
+            told += f", {done - worked} of them unchanged"
+        if done >= self._total:
+            return told, 1.0, _rough(elapsed)
+        return told, share, f"{_rough(elapsed)}, {self._left(share, elapsed)}"
 
     def __rich__(self) -> RenderableType:
+        told, share, times = self.overall()
         with self._lock:
-            now = dict(self._now)
-        table = Table.grid(padding=(0, 2))
-        for student_id, progress in now.items():
-            table.add_row(student_id, *_cells(progress))
-        return Group(table, self._overall(now))
-
-    def _overall(self, now: dict[str, Progress]) -> RenderableType:
-        shares = [self._share(progress) for progress in now.values()]
-        share = sum(shares) / max(len(shares), 1)
-        elapsed = time.monotonic() - self._started
-        done = sum(progress.stage is Stage.DONE for progress in now.values())
-        left = f"about {_duration(elapsed * (1 - share) / share)} left" if share > 0.03 else "estimating"
+            under_way = list(self._under_way.items())
+        workers = Table.grid(padding=(0, 2))
+        for student_id, progress in under_way:
+            bar = ProgressBar(total=1.0, completed=progress.share, width=20)
+            workers.add_row(student_id, str(progress.stage), bar, progress.text)
         line = Table.grid(padding=(0, 2))
-        line.add_row(
-            Text(f"{done} of {len(now)} done", style="bold"),
-            ProgressBar(total=1.0, completed=share, width=30),
-            f"{_duration(elapsed)}, {left if share < 1 else 'finished'}",
-        )
-        return line
+        line.add_row(Text(told, style="bold"), ProgressBar(total=1.0, completed=share, width=30), times)
+        return Group(workers, line)
+
+    def _left(self, share: float, elapsed: float) -> str:
+        if share > ENOUGH:
+            return f"about {_rough(elapsed * (1 - share) / share)} left"
+        if self._plan.seconds is not None:
+            return f"about {_rough(max(self._plan.seconds - elapsed, 1.0))} left"
+        return "estimating"
 
     def _share(self, progress: Progress) -> float:
-        if progress.stage is Stage.DONE:
-            return 1.0
-        before = sum(WEIGHTS[stage] for stage in ORDER[: ORDER.index(progress.stage)])
-        share = before + WEIGHTS[progress.stage] * progress.share
-        return share if self._trains else min(share / (WEIGHTS[Stage.READING] + WEIGHTS[Stage.CHECKS]), 1.0)
+        """Of the work of one submission, 0 to 1."""
+        stages = list(self._weights)
+        if progress.stage not in stages:
+            return 0.0
+        before = sum(self._weights[stage] for stage in stages[: stages.index(progress.stage)])
+        return before + self._weights[progress.stage] * progress.share
+
+
+def _weights(plan: Plan, trains: bool) -> dict[Stage, float]:
+    """Stage -> its share of the work of a submission, as measured before, if it was."""
+    measured = {stage: plan.rates[stage].seconds for stage in WEIGHTS if stage in plan.rates}
+    weights = measured or {
+        stage: weight for stage, weight in WEIGHTS.items() if trains or stage in (Stage.READING, Stage.CHECKS)
+    }
+    whole = sum(weights.values()) or 1.0
+    return {stage: weight / whole for stage, weight in weights.items()}
 
 
 @contextlib.contextmanager
-def live_display(submissions: Sequence[Submission], *, trains: bool) -> Iterator[Watcher]:
+def live_display(plan: Plan, *, trains: bool) -> Iterator[Watcher]:
     """A live board on a terminal, quiet lines elsewhere; yields what is to be told of progress."""
     console = Console(stderr=True)
+    console.print(plan_sentence(plan), markup=False, highlight=False, soft_wrap=True)
+    board = Board(plan, trains=trains)
     if console.is_terminal:
-        board = Board(submissions, trains=trains)
         with Live(board, console=console, refresh_per_second=8):
             yield board.note
         return
-    stages: dict[str, Stage] = {}
-    lock = threading.Lock()
 
     def say(progress: Progress) -> None:
-        with lock:
-            if stages.get(progress.student_id) is not progress.stage:
-                stages[progress.student_id] = progress.stage
-                done = sum(stage is Stage.DONE for stage in stages.values())
-                console.print(
-                    f"{progress.student_id}: {progress.stage} ({done} of {len(submissions)} done)",
-                    markup=False,
-                )
+        board.note(progress)
+        if progress.stage is Stage.DONE:
+            told, _, times = board.overall()
+            outcome = progress.text or "done"
+            console.print(
+                f"{progress.student_id}: {outcome} ({told}; {times})", markup=False, highlight=False
+            )
 
     yield say
 
 
-def print_results(assignment: Assignment, results: Sequence[Result], out: Path, seconds: float) -> None:
-    """The totals, and where everything is."""
-    console = Console(markup=False)
-    items = [item.id for item in assignment.rubric if not item.by_person]
-    if console.width < WIDE:
-        items = []
-    table = Table(
-        title=f"{assignment.title}: {counted(len(results), 'submission')}", title_justify="left", box=SIMPLE
-    )
-    rows = [_row(assignment, result, items) for result in results]
-    left = console.width - PADDING
-    for number, name in enumerate(("student", "status", "points", *items)):
-        width = max(len(name), *(len(str(row[number])) for row in rows))
-        table.add_column(name, justify="left" if number < 2 else "right", width=width, no_wrap=True)
-        left -= width + PADDING
-    # the last column gets what is left: rich would shrink all columns alike
-    table.add_column("first to look at", width=max(left, 12), no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    console.print(table)
-    console.print(f"class page   {out / 'index.html'}", soft_wrap=True)
-    console.print(f"reports      {out / 'students'}/<student>/report.html", soft_wrap=True)
-    console.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
-    known = sum(result.known for result in results)
-    if known:
-        console.print(f"{counted(known, 'unchanged submission')} not run again; --force does.")
-    by_person = sum(item.points for item in assignment.rubric if item.by_person)
-    console.print(
-        f"{by_person:g} of {assignment.maximum:g} points are given by a person. {_duration(seconds)}."
+def plan_sentence(plan: Plan) -> str:
+    """How long a run will take, for a person."""
+    told = f"{counted(plan.submissions, 'submission')} to grade"
+    if plan.unchanged:
+        told += f", {plan.unchanged} unchanged"
+    told += f"; {plan.jobs} at once"
+    if not plan.submissions:
+        return f"{told}."
+    if plan.seconds is None:
+        return f"{told}. How long it takes is told soon: nothing like it was graded on this machine yet."
+    each = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in plan.rates.items())
+    most = max(rate.submissions for rate in plan.rates.values())
+    return (
+        f"{told}; about {_rough(plan.seconds)}: {each} on average, as {counted(most, 'submission')} took "
+        "on this machine."
     )
 
 
-def _row(assignment: Assignment, result: Result, items: Sequence[str]) -> list[str | Text]:
-    score = result.score
-    points = {line.id: line.points for line in score.lines}
-    shown = ["-" if points[item] is None else f"{points[item]:g}" for item in items]
-    return [score.student_id, _status(score), _total(score), *shown, _first(assignment, result)]
-
-
-def _first(assignment: Assignment, result: Result) -> str:
-    from grader.reporting.component_reports import noted
-    from grader.reporting.fixes import fixes
-
-    if result.score.reason and result.score.status is not GradeStatus.GRADED:
-        return printable(result.score.reason)
-    found = fixes(assignment, result.evidence, result.score)
-    messages = [fix.message for fix in found] or [
-        one.message for one in result.evidence.findings if noted(one)
-    ]
-    return printable(messages[0].splitlines()[0]) if messages else ""
-
-
-def _status(score: Score) -> Text:
-    colors = {GradeStatus.GRADED: "green", GradeStatus.INCOMPLETE: "yellow", GradeStatus.REFUSED: "yellow"}
-    return Text(score.status, style=colors.get(score.status, "red"))
-
-
-def _total(score: Score) -> str:
-    return "withheld" if score.total is None else f"{score.total:g} of {score.decided:g}"
-
-
-def _cells(progress: Progress) -> list[RenderableType]:
-    if progress.stage is Stage.DONE:
-        return [Text("done", style="green"), "", progress.text]
-    if progress.stage is Stage.WAITING:
-        return [Text("waiting", style="dim"), "", ""]
-    return [str(progress.stage), ProgressBar(total=1.0, completed=progress.share, width=20), progress.text]
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+def _rough(seconds: float) -> str:
+    """A time that is not exact anyway."""
+    return f"{round(seconds)} s" if seconds < 60 else duration(seconds)

@@ -1,11 +1,15 @@
 """`grader publish`: the class page and the students' pages, as a static folder or a zip."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from grader.cli.book import book_options, desk, now
 from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.reporting.similarity_record import SimilarityRecord
 
 
 @click.command("publish")
@@ -25,14 +29,15 @@ def command(
     """Write the pages of the results folder OUT as a static folder, or a zip.
 
     instructors/index.html is the class page, with links to all students; students/ID/report.html is one
-    student's page, which links to nobody's. The pages say what the gradebook says now.
+    student's page, beside the code that was handed in; they link to nobody else's. The pages say what
+    the gradebook says now.
 
     \b
     Examples:
       grader publish results --to published
       grader publish results --assignment vit_defects --to published.zip --partial
     """
-    from grader.pipeline.class_run import previous_download
+    from grader.pipeline.class_files import previous_download
     from grader.pipeline.publication import open_reasons, pages, publish
     from grader.pipeline.revision import results_now
 
@@ -46,7 +51,20 @@ def command(
             )
         moment = now()
         found = pages(
-            at.assignment, results, at.book.images, now=moment, download=previous_download(out)
-        )  # fmt: skip
+            at.assignment,
+            results,
+            at.book.images,
+            now=moment,
+            download=previous_download(out),
+            similarity=_similarity(out, at.assignment.id),
+        )
         publish(found, to, moment)
     click.echo(f"{to}: the class page, and the pages of {len(results)} students.")
+
+
+def _similarity(out: Path, assignment_id: str) -> "tuple[SimilarityRecord, bytes] | None":
+    """What `grader similar` left in the folder: the record and its page, if both are there."""
+    from grader.reporting.similarity_record import PAGE, previous_similarity
+
+    record, page = previous_similarity(out, assignment_id), out / PAGE
+    return (record, page.read_bytes()) if record is not None and page.is_file() else None

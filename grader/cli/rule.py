@@ -12,7 +12,7 @@ from grader.domain.errors import UsageError
 from grader.domain.score import GradeStatus
 
 if TYPE_CHECKING:
-    from grader.pipeline.class_run import Result
+    from grader.pipeline.result import Result
 
 
 @click.command("rule")

@@ -4,10 +4,16 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from grader.cli.book import gradebook_option
 from grader.cli.options import cores
+from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.domain.assignment import Assignment
 
 EVERY = 20  # submissions between two lines of progress
 
@@ -30,6 +36,7 @@ EVERY = 20  # submissions between two lines of progress
 @click.option("--jobs", type=click.IntRange(1), help="Files read at once. Default: one per processor core.")
 @click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
 @click.option("--unofficial", is_flag=True, help="Accept a machine that isolates too little.")
+@gradebook_option
 def command(
     path: Path,
     assignment_id: str,
@@ -39,12 +46,14 @@ def command(
     jobs: int | None,
     course: Path | None,
     unofficial: bool,
+    gradebook: str | None,
 ) -> None:
     """Compare the submissions in PATH: a folder of submissions, or a zip from an LMS.
 
     Compared are the students' own code (without what was handed out, whatever the names and the order),
     the checkpoints and the figures. Nothing is executed. It is evidence for a person and changes no grade.
-    Writes OUT/similarity.html and OUT/similarity.csv.
+    Writes OUT/similarity.html, OUT/similarity.csv and OUT/similarity.json; where OUT holds the results of the
+    class, its page lists the pairs, too. Students' reports tell nothing of it.
 
     \b
     Examples:
@@ -58,7 +67,9 @@ def command(
     from grader.pipeline.hosts import running_parsers
     from grader.pipeline.opening import OpenedApart
     from grader.pipeline.similar import handed_out, read_works
+    from grader.pipeline.teams import mates
     from grader.reporting.similarity_page import similarity_page
+    from grader.reporting.similarity_record import FILE, PAGE, record_text, similarity_record
     from grader.reporting.similarity_table import similarity_table
     from grader.reporting.typesetting import counted, printable
     from grader.similarity.pairs import THRESHOLD, compared
@@ -79,7 +90,8 @@ def command(
                 own_scratch.mkdir()
                 uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers))
                 notes += [refused.reason for refused in uploads.unmatched] + list(uploads.notes)
-                listed += [(submission, earlier) for submission in uploads.submissions]
+                alone = mates(uploads.submissions)  # what a team handed in together is compared once
+                listed += [(one, earlier) for one in uploads.submissions if one.student_id in alone]
             for note in notes:
                 click.echo(printable(f"note: {note}"), err=True)
             click.echo(f"Reading {counted(len(listed), 'submission')} ...", err=True)
@@ -96,11 +108,33 @@ def command(
     out.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC).replace(microsecond=0)
     page = similarity_page(assignment, comparison, notes=notes, generated_at=now)
-    durable.write(out / "similarity.html", page.encode("utf-8"))
+    durable.write(out / PAGE, page.encode("utf-8"))
     durable.write(out / "similarity.csv", similarity_table(comparison).encode("utf-8"))
+    record = similarity_record(assignment.id, comparison, now)
+    durable.write(out / FILE, record_text(record).encode("utf-8"))
+    _tell_the_class(assignment, out, gradebook, now)
     for student, sentence in comparison.left_out:
         click.echo(printable(f"{student.student_id}: {sentence}"), err=True)
-    click.echo(f"{counted(len(comparison.pairs), 'pair')} to look at: {out / 'similarity.html'}")
+    click.echo(f"{counted(len(comparison.pairs), 'pair')} to look at: {out / PAGE}")
+
+
+def _tell_the_class(assignment: "Assignment", out: Path, gradebook: str | None, now: datetime) -> None:
+    """Write the class page again, where there is one that would tell the same totals as the reports."""
+    from grader.gradebook import Gradebook
+    from grader.pipeline.class_files import previous_download, write_class
+    from grader.pipeline.release import told_results
+
+    with Gradebook(out, gradebook, assignment_id=assignment.id) as book:
+        if assignment.id not in book.assignments():
+            return
+        try:
+            results = told_results(assignment, book.snapshot())
+        except UsageError:
+            click.echo(
+                "note: the rubric changed since. `grader regrade` writes the class page anew.", err=True
+            )
+            return
+        write_class(assignment, results, out, now, previous_download(out))
 
 
 def _told(what: str, every: int) -> Callable[[int, int], None]:

@@ -60,6 +60,7 @@ def command(
     from grader.pipeline.parser import parsed
     from grader.pipeline.run import Run
     from grader.pipeline.study import studied, study, submission_file, wanted_values
+    from grader.pipeline.turns import turns_on
     from grader.reporting.study_plot import study_table, write_study_plot
 
     wanted = wanted_values(vary)
@@ -75,7 +76,9 @@ def command(
         program = parsed(hosts.parsers, file.name, file.read_bytes(), assignment)
         planned = study(program, wanted, epochs)
         view = ends.enter_context(StudyView(file, planned))
-        run = Run(found_course, assignment, hosts, splits, training_device(device))
+        where = training_device(device)
+        turns = turns_on(where, assignment.limits.gpu_memory_mb)
+        run = Run(found_course, assignment, hosts, splits, where, turns)
         runs = studied(run, splits, submission, planned, jobs=jobs or cores(), report=view.epoch)
     rows = view.rows(runs)
     out.mkdir(parents=True, exist_ok=True)

@@ -49,6 +49,7 @@ class LimitsTable(Table):
     training_seconds: Positive = Limits.training_seconds
     queued_training_seconds: Positive = Limits.queued_training_seconds
     memory_mb: PositiveInt = Limits.memory_mb
+    gpu_memory_mb: PositiveInt = Limits.gpu_memory_mb
     file_mb: PositiveInt = Limits.file_mb
     processes: PositiveInt = Limits.processes
     output_kb: PositiveInt = Limits.output_kb

@@ -136,7 +136,8 @@ class Limits:
     """What one submission may use. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
 
     A training that takes longer than `training_seconds` is done again when all others are through, within
-    `queued_training_seconds`; it is off when it is no larger.
+    `queued_training_seconds`; it is off when it is no larger. One that needs more of a GPU than
+    `gpu_memory_mb` is done again alone, with all of it.
     """
 
     load_seconds: float = 20.0
@@ -145,6 +146,7 @@ class Limits:
     training_seconds: float = 1800.0
     queued_training_seconds: float = 7200.0
     memory_mb: int = 3000
+    gpu_memory_mb: int = 4000
     file_mb: int = 64
     processes: int = 64
     output_kb: int = 256

@@ -1,8 +1,11 @@
 """What a person decided about grades: one record for everything that is not found out by running code."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
+
+KEPT = "kept"  # a later run of the same files gave less: the earlier one counts
+FELL = "fell"  # the run counts although it gives less than was told before
 
 
 class EditKind(StrEnum):
@@ -14,6 +17,10 @@ class EditKind(StrEnum):
     NO_GRADE = "no_grade"  # the rule on missing files is applied: the total is 0
     WAIVE_MISSING = "waive_missing"  # the rule is lifted: the total counts although a file is missing
     CLAIM = "claim"  # the accuracy that the student's report claims, 0 to 1
+    RECEIVED = "received"  # when it came, in seconds since 1970; None: what was decided is taken back
+    IN_TIME = "in_time"  # it came in time, whatever the LMS records
+    EXTENSION = "extension"  # the student's own deadline, in seconds since 1970
+    RUN = "run"  # the run that counts, by its number; None: the latest there was
 
 
 @dataclass(frozen=True)
@@ -24,8 +31,9 @@ class Edit:
         who: The person, as the operator gave it.
         why: The reason, in words.
         student_id: Whom it is about; None: the whole class.
-        target: A rubric item (`q6`), a part of one (`q10.patches`), or a check; empty where the kind
-            says all.
+        target: A rubric item (`q6`), a part of one (`q10.patches`), or a check; the digest of the submission,
+            where it is about when that came; KEPT or FELL of a run that gave less than was told, until
+            somebody looks at that; empty where the kind says all.
         value: Points, an accuracy, or None, by the kind.
         comment: What the student is told, in free text.
         remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.
@@ -42,3 +50,8 @@ class Edit:
     comment: str = ""
     remarks: tuple[tuple[str, str], ...] = ()
     run: int | None = None
+
+    @property
+    def moment(self) -> datetime | None:
+        """The value as a moment."""
+        return None if self.value is None else datetime.fromtimestamp(self.value, UTC)

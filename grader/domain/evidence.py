@@ -25,7 +25,7 @@ class Blame(StrEnum):
     ENGINE = "engine"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a class of 1,000 has 50,000 of them
 class Finding:
     """What one check found.
 

@@ -98,6 +98,12 @@ class LateRecord:
             None where something would be and nobody knows how much, or the total is withheld.
         asked: A person is asked about this submission: the LMS marks it late, or the course has no rule.
         reason: Why, in a sentence.
+        seconds: How long after the deadline it came; 0 within the time of grace, negative before; None when
+            unknown, and where a person decided that it came in time.
+        received_at: When it came, by the LMS or by a person.
+        due: The student's deadline.
+        extended: It is the student's own.
+        decided: Who said when it came, and why; empty where nobody did.
     """
 
     state: str
@@ -105,6 +111,24 @@ class LateRecord:
     penalty: float | None
     total_after: float | None
     asked: bool
+    reason: str
+    seconds: float | None = None
+    received_at: datetime | None = None
+    due: datetime | None = None
+    extended: bool = False
+    decided: str = ""
+
+
+@dataclass(frozen=True)
+class LowerRun:
+    """A run that gave less than was told before, and that nobody has looked at.
+
+    Attributes:
+        kept: Its files are those of an earlier run, which counts in its place.
+        reason: What it gave, in a sentence.
+    """
+
+    kept: bool
     reason: str
 
 
@@ -123,6 +147,7 @@ class Score:
         edits: A person's changes to the total itself.
         waived: Check -> why, of the checks that were given back to the whole class.
         claim: The accuracy that the student claims: as a person typed it, else as it was read.
+        lower: The latest run gave less than was told before.
     """
 
     student_id: str
@@ -137,6 +162,7 @@ class Score:
     edits: tuple[ScoreEdit, ...] = ()
     waived: tuple[tuple[str, str], ...] = ()
     claim: Claim | None = None
+    lower: LowerRun | None = None
 
     @property
     def awaiting(self) -> tuple[str, ...]:

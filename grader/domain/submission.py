@@ -80,6 +80,24 @@ class Delivery:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """When a submission came and was due, by what the LMS records and what people decided.
+
+    Attributes:
+        in_time: A person decided that it came in time.
+        marked: The LMS marks it late, and nobody said more.
+        extension: The student's own deadline.
+        decided: Who said when it came, and why.
+    """
+
+    received_at: datetime | None
+    in_time: bool
+    marked: bool
+    extension: datetime | None
+    decided: str
+
+
+@dataclass(frozen=True)
 class Submission:
     """One student's upload for one assignment, as it was found.
 
@@ -94,6 +112,7 @@ class Submission:
         set_aside: What could not be taken out of the student's own archives, the archives themselves, and
             earlier attempts.
         notes: Sentences for the report (a name that was written with other digits, ...).
+        team: The ids of all who handed it in together, sorted; () for a student's own.
     """
 
     student_id: str
@@ -105,6 +124,7 @@ class Submission:
     partial: bool = False
     set_aside: tuple[RefusedFile, ...] = ()
     notes: tuple[str, ...] = ()
+    team: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ class Total:
             cause=cause,
         )
 
+    def falls_from(self, before: "Total | None") -> bool:
+        """Whether the student had more before, or had a total at all."""
+        if before is None or before.points is None:
+            return False
+        return self.points is None or self.points < before.points
+
     def says_the_same_as(self, other: "Total") -> bool:
         """Whether a reader would see no difference."""
         return self._told() == other._told()

@@ -2,5 +2,6 @@
 
 from grader.gradebook.gradebook import Gradebook, Snapshot
 from grader.gradebook.records import RunRecord
+from grader.gradebook.sharing import SharedParts
 
-__all__ = ["Gradebook", "RunRecord", "Snapshot"]
+__all__ = ["Gradebook", "RunRecord", "SharedParts", "Snapshot"]

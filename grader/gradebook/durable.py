@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from grader.domain.errors import UsageError
@@ -18,11 +19,25 @@ def write(path: Path, content: bytes) -> None:
     Raises:
         UsageError: The disk does not take it.
     """
+    write_pieces(path, [content])
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file in the same way, piece by piece as they are made.
+
+    Args:
+        path: The file; its folder exists.
+        pieces: What it holds then, in order.
+
+    Raises:
+        UsageError: The disk does not take it.
+    """
     # not by tempfile, whose files only the owner may read
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with temporary.open("xb") as file:
-            file.write(content)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Select, func, insert, select
+from sqlalchemy import Select, insert, select
 
 from grader.domain.edit import Edit
 from grader.domain.errors import EngineError, UsageError
@@ -21,10 +21,13 @@ from grader.gradebook.records import (
     run_of,
     stamp,
 )
+from grader.gradebook.sharing import SharedParts
 from grader.gradebook.statements import (
     State,
     add_images,
     add_totals,
+    chosen_runs,
+    counting_runs,
     edits_of,
     last_number,
     last_numbers,
@@ -42,7 +45,8 @@ class Snapshot:
     """One state of the book.
 
     Attributes:
-        evidence: Student -> what the latest run found out, sorted by student.
+        evidence: Student -> what the run that counts found out, sorted by student: the latest, unless it was
+            decided otherwise.
         edits: What people decided, oldest first.
         totals: Student -> the last total that was told.
     """
@@ -88,14 +92,16 @@ class Gradebook:
         *,
         who: str = "",
         total: Total | None = None,
+        edits: Sequence[Edit] = (),
     ) -> int:
         """Add what was found out about one submission, whole or not at all.
 
         Args:
             evidence: What was found out.
-            images: The PNG files that the evidence names, by name.
+            images: The files that belong to the evidence, by name: PNG pictures, and the view of the code.
             who: Who ran the command.
             total: The total that came of it.
+            edits: What is decided with it, about this run unless they say which.
 
         Returns:
             The run's number, 1 for the student's first.
@@ -126,6 +132,9 @@ class Gradebook:
             added = connection.execute(insert(RUNS).values(number=number, **values)).inserted_primary_key
             assert added is not None
             add_images(connection, added[0], images)
+            for edit in edits:
+                placed = edit if edit.run is not None else replace(edit, run=number)
+                connection.execute(insert(EDITS), edit_values(evidence.assignment_id, placed))
             if total is not None:
                 add_totals(connection, evidence.assignment_id, [total])
         return number
@@ -178,13 +187,13 @@ class Gradebook:
         """
         assignment_id = self._assignment()
         with self._database.reading() as connection:
-            latest = select(func.max(RUNS.c.id)).where(of(RUNS, assignment_id)).group_by(RUNS.c.student_id)
             rows = connection.execute(
                 select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
-                .where(RUNS.c.id.in_(latest))
-                .order_by(RUNS.c.student_id)
+                .where(RUNS.c.id.in_(counting_runs(connection, assignment_id)))
+                .execution_options(yield_per=20)  # the texts of a large class need not be there at once
             )
-            evidence = {row.student_id: self._parsed(row) for row in rows}
+            shared = SharedParts()
+            evidence = {row.student_id: shared.of(self._parsed(row)) for row in rows}
             return Snapshot(
                 state=state_of(connection, assignment_id),
                 evidence=dict(sorted(evidence.items())),
@@ -208,6 +217,14 @@ class Gradebook:
         """
         return tuple(run.number for run in self.run_records(student_id))
 
+    def counting(self, student_id: str) -> int:
+        """The number of the student's run that counts: the latest, unless it was decided otherwise.
+
+        Raises:
+            UsageError: There is no evidence about this student.
+        """
+        return self._chosen(student_id, None)
+
     def run_records(self, student_id: str) -> tuple[RunRecord, ...]:
         """The student's runs, oldest first.
 
@@ -226,12 +243,21 @@ class Gradebook:
             )
         return found
 
+    def latest_runs(self) -> dict[str, RunRecord]:
+        """Student -> the latest run; empty when the book is."""
+        if not self.assignments():
+            return {}
+        columns = [column for column in RUNS.c if column.name != "evidence"]
+        with self._database.reading() as connection:
+            wanted = select(*columns).where(of(RUNS, self._assignment())).order_by("number")
+            return {row.student_id: run_of(row) for row in connection.execute(wanted)}
+
     def evidence(self, student_id: str, run: int | None = None) -> Evidence:
         """What was found out about the student's submission.
 
         Args:
             student_id: Whose.
-            run: The run's number; the latest by default.
+            run: The run's number; by default the one that counts.
 
         Raises:
             UsageError: There is no such record, or it is damaged.
@@ -249,7 +275,7 @@ class Gradebook:
 
         Args:
             student_id: Whose.
-            run: The run's number; the latest by default.
+            run: The run's number; by default the one that counts.
 
         Raises:
             UsageError: There is no such record.
@@ -299,7 +325,8 @@ class Gradebook:
     def _chosen(self, student_id: str, run: int | None) -> int:
         numbers = self.runs(student_id)
         if run is None:
-            return numbers[-1]
+            with self._database.reading() as connection:
+                return chosen_runs(connection, self._assignment(), student_id).get(student_id, numbers[-1])
         if run not in numbers:
             raise UsageError(
                 f"There is no run {run} of '{student_id}'. There are {', '.join(map(str, numbers))}."

@@ -4,9 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sqlalchemy import ColumnElement, Connection, Table, func, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    SelectBase,
+    Table,
+    func,
+    insert,
+    select,
+    tuple_,
+    union,
+)
 
-from grader.domain.edit import Edit
+from grader.domain.edit import Edit, EditKind
 from grader.domain.total import Total
 from grader.gradebook.records import edit_of, total_of, total_values
 from grader.gradebook.tables import EDITS, IMAGES, RUN_IMAGES, RUNS, TOTALS
@@ -33,6 +43,30 @@ def state_of(connection: Connection, assignment_id: str) -> State:
         for table in (RUNS, EDITS)
     ]
     return State(*last)
+
+
+def chosen_runs(connection: Connection, assignment_id: str, student_id: str | None = None) -> dict[str, int]:
+    """Student -> the number of the run that was decided to count; of all others, the latest does."""
+    wanted = select(EDITS.c.student_id, EDITS.c.value, EDITS.c.run)
+    rows = connection.execute(
+        wanted.where(of(EDITS, assignment_id, student_id), EDITS.c.kind == EditKind.RUN.value).order_by(
+            EDITS.c.id
+        )
+    )
+    return {row.student_id: int(row.run if row.value is None else row.value) for row in rows}
+
+
+def counting_runs(connection: Connection, assignment_id: str) -> SelectBase:
+    """The ids of the runs that count, one for each student."""
+    latest = select(func.max(RUNS.c.id)).where(of(RUNS, assignment_id)).group_by(RUNS.c.student_id)
+    chosen = chosen_runs(connection, assignment_id)
+    if not chosen:
+        return latest
+    decided = tuple_(RUNS.c.student_id, RUNS.c.number).in_(list(chosen.items()))
+    return union(
+        latest.where(RUNS.c.student_id.not_in(chosen.keys())),
+        select(RUNS.c.id).where(of(RUNS, assignment_id), decided),
+    )
 
 
 def last_number(connection: Connection, assignment_id: str, student_id: str) -> int:

@@ -32,12 +32,18 @@ class Export:
         owner = self.owner(folder)
         return folder if owner is None else self.last[owner]
 
+    def members(self, folder: str) -> tuple[str, ...]:
+        """Those besides the owner for whom a submission counts."""
+        owner = self.owner(folder)
+        own = dict.fromkeys(self.known[folder].students)
+        return tuple(one for one in own if one != owner and self.last[one] == folder)
+
     def shared(self, folder: str) -> list[str]:
         """What the report says of those who handed in together, and of attempts before this one."""
         one = self.known[folder]
         notes = []
         if len(one.students) > 1:
-            notes.append(f"Handed in together by {', '.join(one.students)}: one report for all of them.")
+            notes.append(f"Handed in together by {', '.join(one.students)}: graded once, for each of them.")
         if one.earlier:
             notes.append(f"Gradescope has earlier attempts ({one.earlier}), which are not in the export.")
         return notes
@@ -50,7 +56,7 @@ class Export:
         """
         notes = []
         for folder, one in self.known.items():
-            others = [student for student in one.students if student != self.owner(folder)]
+            others = self.members(folder)
             if folder not in there:
                 whose = ", ".join(one.students) or "nobody known"
                 notes.append(
@@ -58,8 +64,8 @@ class Export:
                 )
             elif others and self.counting(folder) == folder:
                 notes.append(
-                    f"{self.owner(folder)}: handed in together with {', '.join(others)}, who get no report "
-                    "of their own. Give them the same grade."
+                    f"{self.owner(folder)}: handed in together with {', '.join(others)}. It is graded once, "
+                    "and each has a report."
                 )
             elif not one.students:
                 notes.append(f"{folder}: Gradescope knows no student id for it. Find out whose it is.")

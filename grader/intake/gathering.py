@@ -136,6 +136,7 @@ class Gathering:
                 heap.items.append(one)
                 heap.received_at = known.created_at
                 heap.notes += export.shared(known.folder)
+                heap.members = export.members(known.folder) if counts == known.folder else ()
                 continue
             why = told(one, by_name[counts], "which Gradescope received later")
             self._sorting.supersede(heap, one, why)

@@ -34,6 +34,7 @@ class Heap:
         unusable: Archives that could not be unpacked, which stay files.
         set_aside: For the student: what does not count, and why.
         notes: For the student.
+        members: The ids of others who handed it in together with the student.
     """
 
     key: str
@@ -48,6 +49,7 @@ class Heap:
     notes: list[str] = field(default_factory=list)
     modified: float = 0.0
     marked_late: bool = False
+    members: tuple[str, ...] = ()
 
 
 class Sorting:

@@ -22,6 +22,7 @@ from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener, unpacked
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
+UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked
 IN_ZIP = "the time of modification in the zip"
 ON_DISK = "the time of modification on the disk"
 
@@ -65,13 +66,13 @@ def submissions(path: Path, assignment: Assignment, scratch: Path, opener: Opene
     limit = assignment.limits.archive_mb * MEGABYTE
     caps = Caps(total_bytes=CLASS_SIZE * limit, file_bytes=limit)
     try:
-        content = unpacked(path, scratch / "unpacked", caps, opener)
+        content = unpacked(path, scratch / UNPACKED, caps, opener)
     except SubmissionError as error:
         raise UsageError(str(error)) from error
     whole = _Class(assignment, scratch, opener, from_zip=True)
     for refused in content.refused:
         whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason)
-    return _of_class(scratch / "unpacked", path, whole)
+    return _of_class(scratch / UNPACKED, path, whole)
 
 
 def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Uploads:
@@ -83,6 +84,12 @@ def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Upl
     absent = sorted(extensions.keys() - {one.student_id for one in uploads.submissions})
     notes = [f"{one}: has an extension, and nothing under this id is in the download." for one in absent]
     return replace(uploads, submissions=given, notes=(*uploads.notes, *notes))
+
+
+def in_team(submission: Submission, student_ids: Iterable[str]) -> list[Submission]:
+    """A submission of several students, as each one's."""
+    team = tuple(sorted(student_ids))
+    return [replace(submission, student_id=one, team=team) for one in team]
 
 
 def _of_file(path: Path, assignment: Assignment) -> Uploads:
@@ -143,7 +150,12 @@ class _Class:
             if heap.lms and not told:
                 unnamed.setdefault(heap.lms, []).append(student_id)
             ids[heap.key] = student_id
-            made.append(self._submission(heap, student_id))
+            team = [student_id]
+            for member in heap.members:
+                team.append(_free(sanitized(member), {one.lower() for one in ids.values()}))
+                ids[f"{heap.key}:{member}"] = team[-1]
+            one = self._submission(heap, student_id)
+            made += in_team(one, team) if len(team) > 1 else [one]
         for lms, listed in unnamed.items():
             shown = ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "")
             notes.append(
@@ -151,6 +163,7 @@ class _Class:
                 f"that {lms} gives them: {shown}."
             )
         account = self.ledger.accounted(ids)
+        made.sort(key=lambda one: one.student_id)
         return Uploads(tuple(made), self.ledger.unmatched(), tuple(notes), account)
 
     def _submission(self, heap: Heap, student_id: str) -> Submission:
@@ -195,7 +208,7 @@ class _Class:
         matches = [name_match(one.name, self.assignment.file_stem) for one in heap.files]
         carried = {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
         if heap.known_id:
-            others = sorted(carried - {heap.known_id})
+            others = sorted(carried - {heap.known_id, *heap.members})
             if others:
                 heap.notes.append(
                     f"Files are named for {', '.join(others)}, and {heap.lms} says that they are "

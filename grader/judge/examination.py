@@ -204,6 +204,7 @@ def run_pytest(
         *("-c", "/dev/null" if Path("/dev/null").exists() else "NUL"),
         *("--rootdir", str(assignment.folder), "--import-mode=importlib", "-s", "-q"),
         *("-p", "no:cacheprovider", "-p", "no:grader", "-p", "no:warnings", "-p", "no:faulthandler"),
+        *("-p", "no:logging"),
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),
         *map(str, paths),
     ]

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import TypeAdapter
-
 from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment, Limits
 from grader.domain.errors import GraderError
@@ -19,7 +17,9 @@ from grader.domain.program import Program
 from grader.judge.course_code import course_code
 from grader.judge.examination import Checks, Examined, run_pytest
 from grader.judge.student import Student
+from grader.protocol import conversation
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
+from grader.protocol.validator import validator
 from grader.sandbox import forkserver
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
@@ -43,6 +43,9 @@ def _serve(checks: Checks) -> None:
     import torch
 
     torch.set_num_threads(1)
+    conversation.prepare()
+    for kind in (Program, Finding, Attestation):
+        validator(kind)
 
     def judge(reader: BinaryIO, writer: BinaryIO) -> None:
         Judge(checks, reader, writer).run()
@@ -64,7 +67,7 @@ class Judge:
         # this process judges one submission: nobody else sees what is set here
         assignment = replace(self._checks.assignment, limits=Limits(**job["limits"]))
         self._checks.assignment = assignment
-        program = TypeAdapter(Program).validate_json(json.dumps(job["program"]))
+        program = validator(Program).validate_json(json.dumps(job["program"]))
         workers = Host.connect(job["workers"])
         limits = check_limits(assignment)
         seed = int(job["seed"])
@@ -87,7 +90,7 @@ class Judge:
             student.close()
 
     def _report(self, found: Finding) -> None:
-        write_frame(self._writer, Frame({"finding": TypeAdapter(Finding).dump_python(found, mode="json")}))
+        write_frame(self._writer, Frame({"finding": validator(Finding).dump_python(found, mode="json")}))
 
     def _finish(self, examined: Examined, student: Student) -> None:
         pictures = {f"figure{number}": pixels for number, (_, pixels) in enumerate(examined.figures)}
@@ -99,7 +102,7 @@ class Judge:
             "stand_ins": list(examined.stand_ins),
             "forbidden": list(examined.forbidden),
             "output_cut": examined.output_cut,
-            "attestation": TypeAdapter(Attestation).dump_python(student.attestation, mode="json"),
+            "attestation": validator(Attestation).dump_python(student.attestation, mode="json"),
         }
         write_frame(self._writer, Frame(document, pictures))
 

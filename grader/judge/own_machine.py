@@ -94,25 +94,31 @@ class OwnWorkers:
             limits: Of the assignment; on one's own machine only the bound on output is enforced.
         """
         from grader.sandbox.limits import ProcessLimits
-        from grader.sandbox.local import LocalProcesses
 
-        self._processes = LocalProcesses("grader.worker")
         self._limits = ProcessLimits(output_kb=limits.output_kb)
         self._all: list[LocalChild] = []
-        self._warm: LocalChild | None = self._started()
+        self._next: LocalChild | None = self._started()
 
     def __call__(self) -> "LocalChild":
         """A worker that nobody else uses."""
-        worker, self._warm = self._warm or self._started(), None
+        worker, self._next = self._next or self._started(), None
         return worker
 
-    def _started(self) -> "LocalChild":
-        child = self._processes.spawn(self._limits)
+    def warm_up(self) -> None:
+        """End all workers, and start one that loads whatever a homework may import, to be there at once."""
+        self.close()
+        self._next = self._started("--warm")
+
+    def _started(self, *arguments: str) -> "LocalChild":
+        from grader.sandbox.local import LocalProcesses
+
+        child = LocalProcesses("grader.worker", arguments).spawn(self._limits)
         self._all.append(child)
         return child
 
     def close(self) -> None:
         """End all workers."""
+        self._next = None
         while self._all:
             self._all.pop().close()
 
@@ -136,4 +142,4 @@ def own_student(path: Path, program: Program, assignment: Assignment, workers: O
     from grader.judge.student import Student
 
     torch.set_num_threads(1)  # the checks are small, and the worker needs the other cores
-    return Student(workers, program, assignment, seed=own_seed(path))
+    return Student(workers, program, assignment, seed=own_seed(path), pictures=False)

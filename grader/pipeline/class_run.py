@@ -2,44 +2,25 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError, GraderError
 from grader.domain.evidence import Evidence
-from grader.domain.score import Score
 from grader.domain.submission import Submission
-from grader.domain.total import Total
-from grader.gradebook import Gradebook, durable
+from grader.gradebook import Gradebook
+from grader.pipeline.keeper import Keeper
 from grader.pipeline.known_work import known_evidence
-from grader.pipeline.progress import Progress, Stage, Watcher
+from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
+from grader.pipeline.result import Result
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.side_by_side import side_by_side
 from grader.pipeline.submission_run import examined, examined_longer
+from grader.pipeline.teams import handed_on, mates
 from grader.pipeline.training_stage import waits_for_more_time
-from grader.reporting.class_page import class_page, leaderboard_page
-from grader.reporting.results_contract import DownloadRecord, ResultsDocument
-from grader.reporting.results_file import dump, results_document
-from grader.reporting.scores_table import scores_csv
-from grader.reporting.student_page import student_page
-from grader.scoring import score
 
 Clock = Callable[[], datetime]
-
-
-@dataclass(frozen=True)
-class Result:
-    """A submission's evidence and what it is worth.
-
-    Attributes:
-        known: Nothing was done: an earlier run had found it out.
-    """
-
-    evidence: Evidence
-    score: Score
-    known: bool = False
 
 
 def graded(
@@ -53,6 +34,7 @@ def graded(
     book: Gradebook | None = None,
     who: str = "",
     force: bool = False,
+    allow_lower: bool = False,
 ) -> list[Result]:
     """Grade every submission and write its evidence and report as soon as it is done.
 
@@ -65,55 +47,118 @@ def graded(
         book: The gradebook; by default the one in the folder.
         who: Who grades, for the record.
         force: Examine also what nothing has changed about.
+        allow_lower: Totals that were told may fall.
 
     Returns:
         The results in the order of the submissions.
     """
-    keeper = Keeper(run.assignment, book or Gradebook(out, assignment_id=run.assignment.id), out, who)
-    recorded = frozenset(keeper.book.students())
-    record, stopped = threading.Lock(), threading.Event()
-    results: dict[str, Result] = {}
+    book = book or Gradebook(out, assignment_id=run.assignment.id)
+    keeper = Keeper(run.assignment, book, out, who, allow_lower)
+    grading = _Grading(run, keeper, mates(submissions), clock, watch, force)
+    firsts = [one for one in submissions if one.student_id in grading.teams]
+    side_by_side(grading.first, firsts, jobs, interrupted=grading.stop)
+    side_by_side(grading.longer, grading.waiting(firsts), jobs, interrupted=grading.stop)
+    book.close()
+    return [grading.results[submission.student_id] for submission in submissions]
 
-    def kept(submission: Submission, found: Findings) -> Result:
-        with record:
-            if stopped.is_set():  # what was under way failed with the run, and is no failure to be kept
+
+class _Grading:
+    """The work on each submission of a run, of which some is done at once.
+
+    Attributes:
+        teams: The student for whom a submission is examined -> the others of the team.
+        results: Student -> the result so far.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        keeper: Keeper,
+        teams: Mapping[str, Sequence[Submission]],
+        clock: Clock,
+        watch: Watcher,
+        force: bool,
+    ) -> None:
+        self.teams = teams
+        self.results: dict[str, Result] = {}
+        self._run = run
+        self._keeper = keeper
+        self._clock = clock
+        self._watch = watch
+        self._recorded = frozenset() if force else frozenset(keeper.book.students())
+        self._recording, self._stopped = threading.Lock(), threading.Event()
+
+    def first(self, submission: Submission) -> None:
+        """Examine a submission, unless nothing has changed about it."""
+        if self._is_unchanged(submission):
+            self._hand_on(submission, None)
+            return
+        found = examined(self._run, submission, graded_at=self._clock(), watch=self._watch)
+        self._keep(submission, found)
+        self._hand_on(submission, found)
+
+    def waiting(self, submissions: Sequence[Submission]) -> list[Submission]:
+        """Of them, those that are to get more time, now that all others are done."""
+        return [
+            one
+            for one in submissions
+            if waits_for_more_time(self._run.assignment, self._keeper.examined(self.results[one.student_id]))
+        ]
+
+    def longer(self, submission: Submission) -> None:
+        """Train a submission again, with more time."""
+        student_id = submission.student_id
+        earlier, images = self._keeper.latest(student_id), self._keeper.latest_images(student_id)
+        found = examined_longer(
+            self._run, submission, earlier, images, graded_at=self._clock(), watch=self._watch
+        )
+        self._keep(submission, found)
+        self._hand_on(submission, found)
+
+    def stop(self) -> None:
+        """Keep nothing from now on: what is under way fails with the run, and is no failure to be kept."""
+        self._stopped.set()
+
+    def _keep(self, submission: Submission, found: Findings) -> None:
+        with self._recording:
+            if self._stopped.is_set():
                 raise EngineError("The run was stopped.")
+            now = self._clock()
             try:
-                return keeper.kept(found.evidence, found.images, clock())
+                result = self._keeper.kept(found.evidence, found.images, now)
             except (GraderError, OSError):
                 raise  # the results cannot be written: nothing that follows could be kept either
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
-                return keeper.kept(_without_report(run.assignment, submission, error, clock()), {}, clock())
+                failed = _without_report(self._run.assignment, submission, error, now)
+                result = self._keeper.kept(failed, {}, now)
+            self.results[submission.student_id] = result
 
-    def grade(submission: Submission) -> Result:
-        known = None
-        if not force and submission.student_id in recorded:
-            known = known_evidence(run, keeper.book.evidence(submission.student_id), submission)
-        if known is not None:
-            watch(Progress(submission.student_id, Stage.DONE, 1.0, "unchanged"))
-            with record:
-                return keeper.known(known, submission, clock())
-        return kept(submission, examined(run, submission, graded_at=clock(), watch=watch))
+    def _is_unchanged(self, submission: Submission) -> bool:
+        """Whether an earlier run has examined just this; then its result is there."""
+        student_id = submission.student_id
+        if student_id not in self._recorded:
+            return False
+        if known_evidence(self._run, self._keeper.latest(student_id), submission) is None:
+            return False
+        self._watch(Progress(student_id, Stage.DONE, 1.0, UNCHANGED))
+        with self._recording:
+            self.results[student_id] = self._keeper.known(submission, self._clock())
+        return True
 
-    def grade_longer(submission: Submission) -> Result:
-        earlier = results[submission.student_id].evidence
-        images = keeper.book.images(submission.student_id)
-        found = examined_longer(run, submission, earlier, images, graded_at=clock(), watch=watch)
-        return kept(submission, found)
+    def _hand_on(self, submission: Submission, found: Findings | None) -> None:
+        """What was found out is the others' of the team too.
 
-    def each(work: Callable[[Submission], Result], chosen: Sequence[Submission]) -> dict[str, Result]:
-        found = side_by_side(work, chosen, jobs, interrupted=stopped.set)
-        return {one.student_id: result for one, result in zip(chosen, found, strict=True)}
-
-    results |= each(grade, submissions)
-    waiting = [
-        submission
-        for submission in submissions
-        if waits_for_more_time(run.assignment, results[submission.student_id].evidence)
-    ]
-    results |= each(grade_longer, waiting)
-    keeper.book.close()
-    return [results[submission.student_id] for submission in submissions]
+        Args:
+            found: None: what the book has of the submission.
+        """
+        for mate in self.teams[submission.student_id]:
+            if found is None and self._is_unchanged(mate):
+                continue
+            student_id = submission.student_id
+            made = found.evidence if found else self._keeper.latest(student_id)
+            images = found.images if found else self._keeper.latest_images(student_id)
+            self._keep(mate, Findings(handed_on(made, mate), images))
+            self._watch(Progress(mate.student_id, Stage.DONE, 1.0))
 
 
 def _without_report(
@@ -128,85 +173,3 @@ def _without_report(
         status="engine_error",
         reason=reason,
     )
-
-
-@dataclass(frozen=True)
-class Keeper:
-    """Keeps what was found out about a submission, and writes its report."""
-
-    assignment: Assignment
-    book: Gradebook
-    out: Path
-    who: str
-
-    def kept(self, evidence: Evidence, images: Mapping[str, bytes], now: datetime) -> Result:
-        """Score, record and report one submission, with the marks that people gave to the student before."""
-        edits = self.book.edits(evidence.student_id)
-        result = Result(evidence, score(self.assignment, evidence, edits=edits))
-        total = Total.of(result.score, who=self.who, when=now, cause="grade")
-        self.book.record(evidence, images, who=self.who, total=total)
-        write_student(self.assignment, result, images, self.out, now)
-        return result
-
-    def known(self, evidence: Evidence, submission: Submission, now: datetime) -> Result:
-        """The result of what the book has; what an interruption kept from being written is made up for.
-
-        When it was handed in is taken from the submission as it is now.
-        """
-        student_id = evidence.student_id
-        delivered = submission.received_at, submission.delivery
-        if (evidence.received_at, evidence.delivery) != delivered:
-            evidence = replace(evidence, received_at=submission.received_at, delivery=submission.delivery)
-            return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
-        result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
-        if not (self.out / "students" / student_id / "report.html").exists():
-            write_student(self.assignment, result, self.book.images(student_id), self.out, now)
-        return result
-
-
-def write_student(
-    assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
-) -> Path:
-    """Write one student's report; its path."""
-    folder = out / "students" / result.evidence.student_id
-    folder.mkdir(parents=True, exist_ok=True)
-    page = student_page(assignment, result.evidence, result.score, images=images, generated_at=now)
-    path = folder / "report.html"
-    durable.write(path, page.encode("utf-8"))
-    return path
-
-
-def write_class(
-    assignment: Assignment,
-    results: Sequence[Result],
-    out: Path,
-    now: datetime,
-    download: DownloadRecord | None = None,
-) -> None:
-    """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
-
-    Each is written whole or not at all.
-    """
-    pairs = [(result.evidence, result.score) for result in results]
-    links = {
-        result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
-    }
-    out.mkdir(parents=True, exist_ok=True)
-    page = class_page(assignment, pairs, links=links, generated_at=now, download=download)
-    durable.write(out / "index.html", page.encode("utf-8"))
-    if assignment.leaderboard:
-        board = leaderboard_page(assignment, pairs, generated_at=now)
-        durable.write(out / "leaderboard.html", board.encode("utf-8"))
-    else:
-        (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
-    durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    durable.write(out / "results.json", dump(results_document(assignment, pairs, download)).encode("utf-8"))
-
-
-def previous_download(out: Path) -> DownloadRecord | None:
-    """The account of the files in an earlier results.json; None when there is none."""
-    try:
-        text = (out / "results.json").read_text(encoding="utf-8")
-        return ResultsDocument.model_validate_json(text).download
-    except (OSError, ValueError):  # it is written anew from the book
-        return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
+from grader.pipeline.rendering import VIEWS
 from grader.sandbox.host import Host
 
 # earlier ones have holes in loading checkpoints (CVE-2025-32434, CVE-2026-24747)
@@ -25,18 +26,27 @@ class Hosts:
 
 
 @contextlib.contextmanager
-def running_parsers(course: Course, *, hidden: tuple[Path, ...], unofficial: bool) -> Iterator[Host]:
+def running_parsers(
+    course: Course, *, hidden: tuple[Path, ...], unofficial: bool, views: bool = False
+) -> Iterator[Host]:
     """Start the parsers' host, which is ready long before the others, and end it afterwards.
 
     Args:
         hidden: Folders that no parser may see, besides the course.
         unofficial: Accept less isolation than an official grade needs.
+        views: Submissions will be rendered: what that takes is loaded at once.
 
     Raises:
         SandboxError: The machine gives too little isolation.
     """
     folders = (course.root, *hidden)
-    starting = Host.start("grader.pipeline.parser", hidden=folders, unofficial=unofficial, wrapped=True)
+    starting = Host.start(
+        "grader.pipeline.parser",
+        [VIEWS] if views else [],
+        hidden=folders,
+        unofficial=unofficial,
+        wrapped=True,
+    )
     with starting as parsers:
         yield parsers
 
@@ -69,7 +79,7 @@ def running_hosts(
         judges = Host.start("grader.judge", [str(assignment.folder)])
         stack.callback(judges.close)
         if parsers is None:
-            starting = running_parsers(course, hidden=hidden, unofficial=unofficial)
+            starting = running_parsers(course, hidden=hidden, unofficial=unofficial, views=True)
             parsers = stack.enter_context(starting)
         yield Hosts(parsers, judges, workers)
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from PIL import Image
-from pydantic import TypeAdapter
 
 from grader.domain.assignment import Assignment, CheckSpec, Limits
 from grader.domain.errors import EngineError
@@ -15,6 +14,7 @@ from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSum
 from grader.domain.program import Program
 from grader.pipeline.conversation import Silence, conversation
 from grader.protocol.frames import Frame, FrameLimit
+from grader.protocol.validator import validator
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 
@@ -71,7 +71,7 @@ def judged(
         EngineError: The judge failed.
     """
     job = {
-        "program": TypeAdapter(Program).dump_python(program, mode="json"),
+        "program": validator(Program).dump_python(program, mode="json"),
         "workers": workers.address,
         "seed": seed,
         "limits": asdict(assignment.limits),
@@ -91,7 +91,7 @@ def judged(
             for frame in frames:
                 document = frame.document
                 if "finding" in document:
-                    found = TypeAdapter(Finding).validate_json(json.dumps(document["finding"]))
+                    found = validator(Finding).validate_json(json.dumps(document["finding"]))
                     _require_new(found, findings, asked)
                     findings.append(found)
                     report(found)
@@ -147,7 +147,7 @@ def _judged(
         images,
         tuple(document["stand_ins"]),
         tuple(document["forbidden"]),
-        TypeAdapter(Attestation).validate_python(document["attestation"]),
+        validator(Attestation).validate_python(document["attestation"]),
         _notes(document, limits),
     )
 
@@ -162,11 +162,14 @@ def _notes(document: dict[str, Any], limits: Limits) -> tuple[str, ...]:
 
 
 def png(pixels: Any) -> bytes:
-    """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide."""
+    """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide.
+
+    Its 128 colors are chosen by the method that is several times faster than the default and no worse here.
+    """
     image = Image.fromarray(pixels)
     white = Image.new("RGBA", image.size, "white")
     flat = Image.alpha_composite(white, image).convert("RGB")
     flat.thumbnail((900, 1400))
     file = io.BytesIO()
-    flat.quantize(128).save(file, format="PNG", optimize=True)
+    flat.quantize(128, method=Image.Quantize.FASTOCTREE).save(file, format="PNG")
     return file.getvalue()

@@ -1,8 +1,10 @@
 """Work that was done before: what nothing has changed about is not done again."""
 
 from grader import __version__
+from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
+from grader.gradebook import RunRecord
 from grader.pipeline.run import Run
 
 
@@ -23,3 +25,9 @@ def known_evidence(run: Run, found: Evidence, submission: Submission) -> Evidenc
     if not same or found.status == "engine_error" or found.attestation.level == "unofficial":
         return None
     return found
+
+
+def looks_known(assignment: Assignment, latest: RunRecord, submission: Submission) -> bool:
+    """Whether `known_evidence` will most likely find it known; for an estimate, without reading evidence."""
+    same = (latest.submission_digest, latest.assignment_digest, latest.engine)
+    return same == (submission.digest, assignment.digest, __version__) and latest.status != "engine_error"

@@ -5,15 +5,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, Status
 from grader.domain.program import Program
 from grader.judge.own_machine import OwnWorkers, own_program, own_student, patient
 from grader.pipeline.local_assignment import LocalAssignment
 
 if TYPE_CHECKING:
-    from grader.judge.examination import Checks, Examined
+    from grader.judge.examination import Checks
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -63,26 +66,53 @@ def local_check(
     with OwnWorkers(assignment.limits) as workers:  # its first worker loads torch while we read and import
         program = own_program(path, assignment)
         read(program)
-        from grader.judge.examination import run_pytest
+        return with_checks(
+            local, assignment, lambda checks: found_by(checks, path, program, assignment, workers, report)
+        )
 
-        outcome: list[Examined | BaseException] = []
 
-        def use(checks: "Checks") -> None:
-            # pytest would keep what is raised here to itself
-            try:
-                student = own_student(path, program, assignment, workers)
-                outcome.append(checks.examined(student, report=report))
-            except BaseException as error:  # noqa: BLE001 - raised again below
-                outcome.append(error)
+def found_by(
+    checks: "Checks",
+    path: Path,
+    program: Program,
+    assignment: Assignment,
+    workers: OwnWorkers,
+    report: Callable[[Finding], None],
+) -> LocalCheck:
+    """What the collected checks find out about a program.
 
-        with _no_bytecode():
-            run_pytest([local.public_checks], assignment, None, use)
+    Args:
+        assignment: With the limits that hold here: see `patient`.
+    """
+    found = checks.examined(own_student(path, program, assignment, workers), report=report)
+    return LocalCheck(program, found.findings, found.parameters, found.stand_ins, found.forbidden)
+
+
+def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["Checks"], Result]) -> Result:
+    """What `use` returns of the public checks, which are collected for it.
+
+    Raises:
+        CourseError: They cannot be collected.
+    """
+    from grader.judge.examination import run_pytest
+
+    outcome: list[Result] = []
+    errors: list[BaseException] = []
+
+    def used(checks: "Checks") -> None:
+        # pytest would keep what is raised here to itself
+        try:
+            outcome.append(use(checks))
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    with _no_bytecode():
+        run_pytest([local.public_checks], assignment, None, used)
+    if errors:
+        raise errors[0]
     if not outcome:
         raise KeyboardInterrupt  # while pytest was collecting
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    found = outcome[0]
-    return LocalCheck(program, found.findings, found.parameters, found.stand_ins, found.forbidden)
+    return outcome[0]
 
 
 @contextmanager

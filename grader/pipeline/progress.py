@@ -31,4 +31,6 @@ class Progress:
     text: str = ""
 
 
+UNCHANGED = "unchanged"  # the text of one that is done because nothing was to be done
+
 Watcher = Callable[[Progress], None]

@@ -9,11 +9,13 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.gradebook import durable
-from grader.pipeline.class_run import Result
+from grader.pipeline.result import Result
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import cases
-from grader.reporting.student_page import student_page
+from grader.reporting.similarity_record import PAGE as SIMILARITY_PAGE
+from grader.reporting.similarity_record import SimilarityRecord
+from grader.reporting.student_pages import student_pages
 from grader.reporting.zip_file import zipped
 
 Page = tuple[str, bytes]
@@ -38,29 +40,40 @@ def pages(
     *,
     now: datetime,
     download: DownloadRecord | None = None,
+    similarity: tuple[SimilarityRecord, bytes] | None = None,
 ) -> Iterator[Page]:
-    """The pages: `instructors/` links to all of `students/<id>/`, and a student's page to nothing.
+    """The pages: `instructors/` links to all of `students/<id>/`, and a student's pages to each other.
 
     They are in folders apart, so that whoever serves them can protect each.
 
     Args:
         assignment: What was asked for.
         results: What was found and scored.
-        images: Student id -> the images of the report.
+        images: Student id -> the images of the report, and the view of the submission.
         now: When the pages are made.
         download: The account of the files.
+        similarity: What was found when the submissions were compared, and the page of it: for instructors.
     """
     pairs = [(result.evidence, result.score) for result in results]
     links = {score.student_id: f"../students/{score.student_id}/report.html" for _, score in pairs}
-    made = class_page(assignment, pairs, links=links, generated_at=now, download=download)
+    made = class_page(
+        assignment,
+        pairs,
+        links=links,
+        generated_at=now,
+        download=download,
+        similarity=similarity[0] if similarity else None,
+    )
     yield "instructors/index.html", made.encode("utf-8")
+    if similarity is not None:
+        yield f"instructors/{SIMILARITY_PAGE}", similarity[1]
     if assignment.leaderboard:
         made = leaderboard_page(assignment, pairs, generated_at=now)
         yield "instructors/leaderboard.html", made.encode("utf-8")
     for evidence, score in pairs:
-        own = images(score.student_id)
-        made = student_page(assignment, evidence, score, images=own, generated_at=now)
-        yield f"students/{score.student_id}/report.html", made.encode("utf-8")
+        own = student_pages(assignment, evidence, score, images(score.student_id), now)
+        for name, page in own.items():
+            yield f"students/{score.student_id}/{name}", page
 
 
 def publish(found: Iterable[Page], target: Path, now: datetime) -> None:

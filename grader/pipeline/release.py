@@ -4,7 +4,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.total import Total
 from grader.gradebook import Snapshot
-from grader.pipeline.class_run import Result
+from grader.pipeline.result import Result
 from grader.pipeline.revision import results_now
 
 

@@ -1,21 +1,23 @@
 """Grades worked out again from the book: after a changed rubric, or with what a person decides now."""
 
-import json
+import contextlib
+import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit
+from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
+from grader.domain.score import Score
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
-from grader.pipeline.class_run import Result, previous_download, write_class, write_student
-from grader.reporting.results_file import dump, results_document
+from grader.pipeline.class_files import previous_download, write_class, write_student
+from grader.pipeline.result import Result
+from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import total_sentence
-from grader.reporting.typesetting import printable
 from grader.scoring import score, stray_targets
 
 _ATTEMPTS = 5
@@ -36,9 +38,7 @@ class Change:
     @property
     def lowers(self) -> bool:
         """Whether the student had more, or had a total at all."""
-        if self.before is None or self.before.points is None:
-            return False
-        return self.after.points is None or self.after.points < self.before.points
+        return self.after.falls_from(self.before)
 
     def __str__(self) -> str:
         told = "no total" if self.before is None else total_sentence(self.before)
@@ -91,7 +91,7 @@ def revised(
         snapshot = book.snapshot()
         new = tuple(decide(snapshot, results_now(assignment, snapshot))) if decide else ()
         now = clock()  # not before what was decided
-        results = _results(assignment, snapshot, (*snapshot.edits, *new))
+        results = _results(assignment, _with_runs(book, snapshot, new), (*snapshot.edits, *new))
         changes = [
             Change(
                 snapshot.totals.get(result.score.student_id),
@@ -137,6 +137,16 @@ def _results(assignment: Assignment, snapshot: Snapshot, edits: Sequence[Edit]) 
     ]
 
 
+def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:
+    """The state with the runs that new edits say are to count."""
+    chosen = {
+        edit.student_id: book.evidence(edit.student_id, int(edit.value))
+        for edit in new
+        if edit.kind is EditKind.RUN and edit.student_id is not None and edit.value is not None
+    }
+    return replace(snapshot, evidence={**snapshot.evidence, **chosen}) if chosen else snapshot
+
+
 def _require_no_loss(changes: Sequence[Change]) -> None:
     fallen = [change for change in changes if change.lowers]
     if fallen:
@@ -167,26 +177,31 @@ def _write(
         only_changed: Leave what would say the same as it is.
     """
     told = _told(out) if only_changed else {}
-    pairs = [(result.evidence, result.score) for result in results]
-    download = previous_download(out)
-    document = json.loads(dump(results_document(assignment, pairs, download)))
-    records = {record["student_id"]: record for record in document["submissions"]}
+    says = {result.score.student_id: _digest(submission_text(*_pair(result))) for result in results}
     stale = [
         result
         for result in results
-        if told.get(result.score.student_id) != records[printable(result.score.student_id)]
+        if told.get(result.score.student_id) != says[result.score.student_id]
         or not (out / "students" / result.score.student_id / "report.html").exists()
     ]
     for result in stale:
         write_student(assignment, result, book.images(result.score.student_id), out, now)
-    if stale or told.keys() != records.keys() or not only_changed:
-        write_class(assignment, results, out, now, download)
+    if stale or told.keys() != says.keys() or not only_changed:
+        write_class(assignment, results, out, now, previous_download(out))
 
 
-def _told(out: Path) -> dict[str, Any]:
-    """What `results.json` says now, by student; nothing when it is not there or not whole."""
-    try:
-        document = json.loads((out / "results.json").read_text(encoding="utf-8"))
-        return {record["student_id"]: record for record in document["submissions"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+def _told(out: Path) -> dict[str, str]:
+    """The digest of what `results.json` says now, by student; nothing of what is not there or not whole."""
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError):
+        for student_id, text in told_submissions(out / "results.json"):
+            told[student_id] = _digest(text)
+    return told
+
+
+def _pair(result: Result) -> tuple[Evidence, Score]:
+    return result.evidence, result.score
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

@@ -2,10 +2,9 @@
 
 import hashlib
 import hmac
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,8 +15,11 @@ from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
+from grader.domain.view import View
 from grader.kit.splits import Splits
 from grader.pipeline.hosts import Hosts
+from grader.pipeline.turns import Turns
+from grader.reporting.view_file import VIEW_FILE, view_bytes
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Run:
     Attributes:
         splits: The hidden split; None when nothing is trained.
         device: Where training runs: `cpu` or `cuda`.
+        turns: Who trains there now.
     """
 
     course: Course
@@ -34,7 +37,7 @@ class Run:
     hosts: Hosts
     splits: Splits | None
     device: str = "cpu"
-    gpu: threading.Lock = field(default_factory=threading.Lock)
+    turns: Turns = field(default_factory=Turns)
 
     @cached_property
     def data_digest(self) -> str:
@@ -49,10 +52,6 @@ class Run:
             whole.update(np.ascontiguousarray(array).data)
         return whole.hexdigest()
 
-    def device_turn(self) -> AbstractContextManager[Any]:
-        """Held while a submission trains: one at a time on a GPU, whose memory cannot be divided."""
-        return self.gpu if self.device == "cuda" else nullcontext()
-
 
 @dataclass
 class Findings:
@@ -64,6 +63,10 @@ class Findings:
     def add(self, **values: Any) -> None:
         """Replace parts of the evidence."""
         self.evidence = replace(self.evidence, **values)
+
+    def show(self, view: View) -> None:
+        """Keep the file as a person reads it."""
+        self.images[VIEW_FILE] = view_bytes(view)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -89,7 +89,9 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
         if files.code is None:
             _without_code(files, found)
             return
-        program = parsed(run.hosts.parsers, files.code.name, files.code.read_bytes(), run.assignment)
+        program = parsed(
+            run.hosts.parsers, files.code.name, files.code.read_bytes(), run.assignment, show=found.show
+        )
     found.add(
         code_file=program.file,
         near_names=program.near_names,

@@ -44,7 +44,7 @@ def train(run: Run, splits: Splits, program: Program, files: Intake, found: Find
     """
     job = _job(run, splits, program, files.submission)
     watch(Progress(found.evidence.student_id, Stage.TRAINING))
-    with found.timed("training"), run.device_turn():
+    with found.timed("training"):
         hanging = _hanging(run.assignment, found.evidence.findings)
         if hanging is not None and _never_returns(run, job):
             found.add(training=_not_trained(hanging, splits))
@@ -79,7 +79,7 @@ def train_longer(
     job = _job(run, splits, program, submission)
     limits = replace(job.limits, training_seconds=job.limits.queued_training_seconds)
     watch(Progress(submission.student_id, Stage.TRAINING, text="with more time"))
-    with found.timed("training"), run.device_turn():
+    with found.timed("training"):
         _measure(run, replace(job, limits=limits), found, watch)
 
 
@@ -88,14 +88,15 @@ def trained_once(
 ) -> Training:
     """What one training of a submission gives."""
     job = _job(run, splits, program, submission)
-    with run.device_turn():
+    with run.turns.taken():
         return measured_training(lambda: _training_worker(run, job.limits), job, report).training
 
 
 def _job(run: Run, splits: Splits, program: Program, submission: Submission) -> Job:
     forbidden = run.assignment.forbidden_patterns
     seeds = told_seed(submission), hidden_seed(run.course, submission, "order")
-    return Job(program, splits, run.assignment.limits, forbidden, run.device, *seeds)
+    limits = run.assignment.limits
+    return Job(program, splits, limits, forbidden, run.device, *seeds, gpu_memory_mb=limits.gpu_memory_mb)
 
 
 def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
@@ -109,7 +110,13 @@ def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
 
     item = measured_item(run.assignment)
     threshold = item.threshold if item is not None else None
-    measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
+    with run.turns.taken():
+        measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
+    if measured.crowded:  # no other is to suffer from it, nor it from others
+        job = replace(job, gpu_memory_mb=None)
+        watch(Progress(student_id, Stage.TRAINING, text="alone on the GPU"))
+        with run.turns.taken(alone=True):
+            measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
     found.images |= measured.images
     found.add(
         training=measured.training,
@@ -131,7 +138,8 @@ def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding |
 def _never_returns(run: Run, job: Job) -> bool:
     """Whether not even one epoch of training comes to its end within a short trial."""
     limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
-    trial = measured_training(lambda: _training_worker(run, limits), replace(job, limits=limits)).training
+    with run.turns.taken():
+        trial = measured_training(lambda: _training_worker(run, limits), replace(job, limits=limits)).training
     return trial.outcome is TrainingOutcome.BUDGET and not trial.epochs
 
 

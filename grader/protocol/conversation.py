@@ -8,10 +8,11 @@ import json
 from dataclasses import fields, replace
 from typing import Any, BinaryIO, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from grader.protocol import replies, requests
 from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame, write_frame
+from grader.protocol.validator import validator
 
 KIND_KEY = "$kind"
 REQUESTS: tuple[type[Any], ...] = requests.Request.__args__
@@ -21,20 +22,10 @@ ARRAYS_FIELD = "arrays"
 Message = TypeVar("Message")
 
 
-_adapters: dict[str, TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """The kind's validator; made on first use, because making all of them takes a while."""
-    if kind.__name__ not in _adapters:
-        _adapters[kind.__name__] = TypeAdapter(kind)
-    return _adapters[kind.__name__]
-
-
 def prepare() -> None:
     """Make the validators of all kinds of messages: a process that forks others does it once for all."""
     for kind in (*REQUESTS, *REPLIES, requests.Rows):
-        _adapter(kind)
+        validator(kind)
 
 
 def send(stream: BinaryIO, message: Any) -> None:
@@ -44,7 +35,7 @@ def send(stream: BinaryIO, message: Any) -> None:
         ClosedError: The other side is gone.
     """
     kind = type(message)
-    document = _adapter(kind).dump_python(message, mode="json", exclude={ARRAYS_FIELD})
+    document = validator(kind).dump_python(message, mode="json", exclude={ARRAYS_FIELD})
     write_frame(stream, Frame({KIND_KEY: kind.__name__, **document}, getattr(message, ARRAYS_FIELD, {})))
 
 
@@ -66,7 +57,7 @@ def receive(stream: BinaryIO, allowed: tuple[type[Message], ...], limit: FrameLi
     if set(frame.document) - known:  # a document's own `arrays` were never checked as such
         raise ProtocolError(f"a {kind.__name__} message has fields that it should not have")
     try:
-        message: Message = _adapter(kind).validate_json(json.dumps(frame.document), strict=True)
+        message: Message = validator(kind).validate_json(json.dumps(frame.document), strict=True)
     except (ValidationError, ValueError, RecursionError) as error:
         raise ProtocolError(f"a {kind.__name__} message is malformed") from error
     if frame.arrays:

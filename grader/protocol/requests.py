@@ -138,6 +138,7 @@ class Train:
     """Train the student's model by the program's recipe. Replies: EpochDone for each epoch, then Trained.
 
     Attributes:
+        gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
         attention_of: Test images whose attention weights are wanted, by their indices.
         arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,), `test_images` uint8.
     """
@@ -146,6 +147,7 @@ class Train:
     device: str = "cpu"
     seed: int = 0
     threads: int = 1
+    gpu_memory_mb: int | None = None
     attention_of: tuple[int, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 

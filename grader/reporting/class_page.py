@@ -24,9 +24,12 @@ from grader.reporting.class_training import (
     parameter_dots,
     time_dots,
 )
+from grader.reporting.code_links import beside
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import Case, cases
 from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
+from grader.reporting.roster import attended
+from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import environment
 
@@ -55,6 +58,7 @@ def class_page(
     links: Mapping[str, str],
     generated_at: datetime,
     download: DownloadRecord | None = None,
+    similarity: SimilarityRecord | None = None,
 ) -> str:
     """The class's results as a self-contained HTML page.
 
@@ -64,15 +68,17 @@ def class_page(
         links: Student id -> relative address of the report.
         generated_at: When the page is made.
         download: The account of the files.
+        similarity: What was found when the submissions were compared; `similarity.html` is beside the page.
 
     Returns:
         HTML text. The same arguments give the same text, whatever the order of the results.
     """
     ordered = sorted(results, key=lambda result: result[1].student_id)
+    download = attended(download, [score.student_id for _, score in ordered])
     own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
     rates = check_rates(assignment, ordered)
     every = [case for own in own_cases.values() for case in own]
-    queue = review_queue(assignment, ordered, every, rates, download)
+    queue = review_queue(assignment, ordered, every, rates, download, similarity)
     items = _items_in_sight(assignment, [score for _, score in ordered])
     totals = [score.total for _, score in ordered if score.total is not None]
     return (
@@ -81,6 +87,7 @@ def class_page(
         .render(
             assignment=assignment,
             links={student_id: _relative(link) for student_id, link in links.items()},
+            code_pages={student_id: beside(_relative(link)) for student_id, link in links.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),
             holding=[section for section in queue if section.cause.holds],
@@ -107,6 +114,7 @@ def class_page(
             times=submission_times(ordered),
             generated_at=generated_at,
             download=download,
+            similarity=similarity,
             told_files=[one for one in download.files if one.reason] if download else [],
             penalties=assignment.late.points_per_day is not None,
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),

@@ -175,6 +175,13 @@ class LatenessRecord(_Record):
     )
     asked: bool = Field(description="a person is asked about this submission")
     reason: str
+    seconds: float | None = Field(
+        default=None, description="after the deadline; 0 within the time of grace, negative before"
+    )
+    received_at: datetime | None = Field(default=None, description="by the LMS, or by what a person said")
+    due: datetime | None = Field(default=None, description="the student's deadline")
+    extended: bool = Field(default=False, description="it is the student's own")
+    decided: str = Field(default="", description="who said when it came, and why; empty: nobody did")
 
 
 class DownloadedFileRecord(_Record):
@@ -187,6 +194,16 @@ class DownloadedFileRecord(_Record):
     count: int = Field(description="how many files of one kind the record stands for")
 
 
+class RosterRecord(_Record):
+    """The list of the class, held against who handed in."""
+
+    source: str = Field(description="the name of the list's file")
+    students: list[str] = Field(description="ids of all who are on the list, sorted")
+    missing: list[str] = Field(description="of those, who has neither a result nor a file in the download")
+    unlisted: list[str] = Field(description="who has a result and is not on the list")
+    notes: list[str] = Field(description="rows that fit several students, or another row's")
+
+
 class DownloadRecord(_Record):
     """The account of the whole download: the counts of the files add up to all that were in it."""
 
@@ -195,6 +212,7 @@ class DownloadRecord(_Record):
     refused: int = Field(description="files of nobody, or that cannot be used")
     files: list[DownloadedFileRecord]
     notes: list[str]
+    roster: RosterRecord | None = Field(default=None, description="null: no list of the class was given")
 
 
 class SandboxRecord(_Record):
@@ -242,6 +260,10 @@ class SubmissionRecord(_Record):
     received_hint_from: str = Field(default="", description="where the hint is from; empty without one")
     marked_late: bool = Field(default=False, description="the LMS marks it late and not by how much")
     extension: datetime | None = Field(default=None, description="the student's own deadline")
+    lower_run: str = Field(
+        default="",
+        description="the latest run gave less than was told, and nobody has looked at that; else empty",
+    )
     late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
     engine: str = Field(description="the engine's version")
     submission_digest: str

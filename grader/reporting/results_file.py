@@ -1,55 +1,96 @@
-"""`results.json`: what it holds of what was found and scored, by its contract."""
+"""`results.json`: written and read one submission at a time, so that a large class needs no more memory."""
 
 import json
-import math
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
-from grader.domain.program import Claim
-from grader.domain.score import Score, ScoreEdit, ScoreLine
+from grader.domain.score import Score
 from grader.domain.submission import Download, Fate
-from grader.reporting.class_figures import class_figures
-from grader.reporting.results_contract import (
-    CheckpointRecord,
-    ClassRecord,
-    DownloadedFileRecord,
-    DownloadRecord,
-    EditRecord,
-    FindingRecord,
-    ForbiddenRecord,
-    ItemRecord,
-    LatenessRecord,
-    Measurements,
-    RefusedFileRecord,
-    ResultsDocument,
-    SandboxRecord,
-    SubmissionRecord,
-    TrainingRecord,
-    TunedRecord,
-)
+from grader.reporting.results_contract import DownloadedFileRecord, DownloadRecord, ResultsDocument
+from grader.reporting.results_record import submission_record
 from grader.reporting.typesetting import printable
 
+_FIRST, _LAST = "  {", "  }"  # the lines around a submission
 
-def results_document(
-    assignment: Assignment, results: Sequence[tuple[Evidence, Score]], download: DownloadRecord | None = None
-) -> ResultsDocument:
-    """The document for what was found and scored, ordered by student id.
+
+def results_text(
+    assignment: Assignment,
+    results: Iterable[tuple[Evidence, Score]],
+    download: DownloadRecord | None = None,
+) -> Iterator[str]:
+    """The text of the file for what was found and scored, in pieces; whole points have no fraction.
 
     Args:
+        results: Sorted by student.
         download: The account of the files, by `download_record` or out of an earlier document.
     """
-    ordered = sorted(results, key=lambda result: result[1].student_id)
-    return ResultsDocument(
-        assignment=assignment.id,
-        max=assignment.maximum,
-        submissions=[_submission(evidence, score) for evidence, score in ordered],
-        download=download,
+    frame = _text(
+        ResultsDocument(assignment=assignment.id, max=assignment.maximum, submissions=[], download=download)
     )
+    # a string could not hold this: its quotes would be escaped
+    before, between, after = frame.partition('"submissions": []')
+    assert between
+    yield before
+    yield '"submissions": ['
+    separator = ""
+    for evidence, score in results:
+        yield f"{separator}\n{submission_text(evidence, score)}"
+        separator = ","
+    end = "\n ]" if separator else "]"
+    yield f"{end}{after}\n"
+
+
+def submission_text(evidence: Evidence, score: Score) -> str:
+    """The lines of one submission as they stand in the file, without the comma that may follow."""
+    # not by splitlines: JSON leaves line ends of other alphabets as they are
+    return "\n".join(f"  {line}" for line in _text(submission_record(evidence, score)).split("\n"))
+
+
+def told_submissions(path: Path) -> Iterator[tuple[str, str]]:
+    """(student's id, lines) of each submission in a file that `results_text` made.
+
+    Raises:
+        OSError, ValueError: It cannot be read, or is something else; what came before is right.
+    """
+    lines: list[str] = []
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in (raw.rstrip("\n") for raw in file):
+            if line == _FIRST or lines:
+                lines.append(line.removesuffix(",") if line.startswith(_LAST) else line)
+            if lines and lines[-1] == _LAST:
+                text = "\n".join(lines)
+                yield _student(text), text
+                lines = []
+
+
+def told_frame(path: Path) -> str:
+    """The text of a file that `results_text` made, as it is without any submission.
+
+    Raises:
+        OSError, UnicodeDecodeError: It cannot be read.
+    """
+    kept, within = [], False
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            within = within or line.rstrip("\n") == _FIRST
+            if not within:
+                kept.append(line)
+            within = within and not line.startswith(_LAST)
+    return "".join(kept)
+
+
+def _student(text: str) -> str:
+    match json.loads(text):
+        case {"student_id": str(student_id)}:
+            return student_id
+    raise ValueError("not a submission")
 
 
 def download_record(download: Download) -> DownloadRecord:
@@ -75,12 +116,6 @@ def download_record(download: Download) -> DownloadRecord:
     )
 
 
-def dump(document: ResultsDocument) -> str:
-    """The document as JSON text, ending with a line end; whole points are written without a fraction."""
-    plain = _whole(document.model_dump(mode="json"))
-    return json.dumps(plain, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
 def results_schema() -> dict[str, Any]:
     """The JSON schema of `results.json`."""
     schema = ResultsDocument.model_json_schema(mode="serialization")
@@ -92,165 +127,8 @@ def results_schema_text() -> str:
     return json.dumps(results_schema(), ensure_ascii=False, indent=2) + "\n"
 
 
-def _submission(evidence: Evidence, score: Score) -> SubmissionRecord:
-    training, checkpoint, attestation = evidence.training, evidence.checkpoint, evidence.attestation
-    return SubmissionRecord(
-        student_id=printable(score.student_id),
-        status=score.status.value,
-        total=score.total,
-        decided=score.decided,
-        open_points=score.open_points,
-        awaiting=list(score.awaiting),
-        edits=[EditRecord.model_validate(_edit(edit)) for edit in score.edits],
-        not_run=list(score.not_run),
-        reason=printable(score.reason or evidence.reason),
-        partial=evidence.partial,
-        missing=[role.value for role in evidence.missing],
-        refused_files=[
-            RefusedFileRecord(name=file.name, reason=file.reason) for file in evidence.refused_files
-        ],
-        items=[_item(line) for line in score.lines],
-        findings=_findings(evidence, dict(score.waived)),
-        measurements=_measurements(evidence, score.claim),
-        training=TrainingRecord(
-            outcome=training.outcome.value,
-            reason=printable(training.reason),
-            where=printable(training.where),
-            rebuilt=training.rebuilt,
-            data=training.data,
-            device=training.device,
-            seconds=_finite(training.seconds) or 0.0,
-        ),
-        checkpoint=CheckpointRecord(
-            status=checkpoint.status,
-            reason=printable(checkpoint.reason),
-            accuracy=_finite(checkpoint.accuracy),
-        ),
-        forbidden=[
-            ForbiddenRecord(
-                rule=use.rule,
-                name=printable(use.name),
-                where=printable(str(use.place)),
-                reached_from=list(use.reached_from),
-            )
-            for use in evidence.forbidden
-        ],
-        tuned=[
-            TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
-            for one in evidence.tuned
-        ],
-        notes=[printable(note) for note in evidence.notes],
-        sandbox=SandboxRecord(
-            level=attestation.level,
-            layers=dict(attestation.layers or {}),
-            missing=list(attestation.missing),
-        ),
-        graded_at=evidence.graded_at,
-        received_at=evidence.received_at,
-        received_hint=evidence.delivery.hinted_at,
-        received_hint_from=evidence.delivery.hint,
-        marked_late=evidence.delivery.marked_late,
-        extension=evidence.delivery.extension,
-        late=LatenessRecord.model_validate(asdict(score.late)) if score.late else None,
-        engine=evidence.engine,
-        submission_digest=evidence.submission_digest,
-        assignment_digest=evidence.assignment_digest,
-    )
-
-
-def _item(line: ScoreLine) -> ItemRecord:
-    return ItemRecord.model_validate(
-        {
-            "id": line.id,
-            "points": line.points,
-            "max": line.maximum,
-            "title": line.title,
-            "state": line.state,
-            "reason": printable(line.reason),
-            "floor": line.floor,
-            "components": [
-                {
-                    "component": share.component,
-                    "points": share.points,
-                    "max": share.maximum,
-                    "passed": share.passed,
-                    "total": share.total,
-                    "reason": printable(share.reason),
-                }
-                for share in line.components
-            ],
-            "parts": [
-                {
-                    "id": part.id,
-                    "title": part.title,
-                    "points": part.points,
-                    "max": part.maximum,
-                    "comments": [printable(comment) for comment in part.comments],
-                }
-                for part in line.parts
-            ],
-            "comments": [printable(comment) for comment in line.comments],
-            "edits": [_edit(edit) for edit in line.edits],
-        }
-    )
-
-
-def _edit(edit: ScoreEdit) -> dict[str, Any]:
-    return {
-        "who": printable(edit.who),
-        "when": edit.when,
-        "why": printable(edit.why),
-        "old": edit.old,
-        "new": edit.new,
-        "part": edit.part,
-    }
-
-
-def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingRecord]:
-    return [
-        FindingRecord(
-            check=finding.check,
-            component=finding.component,
-            status=finding.status.value,
-            blame=finding.blame.value if finding.blame else None,
-            diagnosis=finding.diagnosis,
-            message=printable(finding.message),
-            where=printable(finding.where),
-            title=printable(finding.title),
-            hint=printable(finding.hint),
-            waived=printable(waived.get(finding.check, "")),
-        )
-        for finding in evidence.findings
-    ]
-
-
-def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
-    training = evidence.training
-    return Measurements(
-        test_accuracy=_finite(training.accuracy),
-        parameters=evidence.parameters,
-        test_accuracy_interval=training.interval,
-        test_loss=_finite(training.epochs[-1].test_loss) if training.epochs else None,
-        test_images=sum(sum(row) for row in training.confusion) or None,
-        accuracy_counted=printable(training.counted),
-        epochs=len(training.epochs),
-        planned_epochs=training.planned_epochs,
-        test_accuracy_runs=list(training.runs),
-        classes=[
-            ClassRecord(
-                name=one.name, images=one.images, precision=one.precision, recall=one.recall, f1=one.f1
-            )
-            for one in class_figures(training)
-        ],
-        claimed_accuracy=claim.accuracy if claim else None,
-        claimed_in=printable(claim.source) if claim else "",
-        projected_seconds=_finite(training.projected_seconds),
-    )
-
-
-def _finite(value: float | None) -> float | None:
-    """The value, or None where JSON has no word for it."""
-    return value if value is not None and math.isfinite(value) else None
+def _text(document: BaseModel) -> str:
+    return json.dumps(_whole(document.model_dump(mode="json")), ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def _whole(value: Any) -> Any:

@@ -68,7 +68,8 @@ CHECKS = Cause(
 MARKS = Cause(
     "marks",
     "Marks that people give",
-    "`grader marks export` writes the sheet, `grader marks import` takes it in.",
+    "`grader marks export RESULTS marks.xlsx --open` writes the sheet of what is open (`--split 3` for three "
+    "assistants), `grader marks import` takes it in.",
     holds=True,
 )
 NOT_RUN = Cause(
@@ -80,14 +81,37 @@ NOT_RUN = Cause(
 LATE_ASKED = Cause(
     "late-decide",
     "Late, and a person decides",
-    "Nothing was taken off. `[late]` in assignment.toml is the course's rule.",
+    "Nothing was taken off. `grader received` says when it came, or that it came in time; `[late]` in "
+    "assignment.toml is the course's rule.",
     holds=True,
+)
+FALLEN = Cause(
+    "fallen",
+    "A total that was told fell",
+    "The last attempt counts. `grader count` says that it does (`latest`), or which run counts instead.",
+    holds=True,
+)
+LOWER = Cause(
+    "lower-run",
+    "Examined again, the same files gave less",
+    "The higher total stands. Why do they differ? `grader count` with `latest` takes the lower one.",
 )
 ABSENT = Cause(
     "no-result",
     "In the download, and without a result",
-    "These ids stand on files of the download and nothing of theirs was graded. Who handed in nothing at "
-    "all is in no download: compare with the list of the class.",
+    "These ids stand on files of the download and nothing of theirs was graded.",
+    noun="student",
+)
+NOTHING = Cause(
+    "handed-in-nothing",
+    "On the list of the class, and handed in nothing",
+    "Neither a result nor a file of the download is theirs. They have no grade, which is not zero.",
+    noun="student",
+)
+UNLISTED = Cause(
+    "unlisted",
+    "Handed in, and not on the list of the class",
+    "Is the id a slip of the pen, or did somebody leave the course?",
     noun="student",
 )
 LATE = Cause("late", "Late, with the rule applied", "Look whether somebody has an extension.")
@@ -128,6 +152,12 @@ SUSPECT = Cause(
     "have no name, read a few. `grader waive` gives the points back.",
     noun="check",
 )
+SIMILAR = Cause(
+    "similar",
+    "Much in common with another submission",
+    "Evidence for a person, and never a deduction: `similarity.html` shows each pair side by side.",
+    noun="pair",
+)
 BOUNDARY = Cause(
     "boundary",
     "Within 2 points of a boundary",
@@ -137,9 +167,9 @@ UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete:
 PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
 
 CAUSES = (
-    ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED,
-    SUSPECT, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN, ABSENT, FILES, ATTEMPTS,
-    UNOFFICIAL, PARTIAL,
+    ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
+    SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
+    NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""
 
@@ -153,6 +183,7 @@ class Case:
         student_id: Whose it is; empty when it is about no single student.
         short: As the table of students says it; empty when it says it already.
         count: How many it stands for, of what its cause counts.
+        apart: Cases with the same text are taken together only where this is the same.
     """
 
     cause: Cause
@@ -160,6 +191,7 @@ class Case:
     student_id: str = ""
     short: str = ""
     count: int = 1
+    apart: str = ""
 
 
 def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:
@@ -170,7 +202,7 @@ def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Cas
         for cause, text, short in (
             *_outcome(evidence, score),
             *_open(assignment, evidence, score),
-            *_late(assignment, evidence, score),
+            *_late(evidence, score),
             *_code(assignment, evidence),
             *_measured(evidence, score),
             *_circumstances(evidence),
@@ -192,6 +224,12 @@ def _outcome(evidence: Evidence, score: Score) -> Told:
     if score.status is GradeStatus.INCOMPLETE and score.total is None:
         told = f"Missing: {listed(list(map(str, evidence.missing)))}"
         yield MISSING, told, told
+    if score.lower is not None:
+        yield (
+            LOWER if score.lower.kept else FALLEN,
+            score.lower.reason,
+            "A later run gave less" if score.lower.kept else "The total fell",
+        )
 
 
 def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
@@ -224,8 +262,8 @@ def _why_open(line: ScoreLine, evidence: Evidence) -> str:
     return f"Undecided: {line.id.replace('_', ' ')}"
 
 
-def _late(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
-    late, record = lateness(assignment, evidence), score.late
+def _late(evidence: Evidence, score: Score) -> Told:
+    late, record = lateness(score), score.late
     if record is not None and record.asked:
         told = f"Late by {late}" if late else "Marked as late: look up by how much"
         yield LATE_ASKED, told, told

@@ -2,15 +2,30 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import Score
 from grader.reporting.check_rates import CheckRate
 from grader.reporting.fixes import unimplemented
-from grader.reporting.results_contract import DownloadRecord
-from grader.reporting.review_cases import ABSENT, ATTEMPTS, BOUNDARY, CAUSES, FILES, SUSPECT, Case, Cause
+from grader.reporting.open_marks import open_marks
+from grader.reporting.results_contract import DownloadRecord, RosterRecord
+from grader.reporting.review_cases import (
+    ABSENT,
+    ATTEMPTS,
+    BOUNDARY,
+    CAUSES,
+    FILES,
+    MARKS,
+    NOTHING,
+    SIMILAR,
+    SUSPECT,
+    UNLISTED,
+    Case,
+    Cause,
+)
+from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, percent, points, round_percent
 
@@ -51,6 +66,7 @@ def review_queue(
     own_cases: Sequence[Case],
     rates: Sequence[CheckRate],
     download: DownloadRecord | None,
+    similarity: SimilarityRecord | None = None,
 ) -> tuple[Section, ...]:
     """The queue: one section per reason that somebody has, what holds the grades first.
 
@@ -60,18 +76,25 @@ def review_queue(
         own_cases: What was found in each result.
         rates: How the checks went.
         download: The account of the files.
+        similarity: What was found when the submissions were compared, if they were.
     """
     every = [
         *own_cases,
         *_suspects(results, rates),
         *_near_boundaries(assignment, results),
         *_files(download, {score.student_id for _, score in results}),
+        *_listed(download.roster if download else None),
+        *_similar(similarity),
     ]
-    return tuple(
+    queue = tuple(
         _section(cause, [case for case in every if case.cause is cause])
         for cause in CAUSES
         if any(case.cause is cause for case in every)
     )
+    by_item = tuple(
+        Row(one.text, one.named) for one in open_marks(assignment, [score for _, score in results])
+    )
+    return tuple(replace(one, rows=by_item) if one.cause is MARKS else one for one in queue)
 
 
 def boundaries(assignment: Assignment) -> tuple[float, ...]:
@@ -87,18 +110,19 @@ def final_total(score: Score) -> float | None:
 
 
 def _section(cause: Cause, found: Sequence[Case]) -> Section:
-    students: dict[str, list[str]] = {}
+    students: dict[tuple[str, str], list[str]] = {}
     for case in found:
-        students.setdefault(case.text, []).append(case.student_id)
+        students.setdefault((case.text, case.apart), []).append(case.student_id)
     rows = [
-        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one)))) for text, own in students.items()
+        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one))))
+        for (text, _), own in students.items()
     ]
     if cause.noun == "submission":
         count = len({case.student_id for case in found})
     else:
         count = sum(case.count for case in found)
-    # a boundary's rows are in the order of the totals
-    ordered = rows if cause is BOUNDARY else sorted(rows, key=lambda row: -len(row.students))
+    # a boundary's rows are in the order of the totals, pairs in that of their strength
+    ordered = rows if cause in (BOUNDARY, SIMILAR) else sorted(rows, key=lambda row: -len(row.students))
     return Section(cause, tuple(ordered), count)
 
 
@@ -159,3 +183,22 @@ def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
             yield Case(FILES, told, count=file.count)
     for student_id, told in absent.items():
         yield Case(ABSENT, told, student_id)
+
+
+def _listed(roster: RosterRecord | None) -> Iterator[Case]:
+    """What the list of the class adds."""
+    if roster is None:
+        return
+    for student_id in roster.missing:
+        yield Case(NOTHING, f"Listed in {roster.source}.", student_id)
+    for student_id in roster.unlisted:
+        yield Case(UNLISTED, f"Not listed in {roster.source}.", student_id)
+
+
+def _similar(similarity: SimilarityRecord | None) -> Iterator[Case]:
+    """The pairs that have much in common, the strongest first."""
+    for number, pair in enumerate(similarity.pairs if similarity else ()):
+        told = f"{pair.says}, with {pair.other} of an earlier class." if pair.before else f"{pair.says}."
+        yield Case(SIMILAR, told, pair.one, apart=str(number))
+        if not pair.before:
+            yield Case(SIMILAR, told, pair.other, count=0, apart=str(number))

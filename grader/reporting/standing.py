@@ -12,7 +12,6 @@ from grader.reporting.component_reports import SUBMISSION, noted
 from grader.reporting.fixes import unimplemented
 from grader.reporting.forbidden_parts import forbidden_rows
 from grader.reporting.typesetting import counted, duration, listed, points, stamp
-from grader.scoring.lateness import seconds_late
 
 
 @dataclass(frozen=True)
@@ -149,19 +148,19 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
         else:
             title = "A required file is missing; the total counts all the same"
         found.append(Banner("note" if score.total else "warning", title, told))
-    found += _circumstances(assignment, evidence, score)
+    found += _circumstances(evidence, score)
     return tuple(found)
 
 
-def lateness(assignment: Assignment, evidence: Evidence) -> str:
+def lateness(score: Score) -> str:
     """How long after the deadline the submission came, empty when in time or unknown."""
-    late = seconds_late(assignment, evidence)
+    late = score.late.seconds if score.late is not None else None
     if late is None or late <= 0:
         return ""
     return duration(late) if late < 172_800 else counted(int(late // 86_400), "day")
 
 
-def _circumstances(assignment: Assignment, evidence: Evidence, score: Score) -> list[Banner]:
+def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
     found: list[Banner] = []
     if evidence.training.outcome is TrainingOutcome.BUDGET:
         found.append(
@@ -192,15 +191,13 @@ def _circumstances(assignment: Assignment, evidence: Evidence, score: Score) -> 
                 "The other files of the assignment were not looked for, so this result is partial.",
             )
         )
-    late = lateness(assignment, evidence)
-    verdict = score.late.reason if score.late else "A person decides what follows from it."
-    if late:
-        own = evidence.delivery.extension
-        due = f"Your own deadline {stamp(own)}" if own else f"Deadline {stamp(assignment.deadline)}"
-        told = f"{due}, received {stamp(evidence.received_at)}. {verdict}"
+    late, record = lateness(score), score.late
+    if late and record is not None:
+        due = f"{'Your own deadline' if record.extended else 'Deadline'} {stamp(record.due)}"
+        told = f"{due}, received {stamp(record.received_at)}. {record.reason}"
         found.append(Banner("note", f"Handed in {late} after the deadline", told))
-    elif score.late is not None and score.late.state == "unknown" and score.late.asked:
-        found.append(Banner("note", "Marked as late", verdict))
+    elif record is not None and record.state == "unknown" and record.asked:
+        found.append(Banner("note", "Marked as late", record.reason))
     return found
 
 

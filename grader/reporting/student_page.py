@@ -10,6 +10,7 @@ from grader.domain.evidence import Evidence, Prediction, Training
 from grader.domain.score import GradeStatus, Score
 from grader.reporting import charts
 from grader.reporting.class_figures import class_figures
+from grader.reporting.code_links import CodeLinks
 from grader.reporting.component_reports import component_reports
 from grader.reporting.excerpt import CodeLine, excerpt
 from grader.reporting.fixes import Fix, fixes
@@ -65,6 +66,7 @@ def student_page(
     *,
     images: Mapping[str, bytes],
     generated_at: datetime,
+    code: CodeLinks | None = None,
 ) -> str:
     """One student's report as a self-contained HTML page.
 
@@ -75,6 +77,7 @@ def student_page(
         images: PNG bytes by the names that the evidence's figures and predictions use; what is missing, or
             is no PNG, is said to be missing.
         generated_at: When the page is made.
+        code: The lines of the page beside it that shows the code; None where there is no such page.
 
     Returns:
         HTML text. The same arguments give the same text.
@@ -117,6 +120,7 @@ def student_page(
             predictions=_prediction_groups(training, images),
             figures=[(figure.check, _data_uri(images, figure.image)) for figure in evidence.figures],
             layers=layer_rows(evidence.layers),
+            code=code or CodeLinks(),
             generated_at=generated_at,
         )
     )

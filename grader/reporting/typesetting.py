@@ -160,6 +160,7 @@ def environment() -> Environment:
         listed,
     )
     made.filters.update({one.__name__: one for one in filters})
-    for name, file in (("style", "style.css"), ("class_style", "class.css")):
+    styles = {"style": "style.css", "class_style": "class.css", "submission_style": "submission.css"}
+    for name, file in styles.items():
         made.globals[name] = Markup((TEMPLATES / file).read_text("utf-8"))  # our own files
     return made

@@ -1,40 +1,88 @@
 """How late a submission is, and what that costs: never more than what is known."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from grader.domain.assignment import Assignment
+from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Evidence
 from grader.domain.score import LateRecord
+from grader.domain.submission import Arrival
 from grader.scoring.points import plain, rounded
 
 DAY = 86_400  # seconds
 
 
-def seconds_late(assignment: Assignment, evidence: Evidence) -> float | None:
-    """How long after the student's deadline the submission came, in seconds; None when that is unknown.
-
-    0 or less is in time, and so is what comes within the time of grace: it gives 0.
-    """
-    due, received = evidence.delivery.extension or assignment.deadline, evidence.received_at
-    if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):
-        return None
-    late = (received - due).total_seconds()
-    return 0.0 if 0 < late <= assignment.late.grace_minutes * 60 else late
-
-
-def late_record(assignment: Assignment, evidence: Evidence, total: float | None) -> LateRecord | None:
+def late_record(
+    assignment: Assignment, evidence: Evidence, total: float | None, edits: Sequence[Edit] = ()
+) -> LateRecord | None:
     """How late a submission is and what that costs; None where there is no deadline.
 
     Args:
         assignment: Its deadline and its rule.
         evidence: When the submission came, as far as that is known.
         total: The points before any penalty; None when they are withheld.
+        edits: Those about the student, oldest first, of any kind.
     """
-    marked = evidence.delivery.marked_late
-    if not marked and (evidence.delivery.extension or assignment.deadline) is None:
+    came = _arrival(evidence, edits)
+    due = came.extension or assignment.deadline
+    if not came.marked and due is None:
         return None
-    late = seconds_late(assignment, evidence)
-    if late is None and marked:
+    late = None if came.in_time else _seconds_late(assignment, came)
+    record = _record(assignment, came, late, total)
+    reason = f"{record.reason} ({came.decided})" if came.decided else record.reason
+    return replace(
+        record,
+        reason=reason,
+        seconds=late,
+        received_at=came.received_at,
+        due=due,
+        extended=came.extension is not None,
+        decided=came.decided,
+    )
+
+
+def _arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
+    """What is known, the last decision first.
+
+    A decision about when a submission came is about those files alone. Of two deadlines of a student's own,
+    one given with the run and one decided since, the later counts.
+    """
+    delivery = evidence.delivery
+    own = [edit for edit in edits if edit.kind is EditKind.EXTENSION][-1:]
+    given = [one for one in (delivery.extension, *(edit.moment for edit in own)) if one is not None]
+    extension = max(given, default=None)
+    for edit in reversed(edits):
+        about = edit.kind in (EditKind.RECEIVED, EditKind.IN_TIME)
+        if about and edit.target == evidence.submission_digest:
+            if edit.kind is EditKind.RECEIVED and edit.value is None:
+                break
+            told = f"{edit.who}: {edit.why}"
+            in_time = edit.kind is EditKind.IN_TIME
+            received_at = evidence.received_at if in_time else edit.moment
+            return Arrival(received_at, in_time, marked=False, extension=extension, decided=told)
+    return Arrival(evidence.received_at, False, delivery.marked_late, extension, "")
+
+
+def _seconds_late(assignment: Assignment, came: Arrival) -> float | None:
+    """How long after the deadline the submission came, in seconds; None when that is unknown.
+
+    0 or less is in time, and so is what comes within the time of grace: it gives 0.
+    """
+    due, received = came.extension or assignment.deadline, came.received_at
+    if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):
+        return None
+    late = (received - due).total_seconds()
+    return 0.0 if 0 < late <= assignment.late.grace_minutes * 60 else late
+
+
+def _record(assignment: Assignment, came: Arrival, late: float | None, total: float | None) -> LateRecord:
+    if came.in_time or (late is not None and late <= 0):
+        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.")
+    if late is not None:
+        return _late(assignment, math.ceil(late / DAY), total)
+    if came.marked:
         return LateRecord(
             state="unknown",
             days=None,
@@ -44,12 +92,8 @@ def late_record(assignment: Assignment, evidence: Evidence, total: float | None)
             reason="It is marked as late without saying by how much: a person looks it up. "
             "Nothing was taken off.",
         )
-    if late is None:
-        reason = "Nothing tells when it was handed in, so nothing was taken off."
-        return LateRecord("unknown", None, None, total, asked=False, reason=reason)
-    if late <= 0:
-        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.")
-    return _late(assignment, math.ceil(late / DAY), total)
+    reason = "Nothing tells when it was handed in, so nothing was taken off."
+    return LateRecord("unknown", None, None, total, asked=False, reason=reason)
 
 
 def _late(assignment: Assignment, days: int, total: float | None) -> LateRecord:

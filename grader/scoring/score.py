@@ -15,6 +15,7 @@ from grader.scoring.lateness import late_record
 from grader.scoring.lines import person_line, scored_line, undecided_line
 from grader.scoring.people import marked_line
 from grader.scoring.points import rounded
+from grader.scoring.runs import lower_run
 from grader.scoring.states import DECIDED
 from grader.scoring.waivers import waived_checks, with_waived
 
@@ -72,8 +73,9 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         closed=total.closed,
         edits=total.edits,
         waived=tuple(waived.items()),
-        late=late_record(assignment, evidence, total.points),
+        late=late_record(assignment, evidence, total.points, own),
         claim=claim,
+        lower=lower_run(own),
     )
 
 

@@ -22,6 +22,7 @@ class Job:
         splits: Images and labels; the test labels stay on this side.
         forbidden: Patterns that are watched at run time.
         seed: Of initialization, shuffling and dropout; the worker knows it.
+        gpu_memory_mb: What it may take of a GPU's memory; None: all that there is.
         order_seed: Of what the worker must not know: see `Blinding`. None: all is as it is, for one's own
             work.
     """
@@ -33,6 +34,7 @@ class Job:
     device: str = "cpu"
     seed: int = 0
     order_seed: int | None = None
+    gpu_memory_mb: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,11 @@ class Measured:
         images: PNG by the names in `training.predictions` and `training.attention`.
         notes: Sentences: what had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
+        crowded: The GPU's memory, or its part of it, was not enough.
     """
 
     training: Training
     images: dict[str, bytes]
     notes: tuple[str, ...] = ()
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
+    crowded: bool = False

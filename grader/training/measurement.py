@@ -27,6 +27,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
             class_names=blinding.classes,
             device=job.device,
             seed=job.seed,
+            gpu_memory_mb=job.gpu_memory_mb,
             attention_of=record.attention_of,
             arrays={
                 "train_images": blinding.train_images,

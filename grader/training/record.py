@@ -43,6 +43,7 @@ class Record:
         self._started = self._epoch_started = time.monotonic()
         self._reason = self._where = ""
         self._projected: float | None = None
+        self._crowded = False
 
     @property
     def attention_of(self) -> tuple[int, ...]:
@@ -157,6 +158,12 @@ class Record:
             stub = re.match(r"TODO ([\w.]+):", problem.message)
             part = f"`{stub.group(1)}`" if stub else "a part of it"
             reason = f"There is nothing to train yet: {part} is not implemented."
+        elif _out_of_memory(problem) and self._job.device == "cuda":
+            self._crowded = True
+            share = self._job.gpu_memory_mb
+            whose = "the GPU's memory" if share is None else f"its part of the GPU's memory ({share} MB)"
+            self._over_budget(f"{whose} was not enough")
+            return
         elif _out_of_memory(problem):
             self._over_budget(f"our memory limit of {self._job.limits.memory_mb} MB was reached")
             return
@@ -211,7 +218,7 @@ class Record:
             projected_seconds=self._projected,
         )
         if self._logits is None or training.outcome is TrainingOutcome.DIVERGED:
-            return Measured(training, {}, notes)
+            return Measured(training, {}, notes, crowded=self._crowded)
         predicted = self._logits.argmax(axis=1)
         accuracy, counted = self._counted()
         counts = confusion(predicted, splits.test_labels, len(splits.classes))

@@ -23,10 +23,17 @@ def is_gpu(value: object) -> bool:
     return isinstance(value, str) and _GPU.fullmatch(value) is not None
 
 
-def usable_device(name: str) -> torch.device:
-    """The device, which the machine must really have: it is not the student's fault if not."""
+def usable_device(name: str, memory_mb: int | None = None) -> torch.device:
+    """The device, which the machine must really have: it is not the student's fault if not.
+
+    Args:
+        memory_mb: What may be taken of a GPU's memory, in 10**6 bytes, so that others have theirs; None: all.
+    """
     if name == "cuda" and not torch.cuda.is_available():
         raise UnusableGpuError("PyTorch cannot use the GPU: is its driver as new as PyTorch's CUDA asks for?")
+    if name == "cuda" and memory_mb is not None:
+        whole = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(memory_mb * 10**6 / whole, 1.0))
     return torch.device(name)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,41 @@ MAX_TEXTS = 100  # of a figure
 EPSILON = 1e-6
 
 
-def cell_names(ax: Any, maps: Sequence[Any]) -> tuple[list[str], list[str]]:
+@dataclass(frozen=True)
+class TickLabels:
+    """The labels of an axis: (where, text), where in data coordinates."""
+
+    major: tuple[tuple[float, str], ...] = ()
+    minor: tuple[tuple[float, str], ...] = ()
+
+
+def tick_labels(ax: Any, side: str) -> TickLabels:
+    """The labels at the ticks of an axes' x or y axis; none of axes that are not drawn.
+
+    Asking matplotlib for them costs as much as drawing them, so this is asked once.
+    """
+    if not ax.axison:
+        return TickLabels()
+    axis = ax.xaxis if side == "x" else ax.yaxis
+    minor_places = axis.get_minorticklocs()
+    minor = axis.get_minorticklabels() if len(minor_places) else []
+    return TickLabels(
+        _placed(axis.get_majorticklocs(), axis.get_majorticklabels()), _placed(minor_places, minor)
+    )
+
+
+def _placed(places: Any, labels: Sequence[Any]) -> tuple[tuple[float, str], ...]:
+    """Each label with its place; what no place is known of is at no place (NaN)."""
+    texts = [label.get_text() for label in labels]
+    return tuple(zip([*map(float, places), *[math.nan] * len(texts)], texts, strict=False))
+
+
+def cell_names(maps: Sequence[Any], x_ticks: TickLabels, y_ticks: TickLabels) -> tuple[list[str], list[str]]:
     """The tick labels beside the rows and the columns of an axes' first small image or mesh.
+
+    Args:
+        maps: The images and meshes.
+        x_ticks, y_ticks: Of the axes.
 
     Returns:
         One per row and one per column, in the order of the array; empty texts where there is none. Nothing
@@ -23,7 +57,7 @@ def cell_names(ax: Any, maps: Sequence[Any]) -> tuple[list[str], list[str]]:
         edges = _edges(drawn)
         if edges is not None and all(1 < len(side) <= MAX_CELLS + 1 for side in edges):
             rows, columns = edges
-            return _beside(ax.yaxis, rows), _beside(ax.xaxis, columns)
+            return _beside(y_ticks, rows), _beside(x_ticks, columns)
     return [], []
 
 
@@ -40,17 +74,14 @@ def _edges(drawn: Any) -> tuple[Any, Any] | None:
     return corners[:, 0, 1], corners[0, :, 0]
 
 
-def _beside(axis: Any, edges: Any) -> list[str]:
+def _beside(labels: TickLabels, edges: Any) -> list[str]:
     """The label of each cell: the nearest within it; as many labels as cells are theirs in order."""
     low, high = min(edges[0], edges[-1]), max(edges[0], edges[-1])
     slack = (high - low) * EPSILON
     ticks = [
-        (float(at), label.get_text())
-        for at, label in (
-            *zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=False),
-            *zip(axis.get_minorticklocs(), axis.get_minorticklabels(), strict=False),
-        )
-        if label.get_text().strip() and low - slack <= at <= high + slack
+        (at, text)
+        for at, text in (*labels.major, *labels.minor)
+        if text.strip() and low - slack <= at <= high + slack
     ]
     ticks.sort(key=lambda tick: tick[0], reverse=bool(edges[-1] < edges[0]))
     if len(ticks) == len(edges) - 1:

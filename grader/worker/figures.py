@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from grader.protocol.replies import Axes, DrawnFigure
-from grader.worker.figure_places import cell_names, headings, place, shared_label
+from grader.worker.figure_places import cell_names, headings, place, shared_label, tick_labels
 
 MAX_FIGURES = 40
 MAX_PICTURES = 3
 MAX_AXES = 80
-MAX_PIXELS = 1400  # of the longer side
+MAX_WIDTH, MAX_HEIGHT = 900, 1400  # pixels; what a report shows, so that nobody needs to make it smaller
+MAX_INCHES = 100  # of a figure that is drawn as large as it wants to be
 MAX_TEXT = 300
 
 
@@ -78,13 +79,17 @@ def kept_figures() -> Iterator[KeptFigures]:
 
 
 def _pixels(figure: Any) -> Any:
-    """RGBA, uint8 (height, width, 4), its longer side at most MAX_PIXELS."""
+    """RGBA, uint8 (height, width, 4), at most MAX_WIDTH wide and MAX_HEIGHT high."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    width, height = (float(side) for side in figure.get_size_inches())
-    figure.set_dpi(max(10.0, min(100.0, MAX_PIXELS / max(width, height, 0.1))))
-    if max(width, height) > 100:
+    if max(figure.get_size_inches()) > MAX_INCHES:
         figure.set_size_inches(8, 6)
+    width, height = (max(float(side), 0.1) for side in figure.get_size_inches())
+    figure.set_dpi(min(100.0, MAX_WIDTH / width, MAX_HEIGHT / height))
+    for ax in figure.axes:
+        if not ax.axison:  # matplotlib measures axes that it does not draw, to place the title
+            ax.xaxis.set_visible(False)
+            ax.yaxis.set_visible(False)
     canvas = FigureCanvasAgg(figure)  # pyplot took the figure's own away when it let go of it
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba()).copy()  # type: ignore[no-untyped-call]
@@ -98,13 +103,14 @@ def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
     ]
     images = [_stored(image.get_array(), arrays) for image in ax.images[:4]]
     heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
-    rows, columns = cell_names(ax, [*ax.images[:4], *meshes])
+    x_ticks, y_ticks = tick_labels(ax, "x"), tick_labels(ax, "y")
+    rows, columns = cell_names([*ax.images[:4], *meshes], x_ticks, y_ticks)
     return Axes(
         title=_short(" ".join(filter(None, (ax.get_title(loc) for loc in ("left", "center", "right"))))),
         x_label=_short(ax.get_xlabel() or shared_label(ax, "x")),
         y_label=_short(ax.get_ylabel() or shared_label(ax, "y")),
-        x_ticks=tuple(_short(label.get_text()) for label in ax.get_xticklabels()[:40]),
-        y_ticks=tuple(_short(label.get_text()) for label in ax.get_yticklabels()[:40]),
+        x_ticks=tuple(_short(text) for _, text in x_ticks.major[:40]),
+        y_ticks=tuple(_short(text) for _, text in y_ticks.major[:40]),
         texts=tuple(_short(text.get_text()) for text in ax.texts[:400]),
         images=tuple(number for number in images if number is not None),
         heat_maps=tuple(number for number in heat_maps if number is not None),

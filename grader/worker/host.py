@@ -16,14 +16,17 @@ LIBRARIES = (
 )
 
 
+WARM_FLAG = "--warm"
+
+
 def main() -> None:
-    """Run the host, or with `--local` one worker."""
+    """Run the host, or with `--local` one worker; with `--warm` too, one that loads everything before."""
     # one thread: a forked child of a process that ran several hangs, and two workers would fight for cores
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = "1"
     os.environ["MPLBACKEND"] = "agg"
-    local = forkserver.LOCAL_FLAG in sys.argv
-    forkserver.main(serve, prepare_little if local else prepare)
+    cold = forkserver.LOCAL_FLAG in sys.argv and WARM_FLAG not in sys.argv
+    forkserver.main(serve, prepare_little if cold else prepare)
 
 
 def serve(reader: BinaryIO, writer: BinaryIO) -> None:

@@ -11,10 +11,11 @@ from torch.utils.data import DataLoader
 from grader.protocol.replies import TrainingPlan
 from grader.protocol.requests import Train
 from grader.worker.fault import StudentFault, students_code
-from grader.worker.images import GradedImages, without_chance
+from grader.worker.images import GradedImages
 from grader.worker.outputs import attention, logits, same_random_numbers
 from grader.worker.program import StudentModule, seed_all
 from grader.worker.recipe import Data, Settings, built_model, built_optimizer, settings
+from grader.worker.transforms import without_chance
 
 VALIDATION_SHARE = 0.1  # of the training images, where the student's loop decides by what it validates on
 

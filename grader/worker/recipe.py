@@ -12,8 +12,9 @@ from torch.utils.data import DataLoader
 from grader.domain.program import Program
 from grader.worker.device import bind_devices
 from grader.worker.fault import RecipeError, StudentFault
-from grader.worker.images import GradedImages, Transform, handed_out_transform
+from grader.worker.images import GradedImages
 from grader.worker.program import StudentModule
+from grader.worker.transforms import Transform, handed_out_transform
 
 HANDED_OUT_BATCH_SIZE = 64
 MAX_EPOCHS = 100_000

@@ -24,7 +24,7 @@ def train(student: StudentModule, request: Train, tell: Tell) -> None:
         StudentFault: The student's code raised.
     """
     torch.set_num_threads(request.threads)
-    device = usable_device(request.device)
+    device = usable_device(request.device, request.gpu_memory_mb)
     recipe = student.program.recipe
     reason = recipe.no_replay
     if recipe.replay is not None:

@@ -12,7 +12,8 @@ from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
 from grader.domain.errors import SandboxError
 from grader.intake import submissions
-from grader.pipeline.class_run import graded, write_class
+from grader.pipeline.class_files import write_class
+from grader.pipeline.class_run import graded
 from grader.pipeline.hosts import running_hosts
 from grader.pipeline.run import Run
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from grader.intake import submissions
-from grader.pipeline.class_run import graded, write_class
+from grader.pipeline.class_files import write_class
+from grader.pipeline.class_run import graded
 from grader.pipeline.opening import OpenedApart
 from grader.pipeline.run import Run
 from grader.training import Job, measured_checkpoint

@@ -11,8 +11,6 @@ from PIL import Image
 
 from grader.cli import cli
 from grader.course.template import notebook, write_template
-from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.processes import Child, Processes
 
 Run = Callable[..., Result]
 
@@ -52,21 +50,7 @@ def small_solution(solved: str) -> str:
 
 
 @pytest.fixture
-def warm_workers(worker_processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers of this process's commands are forks of a warm host, so that they are there at once."""
-
-    class WarmProcesses:
-        def __init__(self, module: str) -> None:
-            assert module == "grader.worker"
-
-        def spawn(self, limits: ProcessLimits) -> Child:
-            return worker_processes.spawn(limits)
-
-    monkeypatch.setattr("grader.sandbox.local.LocalProcesses", WarmProcesses)
-
-
-@pytest.fixture
-def run(warm_workers: None) -> Run:
+def run(warm_workers: object) -> Run:
     """Run the command line in this process: `run("check", "homework.py")`."""
     return lambda *arguments: CliRunner().invoke(cli, list(map(str, arguments)), prog_name="grader")
 

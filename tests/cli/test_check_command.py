@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -103,3 +104,37 @@ def test_a_missing_file_and_a_missing_folder_are_said(desk, run, tmp_path, monke
     (tmp_path / "homework.py").write_text("x = 1\n", encoding="utf-8")
     result = run("check")
     assert result.exit_code == 2 and "--assignment-folder" in result.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C of another process")
+def test_a_watched_file_is_checked_again_until_ctrl_c(desk):
+    (desk / "homework.py").write_text("class (", encoding="utf-8")
+    command = [sys.executable, "-m", "grader", "check", "--watch"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    surroundings = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, **pipes, text=True, encoding="utf-8", env=surroundings) as running:
+        try:
+            wait_for(running, "Check 1 took")
+            (desk / "new.py").write_text("class [", encoding="utf-8")
+            (desk / "new.py").replace(desk / "homework.py")
+            assert "is not correct Python" in wait_for(running, "Check 2 took")
+            running.send_signal(signal.SIGINT)
+            told, _ = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    assert running.returncode == 0 and told.strip().splitlines()[-1] == "homework.py is no longer watched."
+
+
+def wait_for(running, text):
+    """What a command prints until a text is there."""
+    said = ""
+    for line in running.stdout:
+        said += line
+        if text in line:
+            return said
+    raise AssertionError(said)
+
+
+def test_watching_is_for_people(desk, run):
+    result = run("check", "--watch", "--json")
+    assert result.exit_code == 2 and "--watch is for people" in result.output

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from grader.cli.check_view import CheckView
-from grader.cli.live import print_results
+from grader.cli.class_summary import print_results
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, Status
-from grader.pipeline.class_run import Result
+from grader.pipeline.result import Result
 from grader.scoring import score
 
 REMARK = "The positions are fixed; the handout asks for learnable ones."

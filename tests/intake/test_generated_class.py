@@ -108,6 +108,10 @@ def test_only_the_lms_says_when_and_who_is_late(taken_in):
         by_id = {one.student_id: one for one in known}
         assert by_id["400101080"].received_at == datetime(2026, 1, 31, 8, 10, 0, 500000, tzinfo=UTC)
         assert by_id["400101901"].received_at == datetime(2026, 2, 1, 10, tzinfo=TEHRAN)
+        one, other = by_id["400101901"], by_id["400101902"]
+        assert one.team == other.team == ("400101901", "400101902")
+        assert (one.digest, one.files, one.received_at) == (other.digest, other.files, other.received_at)
+        assert not any("says that they are" in note for note in one.notes), "a mate's name is on the file"
     else:
         assert known == []
     hints = {one.delivery.hint for one in uploads.submissions if one.files}

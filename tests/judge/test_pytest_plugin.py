@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from grader.course.template import notebook, write_template
-from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.processes import Child
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +32,8 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def run_here(worker_processes, monkeypatch):
+def run_here(warm_workers, monkeypatch):
     """pytest in a folder, within this process and with warm workers: its exit code and what it printed."""
-
-    class WarmProcesses:
-        def __init__(self, module: str) -> None:
-            assert module == "grader.worker"
-
-        def spawn(self, limits: ProcessLimits) -> Child:
-            return worker_processes.spawn(limits)
-
-    monkeypatch.setattr("grader.sandbox.local.LocalProcesses", WarmProcesses)
     monkeypatch.setenv("COLUMNS", "160")
 
     def of(folder: Path, *arguments: str) -> tuple[int, str]:

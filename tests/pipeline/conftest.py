@@ -15,7 +15,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import SandboxError
 from grader.intake import submissions
 from grader.kit.splits import Splits
-from grader.pipeline.class_run import graded, write_class
+from grader.pipeline.class_files import write_class
+from grader.pipeline.class_run import graded
 from grader.pipeline.hosts import running_hosts
 from grader.pipeline.progress import Progress
 from grader.pipeline.run import Run

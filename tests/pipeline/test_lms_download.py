@@ -117,3 +117,37 @@ def test_a_bad_extension_stops_before_anything_runs(
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stderr.startswith(f"error: {sentence}") and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_who_is_missing_is_known_and_stays_known(export: Path, tiny_course: Path, tmp_path: Path) -> None:
+    """By a list that is given, by one in the download, and afterwards without any."""
+    common, out = ("--assignment", "tiny", "--course", tiny_course), tmp_path / "out"
+    grade = ("grade", export, *common, "--no-train", "--out", out)
+    given = tmp_path / "class.csv"
+    given.write_text("student_id\n400101204\n400101205\n400101207\n")
+    done = grader(*grade, "--roster", given)
+    if "too little isolation" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0 and "class.csv: 1 of 3 students handed in nothing." in done.stderr
+
+    def roster() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((out / "results.json").read_text("utf-8"))["download"]["roster"]
+        return found
+
+    assert roster()["missing"] == ["400101207"] and roster()["unlisted"] == ["400101206"]
+    before = roster()
+    assert grader("regrade", out, *common).returncode == 0 and roster() == before
+    assert grader(*grade).returncode == 0 and roster() == before
+    assert 'id="handed-in-nothing"' in (out / "index.html").read_text("utf-8")
+
+    with zipfile.ZipFile(export, "a") as archive:
+        worksheet = "Identifier,ID number,Grade\nParticipant 1,400101204,\nParticipant 2,400101209,\n"
+        archive.writestr("assignment_9_export/Grades.csv", worksheet)
+    done = grader(*grade)
+    assert done.returncode == 0 and "7 files: 5 matched, 1 of earlier attempts, 1 refused." in done.stderr
+    assert "set aside: Grades.csv" not in done.stderr
+    assert (roster()["source"], roster()["missing"]) == ("Grades.csv", ["400101209"])
+
+    given.write_text("name\nAda\n")
+    done = grader(*grade, "--roster", given)
+    assert done.returncode == 2 and done.stderr.startswith("error: class.csv: row 1 names no column")

@@ -40,7 +40,14 @@ def test_the_class_page_leads_to_all_and_a_students_page_to_nobody(made, tmp_pat
         page = (tmp_path / "published" / "students" / student / "report.html").read_text("utf-8")
         assert student in page
         assert not any(other in page for other in STUDENTS if other != student)
-        assert all(link.startswith("#") for link in re.findall(r'href="([^"]+)"', page))
+        own = folder.parent / "students" / student
+        targets = {link.split("#")[0] for link in re.findall(r'href="([^"]+)"', page)}
+        assert targets <= {"", "submission.html"}
+        assert ("submission.html" in targets) == (own / "submission.html").is_file()
+        if (own / "submission.html").is_file():
+            code = (own / "submission.html").read_text("utf-8")
+            assert student in code and not any(other in code for other in STUDENTS if other != student)
+            assert {link.split("#")[0] for link in re.findall(r'href="([^"]+)"', code)} == {"", "report.html"}
     assert not list(tmp_path.glob(".*.part"))
 
 

@@ -24,7 +24,8 @@ from grader.domain.submission import Delivery, Submission
 from grader.gradebook import Gradebook
 from grader.kit.splits import Splits
 from grader.pipeline import class_run
-from grader.pipeline.class_run import Result, graded
+from grader.pipeline.class_run import graded
+from grader.pipeline.result import Result
 from grader.pipeline.run import Findings, Run
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -42,7 +43,7 @@ from grader import __version__
 from grader.course.assignment_file import read_assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
-from grader.pipeline import class_run
+from grader.pipeline import class_files, class_run
 from grader.pipeline.run import Findings
 
 course, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -68,7 +69,7 @@ submissions = [Submission(str(400101200 + n), "tiny", (), "digest") for n in ran
 print("ready", flush=True)
 with mock.patch.object(class_run, "examined", examined):
     results = class_run.graded(run, submissions, out, jobs=2, clock=lambda: NOW, watch=lambda p: None)
-class_run.write_class(assignment, results, out, NOW)
+class_files.write_class(assignment, results, out, NOW)
 print("finished", flush=True)
 """
 
@@ -286,3 +287,87 @@ def test_an_interruption_records_nothing_of_what_was_under_way(
     time.sleep(0.6)
     with Gradebook(tmp_path, assignment_id="tiny") as book:
         assert book.students() == ()
+
+
+# --- teams ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grade_team(
+    tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[dict[str, Result], list[str]]]:
+    """Grade a team and somebody alone; the results by student, and who was examined so far."""
+    examined: list[str] = []
+
+    def examine(run: Any, submission: Submission, **more: Any) -> Findings:
+        examined.append(submission.student_id)
+        findings = tuple(Finding(s.id, s.component, s.title, Status.PASSED) for s in run.assignment.checks)
+        evidence = Evidence(
+            submission.student_id,
+            "tiny",
+            submission.digest,
+            NOW,
+            received_at=submission.received_at,
+            delivery=submission.delivery,
+            findings=findings,
+            engine=__version__,
+            assignment_digest=run.assignment.digest,
+            attestation=STRICT,
+        )
+        return Findings(evidence, {"figure-0.png": b"drawn"})
+
+    monkeypatch.setattr(class_run, "examined", examine)
+
+    def once(
+        students: tuple[str, ...] = ("1", "2", "3"), **given: Any
+    ) -> tuple[dict[str, Result], list[str]]:
+        due = Delivery(extension=NOW)
+        team = [
+            Submission(one, "tiny", (), "pair", delivery=due if one == "2" else Delivery(), team=("1", "2"))
+            for one in ("1", "2")
+        ]
+        chosen = [one for one in (*team, Submission("3", "tiny", (), "own")) if one.student_id in students]
+        run = cast(Run, SimpleNamespace(assignment=tiny, splits=None, data_digest=""))
+        clock, watch = (lambda: NOW), (lambda told: None)
+        results = graded(run, chosen, tmp_path, jobs=2, clock=clock, watch=watch, **given)
+        assert [one.evidence.student_id for one in results] == [one.student_id for one in chosen]
+        return {one.evidence.student_id: one for one in results}, examined
+
+    return once
+
+
+def test_a_team_is_examined_once_and_each_has_a_result(
+    grade_team: Callable[..., Any], tmp_path: Path
+) -> None:
+    """With a report, the images and the own deadline of each; and nothing is done again."""
+    results, examined = grade_team()
+    assert sorted(examined) == ["1", "3"]
+    assert results["2"].score.total == results["1"].score.total
+    assert results["2"].evidence.findings == results["1"].evidence.findings
+    assert (results["1"].evidence.delivery.extension, results["2"].evidence.delivery.extension) == (None, NOW)
+    report = (tmp_path / "students/2/report.html").read_text("utf-8")
+    assert "Student <b>2</b>" in report
+    with Gradebook(tmp_path) as book:
+        assert book.images("2") == {"figure-0.png": b"drawn"}
+    again, examined = grade_team()
+    assert sorted(examined) == ["1", "3"] and all(one.known for one in again.values())
+
+
+def test_a_member_who_is_new_gets_what_is_known_of_the_others(grade_team: Callable[..., Any]) -> None:
+    grade_team(("1", "3"))
+    results, examined = grade_team()
+    assert sorted(examined) == ["1", "3"]
+    assert (results["1"].known, results["2"].known) == (True, False)
+    assert results["2"].score.total == results["1"].score.total
+
+
+def test_of_a_team_one_member_can_be_asked_for(grade_team: Callable[..., Any]) -> None:
+    assert grade_team(("2",))[1] == ["2"]
+
+
+def test_a_team_that_is_examined_again_is_so_for_all(grade_team: Callable[..., Any], tmp_path: Path) -> None:
+    grade_team()
+    results, examined = grade_team(force=True)
+    assert len(examined) == 4 and not any(one.known for one in results.values())
+    with Gradebook(tmp_path) as book:
+        assert book.runs("1") == book.runs("2") == (1, 2)

@@ -12,7 +12,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
-from grader.pipeline.class_run import Keeper, Result
+from grader.pipeline.keeper import Keeper
+from grader.pipeline.result import Result
 from grader.pipeline.revision import Revision, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)

@@ -64,7 +64,7 @@ MESSAGES = [
     RunFunction(
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
-    Train(("a",), "cuda", 3, 2, (4, 7), {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Train(("a",), "cuda", 3, 2, 4000, (4, 7), {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
     LoadCheckpoint("cpu", 5, {"file": np.zeros(3, dtype=np.uint8)}),
     Built(
         1,

@@ -36,6 +36,7 @@ from grader.domain.evidence import (
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.score import ComponentScore, GradeStatus, Score, ScoreLine
 from grader.domain.submission import RefusedFile, Role
+from grader.scoring.lateness import late_record
 
 WHEN = datetime(2026, 11, 20, 14, 5, tzinfo=timezone(timedelta(hours=3, minutes=30)))
 CLASSES = ("crazing", "inclusion", "patches", "pitted_surface", "rolled-in_scale", "scratches")
@@ -298,6 +299,7 @@ def a_score(assignment: Assignment, evidence: Evidence, status: GradeStatus = Gr
         assignment.maximum,
         evidence.reason,
         claim=evidence.claim,
+        late=late_record(assignment, evidence, total),
     )
 
 

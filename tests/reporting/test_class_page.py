@@ -40,11 +40,15 @@ def test_page_asks_for_nothing_outside_itself(page):
     assert not re.search(r"https?:|<script|<link|@import|\son\w+=|url\((?!#)", page)
 
 
-def test_every_student_is_linked_in_the_order_of_ids_and_nothing_else_is(page, links):
+def test_every_student_and_every_code_is_linked_in_the_order_of_ids_and_nothing_else_is(page, links, pairs):
     (table,) = re.findall(r'<table class="students">.*?</table>', page, re.S)
-    assert re.findall(r'href="([^"]+)"', table) == [links[student_id] for student_id in sorted(links)]
+    coded = {score.student_id for evidence, score in pairs if evidence.source}
+    code = {student_id: f"students/{student_id}/submission.html" for student_id in coded}
+    assert code and len(code) < len(links)
+    wanted = [[links[one], *([code[one]] if one in code else [])] for one in sorted(links)]
+    assert re.findall(r'href="([^"]+)"', table) == [link for row in wanted for link in row]
     targets = {target for target in re.findall(r'href="([^"]+)"', page) if not target.startswith("#")}
-    assert targets == set(links.values())
+    assert targets == {*links.values(), *code.values()}
 
 
 def test_every_link_within_the_page_leads_somewhere(page):
@@ -105,8 +109,8 @@ def test_flags_are_what_a_person_should_look_at(assignment, class_results):
 
     assert of("good") == ""
     assert of("missing_scale") == (
-        "1 check could not be decided | 88.0 % claimed, 55.0 % measured | Weights do not fit | "
-        "Late by 10 h 00 min"
+        "1 check could not be decided | Late by 10 h 00 min | 88.0 % claimed, 55.0 % measured | "
+        "Weights do not fit"
     )
     assert "Missing: report" in of("incomplete")
     assert "Forbidden part used: torch.nn.MultiheadAttention" in of("forbidden")

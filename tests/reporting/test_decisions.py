@@ -7,7 +7,8 @@ import pytest
 
 from grader.domain.score import GradeStatus, PartScore, ScoreEdit
 from grader.domain.total import Total
-from grader.reporting.results_file import dump, results_document
+from grader.reporting.results_file import results_text
+from grader.reporting.results_record import submission_record
 from grader.reporting.review_cases import cases
 from grader.reporting.standing import banners, standing, total_sentence
 from grader.reporting.student_page import student_page
@@ -62,7 +63,7 @@ def test_comments_and_parts_are_in_the_report_and_in_the_results(assignment, cla
     page = student_page(assignment, good.evidence, score, images={}, generated_at=examples.WHEN)
     assert "Name your sources." in page and "First part" in page and "Second part" in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page and attack not in page
-    entry = json.loads(dump(results_document(assignment, [(good.evidence, score)])))["submissions"][0]
+    entry = json.loads("".join(results_text(assignment, [(good.evidence, score)])))["submissions"][0]
     item = next(item for item in entry["items"] if item["id"] == "q6")
     assert item["comments"] == ["Name your sources."]
     assert item["parts"] == [
@@ -100,7 +101,7 @@ def test_a_waived_check_is_shown_as_passed_and_told_in_the_results(assignment, c
         return student_page(assignment, result.evidence, score, images={}, generated_at=examples.WHEN)
 
     assert finding.message[:40] in page(result.score) and finding.message[:40] not in page(score)
-    record = results_document(assignment, [(result.evidence, score)]).submissions[0]
+    record = submission_record(result.evidence, score)
     assert {one.check: one.waived for one in record.findings if one.waived} == {finding.check: "ta1: wrong"}
 
 

@@ -13,7 +13,7 @@ import pytest
 from grader.domain.assignment import LatePolicy
 from grader.domain.submission import AccountedFile, Delivery, Download, Fate
 from grader.reporting.class_page import class_page
-from grader.reporting.results_file import download_record, dump, results_document, results_schema
+from grader.reporting.results_file import download_record, results_schema, results_text
 from grader.reporting.scores_table import scores_csv
 from grader.reporting.student_page import student_page
 from grader.scoring import score
@@ -133,7 +133,7 @@ def test_the_account_is_on_the_class_page_in_short_form(ruled, handed_in, exampl
 
 def test_the_results_hold_the_whole_account(ruled, handed_in, download):
     evidence = handed_in(ruled.deadline + timedelta(days=1), extension=ruled.deadline)
-    document = json.loads(dump(results_document(ruled, [(evidence, score(ruled, evidence))], download)))
+    document = json.loads("".join(results_text(ruled, [(evidence, score(ruled, evidence))], download)))
     jsonschema.validate(document, results_schema())
     assert document["download"]["refused"] == 31 and len(document["download"]["files"]) == 5
     assert sum(file["count"] for file in document["download"]["files"]) == 34

@@ -8,15 +8,29 @@ import pytest
 from pydantic import ValidationError
 
 from grader.domain.score import ScoreEdit
+from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.results_contract import ResultsDocument
-from grader.reporting.results_file import dump, results_document, results_schema, results_schema_text
+from grader.reporting.results_file import (
+    download_record,
+    results_schema,
+    results_schema_text,
+    results_text,
+    submission_text,
+    told_frame,
+    told_submissions,
+)
+from grader.reporting.results_record import submission_record
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "results.schema.json"
 
 
+def text_of(assignment, pairs):
+    return "".join(results_text(assignment, pairs))
+
+
 @pytest.fixture(scope="module")
 def document(assignment, pairs):
-    return json.loads(dump(results_document(assignment, pairs)))
+    return json.loads(text_of(assignment, pairs))
 
 
 def one(document, student_id):
@@ -25,7 +39,7 @@ def one(document, student_id):
 
 def test_a_remark_of_a_check_that_passed_is_kept(assignment, class_results, with_remark):
     good = class_results["good"]
-    record = results_document(assignment, [(with_remark(good.evidence, 1), good.score)]).submissions[0]
+    record = submission_record(with_remark(good.evidence, 1), good.score)
     [noted] = [found for found in record.findings if found.message]
     assert (noted.component, noted.status, noted.blame) == ("ViT", "passed", None)
     assert (noted.diagnosis, noted.where) == ("fixed_positions", "homework.py:41")
@@ -100,19 +114,12 @@ def test_what_was_not_run_is_not_awaiting(document):
     assert "training" not in entry["awaiting"]
 
 
-def test_submissions_are_ordered_whatever_the_order_of_results(assignment, pairs):
-    forward, backward = results_document(assignment, pairs), results_document(assignment, pairs[::-1])
-    assert dump(forward) == dump(backward)
-    ids = [entry.student_id for entry in forward.submissions]
-    assert ids == sorted(ids)
-
-
 def test_values_that_json_has_no_word_for_become_null_or_visible(assignment, class_results):
     good = class_results["good"]
     finding = replace(good.evidence.findings[0], message="a lone surrogate \ud800 and a \x00")
     training = replace(good.evidence.training, accuracy=math.nan)
     evidence = replace(good.evidence, findings=(finding,), training=training)
-    text = dump(results_document(assignment, [(evidence, good.score)]))
+    text = text_of(assignment, [(evidence, good.score)])
     entry = json.loads(text.encode("utf-8"))["submissions"][0]
     assert entry["measurements"]["test_accuracy"] is None
     assert entry["findings"][0]["message"] == "a lone surrogate ⟨U+D800⟩ and a ⟨U+0000⟩"
@@ -124,17 +131,47 @@ def test_a_persons_edit_is_kept(assignment, class_results, examples):
     lines = tuple(
         replace(line, points=4.5, edits=(edit,)) if line.id == "q6" else line for line in good.score.lines
     )
-    text = dump(results_document(assignment, [(good.evidence, replace(good.score, lines=lines))]))
+    text = text_of(assignment, [(good.evidence, replace(good.score, lines=lines))])
     item = next(item for item in json.loads(text)["submissions"][0]["items"] if item["id"] == "q6")
     assert item["points"] == 4.5
     assert item["edits"][0]["who"] == "ta-3" and item["edits"][0]["old"] is None
 
 
-def test_text_is_read_back_as_the_same_document(assignment, pairs):
-    document = results_document(assignment, pairs)
-    assert ResultsDocument.model_validate_json(dump(document)) == document
+@pytest.mark.parametrize("count", [0, 1, None])
+def test_text_made_in_pieces_is_the_document_as_a_whole(assignment, pairs, count):
+    chosen = pairs[:count]
+    document = ResultsDocument.model_validate_json(text_of(assignment, chosen))
+    assert document.submissions == [submission_record(*pair) for pair in chosen]
+    plain = json.loads(text_of(assignment, chosen))
+    assert text_of(assignment, chosen) == json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+
+
+def test_each_submission_is_read_back_as_it_was_told(assignment, class_results, tmp_path):
+    odd = replace(class_results["good"].evidence, notes=("a \u2028 line \u0085 end", "  {", "  },"))
+    told = [(odd, class_results["good"].score), (class_results["good"].evidence, class_results["good"].score)]
+    path = tmp_path / "results.json"
+    path.write_text(text_of(assignment, told), encoding="utf-8")
+    ids = [score.student_id for _, score in told]
+    assert list(told_submissions(path)) == [
+        (student_id, submission_text(*pair)) for student_id, pair in zip(ids, told, strict=True)
+    ]
+    path.write_text(path.read_text(encoding="utf-8").replace('"student_id"', '"other"'), encoding="utf-8")
+    with pytest.raises(ValueError, match="not a submission"):
+        list(told_submissions(path))
 
 
 def test_an_unknown_key_is_refused(document):
     with pytest.raises(ValidationError):
         ResultsDocument.model_validate({**document, "surprise": 1})
+
+
+def test_what_is_told_of_the_class_is_read_without_the_submissions(assignment, pairs, tmp_path):
+    """A large class's account needs no more memory than a small one's."""
+    line = AccountedFile("  {", Fate.REFUSED, None, "  {: its name does not say whose it is.")
+    download = download_record(Download((line, line), ("  {",)))
+    path = tmp_path / "results.json"
+    ordered = sorted(pairs, key=lambda pair: pair[1].student_id)
+    for some in (ordered, []):
+        path.write_text("".join(results_text(assignment, some, download)), "utf-8")
+        frame = ResultsDocument.model_validate_json(told_frame(path))
+        assert frame.submissions == [] and frame.download == download

@@ -1,14 +1,16 @@
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from grader.domain.program import LOOK
-from grader.domain.score import LateRecord
+from grader.domain.score import LateRecord, ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.check_rates import check_rates
 from grader.reporting.results_file import download_record
 from grader.reporting.review_cases import CAUSES, cases
 from grader.reporting.review_queue import final_total, review_queue
+from grader.reporting.similarity_record import SimilarityRecord
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def done(class_results):
     def made(total, student_id="1001", **evidence):
         good = class_results["good"]
         lines = tuple(replace(line, points=line.points or 0.0, state="decided") for line in good.score.lines)
-        score = replace(good.score, student_id=student_id, lines=lines, decided=100, total=total)
+        score = replace(good.score, student_id=student_id, lines=lines, decided=100, total=total, late=None)
         return replace(good.evidence, student_id=student_id, **evidence), score
 
     return made
@@ -52,7 +54,7 @@ def test_every_reason_of_the_example_class_is_in_the_queue(queue, pairs):
         "claims": 2,
         "forbidden": 1,
         "weights": 2,
-        "late": 2,
+        "late-decide": 2,
         "files": 1,
         "unofficial": 1,
         "partial": 1,
@@ -162,3 +164,50 @@ def test_a_waived_check_asks_nothing_of_a_person(queue, class_results):
     waived = replace(one.score, waived=(("predictions_name_labels", "ta1: broken"),))
     assert "undecided-checks" in queue([(one.evidence, one.score)])
     assert "undecided-checks" not in queue([(one.evidence, waived)])
+
+
+def test_pairs_of_similar_submissions_come_in_the_order_of_their_strength(assignment, pairs):
+    """Equal sentences about different pairs stay apart; one of an earlier class is named in words."""
+    said = "92 % and 88 % of their own code"
+    found = [("400101204", "400101201", False), ("400101201", "400101205", False), ("400101205", "9", True)]
+    record = SimilarityRecord(
+        assignment=assignment.id,
+        compared_at=datetime(2026, 2, 1, tzinfo=UTC),
+        submissions=9,
+        threshold=0.5,
+        pairs=[{"one": one, "other": other, "before": before, "says": said} for one, other, before in found],
+    )
+    sections = review_queue(assignment, pairs, [], (), None, record)
+    (section,) = [one for one in sections if one.cause.id == "similar"]
+    assert section.count == 3 and not section.cause.holds
+    assert [row.students for row in section.rows] == [
+        ("400101201", "400101204"),
+        ("400101201", "400101205"),
+        ("400101205",),
+    ]
+    assert section.rows[2].text == f"{said}, with 9 of an earlier class."
+
+
+def test_open_marks_are_counted_by_item_and_few_students_named(queue, class_results, assignment):
+    """Of a large class the page says how many are open and who has marked the others, not all names."""
+    good = class_results["good"]
+    (item, *_) = [item for item in assignment.rubric if item.by_person]
+    when = datetime(2026, 2, 1, tzinfo=UTC)
+
+    def marked(number, who):
+        edits = (ScoreEdit(who, when, "Read.", None, 1.0),) if who else ()
+        lines = tuple(
+            replace(line, points=1.0, state="decided", edits=edits) if who and line.id == item.id else line
+            for line in good.score.lines
+        )
+        return good.evidence, replace(good.score, student_id=f"4001{number:05d}", lines=lines)
+
+    many = [marked(number, "ta1" if number < 20 else "ta2" if number < 30 else "") for number in range(200)]
+    section = queue(many)["marks"]
+    assert section.count == 200
+    first = section.rows[0]
+    assert first.students == () and first.text.startswith(item.title)
+    assert first.text.endswith("170 of 200 open; marked by ta1 (20) and ta2 (10)")
+    few = [marked(number, "ta1" if number < 192 else "") for number in range(200)]
+    assert queue(few)["marks"].rows[0].students == tuple(f"4001{number:05d}" for number in range(192, 200))
+    assert queue(few[-8:])["marks"].rows[0].students == (), "all of the class: that says the number"

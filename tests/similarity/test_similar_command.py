@@ -121,3 +121,43 @@ def test_nothing_to_compare_is_told(similar):
     done, _, _ = similar({"notes.txt": "x"})
     assert done.exit_code == 2
     assert "holds no submission" in done.output
+
+
+def test_the_class_page_lists_the_pairs_and_no_report_does(graded_class, solutions, tmp_path):
+    """Also after the class is scored again; it holds no grade, and leads to the page side by side."""
+    text = solutions.solution(solutions.apart(1)[0])
+    (tmp_path / "now").mkdir()
+    for number, own in ((1, text), (2, solutions.disguised(text))):
+        (tmp_path / "now" / named(number, "py")).write_text(own, "utf-8")
+    words = ["--course", str(ROOT), "similar", str(tmp_path / "now"), "--assignment", "vit_defects"]
+    before = (graded_class / "scores.csv").read_bytes()
+    done = CliRunner().invoke(cli, [*words, "--out", str(graded_class)])
+    assert done.exit_code == 0, done.output
+    page = (graded_class / "index.html").read_text("utf-8")
+    section = re.search(r'id="similar">.*?</div>', page, re.S).group()
+    assert "1\N{NO-BREAK SPACE}pair" in section and "holds the grades" not in section
+    for student in ("400101201", "400101202"):
+        assert f'href="students/{student}/report.html"' in section
+        assert "in common with another" not in (graded_class / f"students/{student}/report.html").read_text(
+            "utf-8"
+        )
+    assert re.search(r"\d+ % and \d+ % of their own code", section) and 'href="similarity.html"' in page
+    assert (graded_class / "scores.csv").read_bytes() == before
+    again = CliRunner().invoke(cli, ["regrade", str(graded_class), "--course", str(ROOT), "--by", "ta1"])
+    assert again.exit_code == 0 and 'id="similar"' in (graded_class / "index.html").read_text("utf-8")
+    published = [
+        "publish",
+        str(graded_class),
+        "--course",
+        str(ROOT),
+        "--to",
+        str(tmp_path / "out"),
+        "--partial",
+    ]
+    assert CliRunner().invoke(cli, [*published, "--by", "ta1"]).exit_code == 0
+    assert (tmp_path / "out/instructors/similarity.html").is_file()
+    told = [path.read_text("utf-8") for path in (tmp_path / "out/students").rglob("*.html")]
+    assert told and not any("similarity" in one for one in told)
+    (graded_class / "similarity.json").write_text("{")
+    CliRunner().invoke(cli, ["regrade", str(graded_class), "--course", str(ROOT), "--by", "ta1"])
+    assert 'id="similar"' not in (graded_class / "index.html").read_text("utf-8")

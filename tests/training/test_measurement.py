@@ -250,6 +250,17 @@ def test_a_limit_of_ours_is_unknown_and_never_a_zero(scripted: Scripted, job: Jo
     assert measured(scripted, job, PLAN, said).training.outcome is TrainingOutcome.BUDGET
 
 
+def test_a_gpu_that_is_too_small_is_unknown_and_can_be_tried_alone(scripted: Scripted, job: Job) -> None:
+    """And it is told apart from the memory of the machine."""
+    said = Raised(Problem("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 MiB."))
+    shared = measured(scripted, replace(job, device="cuda", gpu_memory_mb=4000), PLAN, said)
+    assert shared.crowded and shared.training.outcome is TrainingOutcome.BUDGET
+    assert "its part of the GPU's memory (4000 MB) was not enough" in shared.training.reason
+    alone = measured(scripted, replace(job, device="cuda"), PLAN, said)
+    assert "After 0 of 2 epochs the GPU's memory was not enough" in alone.training.reason
+    assert not measured(scripted, job, PLAN, said).crowded, "on a processor nobody is crowded out"
+
+
 def test_load_that_hangs_is_told_as_that(scripted: Scripted, job: Job) -> None:
     """It is no matter of the training's budget."""
     hasty = replace(job, limits=replace(job.limits, load_seconds=0.5))

@@ -16,10 +16,10 @@ HEAD = (
 
 
 @pytest.fixture
-def axes_of(load: Callable[..., Any]) -> Callable[[str], list[Axes]]:
-    """What the axes of the figures that a body draws are described as."""
+def ran(load: Callable[..., Any]) -> Callable[..., Ran]:
+    """What a body that draws comes to: `ran(body, pictures=True)`."""
 
-    def described(body: str) -> list[Axes]:
+    def run(body: str, *, pictures: bool = False) -> Ran:
         lines = "\n".join(f"    {line}" for line in (HEAD + body).strip().splitlines())
         worker = load(f"def plot_confusion_matrix(model, data_loader, class_names):\n{lines}\n")
         data = classified_data(NAMES, (4,), accuracy=0.5, seed=1)
@@ -30,12 +30,18 @@ def axes_of(load: Callable[..., Any]) -> Callable[[str], list[Axes]]:
             data.class_names,
             id_bits=data.id_bits,
             arrays=data.arrays,
-            pictures=False,
+            pictures=pictures,
         )
-        ran: Ran = worker.ask(request, Ran)
-        return [axes for figure in ran.figures for axes in figure.axes]
+        found: Ran = worker.ask(request, Ran)
+        return found
 
-    return described
+    return run
+
+
+@pytest.fixture
+def axes_of(ran: Callable[..., Ran]) -> Callable[[str], list[Axes]]:
+    """What the axes of the figures that a body draws are described as."""
+    return lambda body: [axes for figure in ran(body).figures for axes in figure.axes]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +113,28 @@ def test_labels_of_the_whole_figure_are_those_of_its_axes(axes_of: Callable[[str
     )
     assert (first.x_label, first.y_label, first.headings) == ("Predicted", "True", ())
     assert (second.x_label, second.y_label) == ("own", "True")
+
+
+def test_labels_of_axes_that_are_turned_off_are_not_there(axes_of: Callable[[str], list[Axes]]) -> None:
+    """Nobody sees them; the title is drawn all the same."""
+    body = "plt.imshow(cm)\nplt.yticks(range(3), names)\nplt.title('here')\nplt.axis('off')"
+    axes = axes_of(body)[0]
+    assert (axes.row_names, axes.x_ticks, axes.y_ticks, axes.title) == (("",) * 3, (), (), "here")
+
+
+@pytest.mark.parametrize("size", [(20, 5), (4, 30), (300, 2), (6, 4)])
+def test_a_picture_is_as_large_as_a_report_shows_it(ran: Callable[..., Ran], size: tuple[int, int]) -> None:
+    body = f"plt.figure(figsize={size})\nplt.imshow(cm)"
+    height, width, colors = ran(body, pictures=True).arrays["figure0"].shape
+    assert width <= 900 and height <= 1400 and colors == 4
+    assert width >= 890 or height >= 1390 or (width, height) in ((600, 400), (800, 600))
+
+
+def test_a_title_over_axes_that_are_turned_off_is_drawn(ran: Callable[..., Ran]) -> None:
+    """Leaving out what is not shown leaves what is shown where it was."""
+    body = "plt.figure(figsize=(3, 3))\nplt.imshow(cm)\nplt.axis('off')\n"
+    bare, titled = (
+        ran(body + more, pictures=True).arrays["figure0"] for more in ("", "plt.title('XXXXXXXX', y=None)")
+    )
+    changed = (bare != titled).any(axis=2).any(axis=1).nonzero()[0]
+    assert len(changed) and changed.max() < 60, "in the first fifth of 300 rows"

@@ -13,7 +13,6 @@ from grader.domain.errors import EngineError
 from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Built, TrainingPlan, WeightValues
 from grader.protocol.requests import Build, Train, Weights
-from grader.worker.images import GradedImages, handed_out_transform, is_deterministic
 
 Tiny = Callable[..., Any]
 
@@ -333,31 +332,6 @@ def test_random_transform_is_applied_afresh_and_a_fixed_one_once(tiny: Tiny) -> 
     flips = "transforms.Compose([transform, transforms.RandomErasing(p=1.0)])"
     _, (first, second) = tiny(text, train_transform=flips).trained()
     assert sorted(first.arrays["reported"][:-1]) != sorted(second.arrays["reported"][:-1])
-
-
-def test_deterministic_transform_is_applied_once_per_image() -> None:
-    """What is known to do the same always is not repeated for every epoch."""
-    data = GradedImages(images(3, 9, 9), np.array([2, 0, 1]), ("a", "b", "c"), handed_out_transform(6, 1))
-    assert data[0][0] is data[0][0]
-    assert data[1][0].shape == (1, 6, 6)
-    assert (data.targets, data.classes) == ([2, 0, 1], ["a", "b", "c"])
-    assert (data.class_to_idx["b"], data.samples[2][1], len(data)) == (1, 1, 3)
-    hidden = GradedImages(images(3, 9, 9), None, ("a",), handed_out_transform(6, 3))
-    assert hidden.targets == [0, 0, 0]
-    assert hidden.batch(1, 3).shape == (2, 3, 6, 6)
-
-
-def test_transforms_are_known_as_deterministic_only_where_they_are() -> None:
-    """Compositions are as random as their parts; what is unknown counts as random."""
-    from torchvision import transforms as T
-
-    fixed = T.Compose([T.Resize(8), T.Compose([T.Grayscale()]), T.ToTensor(), T.Normalize((0.5,), (0.5,))])
-    assert is_deterministic(fixed)
-    assert not is_deterministic(T.Compose([fixed, T.RandomRotation(3)]))
-    assert not is_deterministic(T.RandomApply([T.ToTensor()]))
-    assert not is_deterministic(T.Lambda(lambda x: x))
-    assert not is_deterministic(lambda x: x)
-    assert not is_deterministic(type("Resize", (), {})())
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------

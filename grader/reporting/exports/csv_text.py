@@ -91,7 +91,7 @@ class CsvText:
         return text
 
 
-def csv_text(name: str, content: bytes) -> CsvText:
+def csv_text(name: str, content: bytes, *, one_column: bool = False) -> CsvText:
     """A CSV file, read so that it can be written again exactly.
 
     The delimiter is the first one that stands in the first row: no LMS has one in its first column's name.
@@ -99,6 +99,7 @@ def csv_text(name: str, content: bytes) -> CsvText:
     Args:
         name: The file's name, for sentences.
         content: The file.
+        one_column: A table of a single column, which has no delimiter, is one too.
 
     Raises:
         UsageError: It is no such file.
@@ -111,9 +112,10 @@ def csv_text(name: str, content: bytes) -> CsvText:
             f"{name} is not UTF-8 text, so another program saved it since. Download it again."
         ) from None
     first = re.search(f"[{DELIMITERS}]", text)
-    if first is None or "\0" in text:
+    if (first is None and not (one_column and text.strip())) or "\0" in text:
         raise UsageError(f"{name} is no CSV table. Give the file as the LMS made it.")
-    return CsvText(name, bom, codec, text, first[0], _rows(name, text, first[0]))
+    delimiter = first[0] if first else DELIMITERS[0]
+    return CsvText(name, bom, codec, text, delimiter, _rows(name, text, delimiter))
 
 
 def _rows(name: str, text: str, delimiter: str) -> tuple[tuple[Cell, ...], ...]:

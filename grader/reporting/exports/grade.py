@@ -96,6 +96,8 @@ def _open(score: Score) -> list[str]:
     reasons = []
     if score.total is None:
         reasons.append("a file is missing, and `grader rule` has not said what follows")
+    if score.lower is not None and not score.lower.kept:
+        reasons.append("less than was told before, and `grader count` has not said which run counts")
     if score.awaiting:
         reasons.append(f"awaiting {', '.join(score.awaiting)}")
     if score.not_run:

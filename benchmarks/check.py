@@ -1,0 +1,134 @@
+"""How long a student waits: `grader --help`, `grader check` from a cold start, and `--watch` after a save."""
+
+import os
+import selectors
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.peers.cost import ToolError
+from benchmarks.section import Section, spread, verdict
+from grader.course.assignment_file import read_assignment
+from grader.course.marks import solved_source
+from grader.course.template import write_template
+
+ROOT = Path(__file__).parents[1]
+ROUNDS = 7
+SAVES = 7
+PATIENCE = 120.0  # seconds that nothing of this takes
+SETTLING = 8.0  # seconds after a check in which a person reads or writes, and the next worker starts
+# (what is asked for, its limit in seconds)
+HELP, FIRST, ALL, AGAIN = "`grader --help`", "the first finding", "all findings", "all, after a save"
+LIMITS = {HELP: 0.3, FIRST: 3.0, ALL: 10.0, AGAIN: 1.0}
+MARK, VERDICT = "✓", "public checks pass"
+
+
+def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
+    """Check the reference solution in a student's folder, as a student does.
+
+    Raises:
+        ToolError: It does not pass.
+    """
+    reference = ROOT / "reference" / "vit_defects"
+    with tempfile.TemporaryDirectory(prefix="check-") as scratch:
+        folder = Path(scratch)
+        write_template(reference, folder)
+        solution = solved_source((reference / "solution.py").read_text(encoding="utf-8"), "solution.py")
+        homework = folder / "homework.py"
+        homework.write_text(solution, encoding="utf-8")
+        seconds: dict[str, list[float]] = {name: [] for name in LIMITS}
+        for _ in range(rounds):
+            seconds[HELP].append(_help(folder))
+            first, whole = _cold(folder)
+            seconds[FIRST].append(first)
+            seconds[ALL].append(whole)
+        seconds[AGAIN] = _after_saves(homework, saves)
+    checks = sum(spec.public for spec in read_assignment(reference).checks)
+    return Section(
+        "A student's check",
+        f"`grader check homework.py` on the reference solution, {checks} public checks, plots drawn; a new "
+        f"process each time, {rounds} rounds. Then `--watch`: {saves} saves, each by putting another file in "
+        f"its place, {SETTLING:.0f} s after the check before, until the verdict is printed. In seconds.",
+        ("", "seconds", "asked for"),
+        tuple((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
+        tuple(
+            verdict(name, statistics.median(seconds[name]), limit, at_most=True, unit="s")
+            for name, limit in LIMITS.items()
+        ),
+    )
+
+
+def _help(folder: Path) -> float:
+    started = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "grader", "--help"], cwd=folder, check=True, stdout=subprocess.DEVNULL
+    )
+    return time.perf_counter() - started
+
+
+def _cold(folder: Path) -> tuple[float, float]:
+    """Seconds until the first finding and until the end."""
+    started = time.perf_counter()
+    with _Running(["check", "homework.py"], folder) as running:
+        first = running.seen(f"{MARK} ", started)
+        running.seen(VERDICT, started)
+        if running.process.wait(PATIENCE):
+            raise ToolError(f"grader check did not pass the reference: {running.text[-500:]}")
+        return first, time.perf_counter() - started
+
+
+def _after_saves(homework: Path, saves: int) -> list[float]:
+    """Seconds from each save to the verdict."""
+    found = []
+    with _Running(["check", "--watch", "homework.py"], homework.parent) as running:
+        running.seen(VERDICT, time.perf_counter())
+        for number in range(saves):
+            time.sleep(SETTLING)
+            other = homework.with_suffix(".new")
+            other.write_text(homework.read_text(encoding="utf-8") + f"# {number}\n", encoding="utf-8")
+            started = time.perf_counter()
+            other.replace(homework)
+            found.append(running.seen(VERDICT, started))
+        running.process.send_signal(signal.SIGINT)
+        if running.process.wait(PATIENCE):
+            raise ToolError("grader check --watch did not end cleanly on Ctrl-C.")
+    return found
+
+
+class _Running:
+    """A command, whose output is read as it comes."""
+
+    def __init__(self, arguments: list[str], folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "grader", *arguments],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
+        )
+        self.text = ""
+        self._read = 0
+
+    def seen(self, wanted: str, since: float) -> float:
+        """Seconds until a text is printed behind what was waited for before."""
+        assert self.process.stdout is not None
+        descriptor = self.process.stdout.fileno()
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(descriptor, selectors.EVENT_READ)
+            while (at := self.text.find(wanted, self._read)) < 0:
+                piece = os.read(descriptor, 65_536) if waiting.select(PATIENCE) else b""
+                if not piece:
+                    raise ToolError(f"grader check never printed {wanted!r}: {self.text[-500:]}")
+                self.text += piece.decode("utf-8", errors="replace")
+        self._read = at + len(wanted)
+        return time.perf_counter() - since
+
+    def __enter__(self) -> "_Running":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.communicate()

@@ -1,0 +1,1 @@
+"""The same notebooks, graded by nbgrader, by Otter and by this grader."""

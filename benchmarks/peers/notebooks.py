@@ -1,0 +1,70 @@
+"""The homework that all tools grade: the reference and legitimate forms, as notebooks of definitions."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course.template import notebook
+from grader.course.variants import Kind, variants
+from grader.domain.assignment import Assignment
+
+# what is not a definition and yet belongs to one: no tool is to train, or to look for images
+KEPT_NAMES = {"device", "criterion", "loss_fn", "model", "optimizer", "scheduler"}
+
+
+@dataclass(frozen=True)
+class Homework:
+    """One student's notebook.
+
+    Attributes:
+        name: The form.
+        cells: The sources of its code cells.
+    """
+
+    student_id: str
+    name: str
+    cells: tuple[str, ...]
+
+    def ipynb(self) -> str:
+        """The notebook, in format 4.5."""
+        return notebook("\n".join(f"# %%\n{cell}" for cell in self.cells), self.name, self.name)
+
+
+def homework(assignment: Assignment, course: Path, count: int) -> list[Homework]:
+    """The reference, and forms from all over the alphabet, so that every part has some.
+
+    Args:
+        count: How many altogether.
+
+    Raises:
+        ValueError: There are fewer.
+    """
+    found = [
+        one for one in variants(assignment, course) if one.kind is Kind.REFERENCE or one.kind is Kind.FORM
+    ]
+    if not 0 < count <= len(found):
+        raise ValueError(f"There are {len(found)} notebooks, not {count}.")
+    chosen = [found[number * len(found) // count] for number in range(count)]
+    return [Homework(str(400101201 + n), one.name, cells(one.source)) for n, one in enumerate(chosen)]
+
+
+def cells(source: str) -> tuple[str, ...]:
+    """The imports in one cell, then each definition in its own, in their order."""
+    lines = source.splitlines()
+    imports: list[str] = []
+    others: list[str] = []
+    for node in ast.parse(source).body:
+        decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(each.lineno for each in decorators)])
+        text = "\n".join(lines[first - 1 : node.end_lineno])
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(text)
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef) or _is_kept(node):
+            others.append(text)
+    return ("\n".join(imports), *others)
+
+
+def _is_kept(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+        return False
+    return isinstance(node.value, ast.Constant) or node.targets[0].id in KEPT_NAMES

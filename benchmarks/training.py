@@ -1,0 +1,201 @@
+"""What the harness adds to a training, and what it saves on data."""
+
+import ast
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader
+from torchvision import datasets, transforms
+
+from benchmarks.section import Section, spread, verdict
+from datasets.synthetic_steel import made_images
+from grader.analysis import program
+from grader.course.assignment_file import read_assignment
+from grader.course.marks import solved_source
+from grader.kit.splits import Splits, split_images
+from grader.sandbox.host import Host
+from grader.sandbox.limits import ProcessLimits
+from grader.training import Job, measured_training
+from grader.worker.images import GradedImages
+
+ROOT = Path(__file__).parents[1]
+ROUNDS = 7
+EPOCHS = 3  # of a round; the first warms up and is not counted
+MOST_PERCENT = 3
+LEAST_RATIO = 20
+HANDED_OUT_EPOCHS = 30  # of a training: what is done once is shared by so many
+BATCH_SIZE = 64
+
+Namespace = dict[str, Any]
+
+
+def overhead(rounds: int = ROUNDS) -> Section:
+    """Epochs in the harness beside epochs of a bare loop: same model, batches, device and evaluation."""
+    torch.set_num_threads(1)
+    assignment = read_assignment(ROOT / "reference" / "vit_defects")
+    path = assignment.folder / "solution.py"
+    source = _with_epochs(solved_source(path.read_text(encoding="utf-8"), path.name))
+    splits = _images()
+    job = Job(
+        program(
+            "homework.py",
+            source.encode(),
+            components=assignment.components,
+            forbidden=assignment.forbidden,
+        ),
+        splits,
+        assignment.limits,
+    )
+    pairs = []
+    with Host.start("grader.worker", wrapped=True) as workers:
+        for number in range(rounds):
+            measured = measured_training(lambda: workers.spawn(_limits(job)), job).training
+            harness = statistics.fmean(epoch.seconds for epoch in measured.epochs[1:])
+            pairs.append((harness, statistics.fmean(_bare(source, splits)[1:])))
+            print(
+                f"  pair {number + 1} of {rounds}: {pairs[-1][0]:.2f} s and {pairs[-1][1]:.2f} s", flush=True
+            )
+    added = [100 * (harness / bare - 1) for harness, bare in pairs]
+    return Section(
+        "Training: the harness",
+        f"Seconds of one epoch of the reference on {len(splits.train_images)} images of 28 x 28, with the "
+        f"answers for {len(splits.test_images)} test images, one thread; {rounds} pairs in turn: the harness "
+        "with all layers of isolation, and a loop of a few lines that calls the same train_epoch.",
+        ("", "harness", "bare loop", "added, %"),
+        (("an epoch, s", spread([a for a, _ in pairs], digits=2), spread([b for _, b in pairs], digits=2),
+          spread(added)),),
+        (verdict("The harness adds", statistics.median(added), MOST_PERCENT, at_most=True, unit="%"),),
+    )  # fmt: skip
+
+
+def data(rounds: int = ROUNDS) -> Section:
+    """The time that a training's data takes as handed out and in the harness, for three transforms."""
+    torch.set_num_threads(1)
+    splits = _images()
+    rows, verdicts = [], []
+    with tempfile.TemporaryDirectory(prefix="grader-benchmark-") as scratch:
+        _write_folder(splits, Path(scratch))
+        for name, transform in _transforms().items():
+            pairs = []
+            for _ in range(rounds):
+                handed_out = HANDED_OUT_EPOCHS * _pass_seconds(
+                    lambda transform=transform: datasets.ImageFolder(scratch, transform=transform)
+                )
+                pairs.append((_harness_seconds(splits, transform), handed_out))
+            ratios = [handed_out / ours for ours, handed_out in pairs]
+            ours, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
+            rows.append((name, spread(theirs), spread(ours, digits=2), spread(ratios)))
+            claim = f"Data take less time by the factor ({name})"
+            verdicts.append(verdict(claim, statistics.median(ratios), LEAST_RATIO, at_most=False))
+    return Section(
+        "Training: data",
+        f"Seconds that {HANDED_OUT_EPOCHS} epochs of {len(splits.train_images)} images take without a "
+        "model: as handed out (JPEG files of 200 x 200, ImageFolder, PIL transforms per item, DataLoader; "
+        f"one pass times {HANDED_OUT_EPOCHS}) and in the harness (what is done once, and one pass times "
+        f"{HANDED_OUT_EPOCHS}); {rounds} pairs in turn, one thread. The same random numbers give the same "
+        "images: tests/worker/test_transforms.py.",
+        ("transform", "handed out, s", "harness, s", "ratio"),
+        tuple(rows),
+        tuple(verdicts),
+    )
+
+
+def _images() -> Splits:
+    return split_images("synthetic_steel", _classes(), made_images(0), seed=42, train_share=0.7)
+
+
+def _classes() -> tuple[str, ...]:
+    return read_assignment(ROOT / "reference" / "vit_defects").data.classes
+
+
+def _with_epochs(source: str) -> str:
+    return source.replace("N_EPOCHS = 30", f"N_EPOCHS = {EPOCHS}")
+
+
+def _limits(job: Job) -> ProcessLimits:
+    return ProcessLimits.within(job.limits, cpu_seconds=int(job.limits.training_seconds))
+
+
+def _bare(source: str, splits: Splits) -> list[float]:
+    """Seconds of each epoch of a bare loop, with the model's answers for the test images."""
+    names = _definitions(source)
+    to_tensor = transforms.Compose(
+        [transforms.Resize((28, 28)), transforms.Grayscale(), transforms.ToTensor(),
+         transforms.Normalize((0.5,), (0.5,))]
+    )  # fmt: skip
+
+    def tensors(images: Any) -> torch.Tensor:
+        return torch.stack([to_tensor(Image.fromarray(image).convert("RGB")) for image in images])
+
+    train = list(zip(tensors(splits.train_images), map(int, splits.train_labels), strict=True))
+    test = tensors(splits.test_images)
+    torch.manual_seed(0)
+    model = names["ViT"](
+        image_size=28, patch_size=4, num_classes=6, channels=1, dim=64, depth=6, heads=4, mlp_dim=128
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    loader: DataLoader[Any] = DataLoader(train, batch_size=BATCH_SIZE, shuffle=True)  # type: ignore[arg-type]
+    seconds = []
+    for _ in range(EPOCHS):
+        started = time.perf_counter()
+        names["train_epoch"](model, optimizer, loader, [])
+        model.eval()
+        with torch.no_grad():
+            for start in range(0, len(test), BATCH_SIZE):
+                model(test[start : start + BATCH_SIZE])
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def _definitions(source: str) -> Namespace:
+    """The imports, functions and classes of a homework, executed here: it is the course's own."""
+    kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    body = [node for node in ast.parse(source).body if isinstance(node, kept)]
+    names: Namespace = {"device": torch.device("cpu"), "print": lambda *_: None}
+    exec(compile(ast.Module(body, []), "homework.py", "exec"), names)  # noqa: S102 - the reference
+    return names
+
+
+def _transforms() -> dict[str, Any]:
+    small, gray = transforms.Resize((28, 28)), transforms.Grayscale(num_output_channels=1)
+    tensor, normal = transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))
+    flips = transforms.RandomHorizontalFlip(), transforms.RandomVerticalFlip()
+    rotated = transforms.RandomRotation(15), transforms.ColorJitter(brightness=0.2, contrast=0.2)
+    return {
+        "as handed out": transforms.Compose([small, gray, tensor, normal]),
+        "with random flips": transforms.Compose([small, gray, *flips, tensor, normal]),
+        "with random flips, rotation and jitter": transforms.Compose(
+            [small, gray, *flips, *rotated, tensor, normal]
+        ),
+    }
+
+
+def _write_folder(splits: Splits, folder: Path) -> None:
+    for name, label, image in zip(splits.train_names, splits.train_labels, splits.train_images, strict=True):
+        place = folder / splits.classes[label]
+        place.mkdir(exist_ok=True)
+        Image.fromarray(image).convert("RGB").save(place / f"{Path(name).stem}.jpg", quality=95)
+
+
+def _pass_seconds(dataset: Callable[[], Any]) -> float:
+    started, made = time.perf_counter(), dataset()
+    for _ in _batches(made):
+        pass
+    return time.perf_counter() - started
+
+
+def _batches(dataset: Any) -> Iterator[Any]:
+    yield from DataLoader(dataset, batch_size=BATCH_SIZE, shuffle=True)
+
+
+def _harness_seconds(splits: Splits, transform: Any) -> float:
+    started = time.perf_counter()
+    images = GradedImages(splits.train_images, splits.train_labels, splits.classes, transform)
+    once = time.perf_counter() - started
+    return once + HANDED_OUT_EPOCHS * _pass_seconds(lambda: images)

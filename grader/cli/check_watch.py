@@ -1,0 +1,45 @@
+"""`grader check --watch`: the findings on the terminal, again after each save."""
+
+import time
+from pathlib import Path
+
+from grader.cli.check_view import CheckView
+from grader.cli.page import Page
+from grader.domain.errors import GraderError
+from grader.pipeline.local_assignment import LocalAssignment
+from grader.pipeline.local_watch import Attempt, check_on_every_save, saves_of
+
+
+def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
+    """Check a file now and after each save, until the person interrupts it.
+
+    Raises:
+        CourseError: The checks cannot be collected.
+    """
+    page, rounds = Page(), 0
+
+    def show(attempt: Attempt) -> None:
+        nonlocal rounds
+        if rounds and page.live:
+            page.console.clear()
+        rounds += 1
+        started = time.monotonic()
+        try:
+            with CheckView(path, local.assignment, page) as view:
+                found = attempt(view.read, view.finding)
+            view.rest(found, details=details)
+        except GraderError as error:  # a file that is half written is no reason to stop
+            page.verdict(False, str(error))
+        page.blank()
+        page.detail(
+            f"Check {rounds} took {time.monotonic() - started:.1f} s. "
+            f"{path.name} is checked again when it is saved. Ctrl-C ends this.",
+            style="dim",
+            indent=0,
+        )
+
+    try:
+        check_on_every_save(path, local, saves_of(path), show)
+    except KeyboardInterrupt:
+        page.blank()
+        page.detail(f"{path.name} is no longer watched.", indent=0)

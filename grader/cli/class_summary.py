@@ -1,0 +1,108 @@
+"""What a person sees on the terminal when a class is graded."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from grader.domain.assignment import Assignment
+from grader.domain.score import GradeStatus, Score
+from grader.pipeline.result import Result
+from grader.reporting.class_time import stage_times, submission_times
+from grader.reporting.component_reports import noted
+from grader.reporting.fixes import fixes
+from grader.reporting.typesetting import counted, duration, percent, printable
+
+PADDING = 3  # between two columns
+WIDE = 110  # columns; a narrower terminal gets no column per rubric item
+MOST_ROWS = 200  # students in the table; the class page has all
+SLOWEST = 3  # submissions that are named
+
+
+def print_results(
+    assignment: Assignment, results: Sequence[Result], out: Path, seconds: float, known: Collection[str] = ()
+) -> None:
+    """The totals, where the time went, and where everything is.
+
+    Args:
+        known: The students whose submissions were not examined again.
+    """
+    console = Console(markup=False)
+    items = [item.id for item in assignment.rubric if not item.by_person]
+    if console.width < WIDE:
+        items = []
+    table = Table(
+        title=f"{assignment.title}: {counted(len(results), 'submission')}", title_justify="left", box=SIMPLE
+    )
+    rows = [_row(assignment, result, items) for result in results[:MOST_ROWS]]
+    left = console.width - PADDING
+    for number, name in enumerate(("student", "status", "points", *items)):
+        width = max([len(name), *(len(str(row[number])) for row in rows)])
+        table.add_column(name, justify="left" if number < 2 else "right", width=width, no_wrap=True)
+        left -= width + PADDING
+    # the last column gets what is left: rich would shrink all columns alike
+    table.add_column("first to look at", width=max(left, 12), no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    console.print(table)
+    if len(results) > MOST_ROWS:
+        console.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
+    _print_times([result for result in results if result.score.student_id not in known], console)
+    console.print(f"class page   {out / 'index.html'}", soft_wrap=True)
+    console.print(f"reports      {out / 'students'}/<student>/report.html", soft_wrap=True)
+    console.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
+    if known:
+        console.print(f"{counted(len(known), 'unchanged submission')} not run again; --force does.")
+    by_person = sum(item.points for item in assignment.rubric if item.by_person)
+    console.print(
+        f"{by_person:g} of {assignment.maximum:g} points are given by a person. {duration(seconds)}."
+    )
+
+
+def _row(assignment: Assignment, result: Result, items: Sequence[str]) -> list[str | Text]:
+    score = result.score
+    points = {line.id: line.points for line in score.lines}
+    shown = ["-" if points[item] is None else f"{points[item]:g}" for item in items]
+    return [score.student_id, _status(score), _total(score), *shown, _first(assignment, result)]
+
+
+def _first(assignment: Assignment, result: Result) -> str:
+    if result.score.reason and result.score.status is not GradeStatus.GRADED:
+        return printable(result.score.reason)
+    found = fixes(assignment, result.evidence, result.score)
+    messages = [fix.message for fix in found] or [
+        one.message for one in result.evidence.findings if noted(one)
+    ]
+    return printable(messages[0].splitlines()[0]) if messages else ""
+
+
+def _status(score: Score) -> Text:
+    colors = {GradeStatus.GRADED: "green", GradeStatus.INCOMPLETE: "yellow", GradeStatus.REFUSED: "yellow"}
+    return Text(score.status, style=colors.get(score.status, "red"))
+
+
+def _total(score: Score) -> str:
+    return "withheld" if score.total is None else f"{score.total:g} of {score.decided:g}"
+
+
+def _print_times(results: Sequence[Result], console: Console) -> None:
+    """Where the time of this run went."""
+    pairs = [(result.evidence, result.score) for result in results]
+    stages, each = stage_times(pairs), submission_times(pairs)
+    if not stages:
+        return
+    table = Table(title="Where the time went", title_justify="left", box=SIMPLE)
+    for name in ("stage", "submissions", "share", "median", "longest"):
+        table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
+    for stage in stages:
+        table.add_row(
+            stage.stage, str(stage.submissions), percent(stage.share), duration(stage.median),
+            duration(stage.longest),
+        )  # fmt: skip
+    console.print(table)
+    if len(each) > SLOWEST:
+        named = ", ".join(f"{one.student_id} ({duration(one.total)})" for one in each[:SLOWEST])
+        console.print(f"slowest      {named}\n", soft_wrap=True)

@@ -1,0 +1,72 @@
+"""The files that people read: of each student, and of the class."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.assignment import Assignment
+from grader.gradebook import durable
+from grader.pipeline.result import Result
+from grader.reporting.class_page import class_page, leaderboard_page
+from grader.reporting.code_links import PAGE
+from grader.reporting.results_contract import DownloadRecord, ResultsDocument
+from grader.reporting.results_file import results_text, told_frame
+from grader.reporting.roster import attended
+from grader.reporting.scores_table import scores_csv
+from grader.reporting.similarity_record import previous_similarity
+from grader.reporting.student_pages import REPORT, student_pages
+
+
+def write_student(
+    assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
+) -> Path:
+    """Write one student's report, whose path it returns, and the page of the submission beside it."""
+    folder = out / "students" / result.evidence.student_id
+    folder.mkdir(parents=True, exist_ok=True)
+    made = student_pages(assignment, result.evidence, result.score, images, now)
+    if PAGE not in made:
+        (folder / PAGE).unlink(missing_ok=True)  # of an earlier upload
+    for name, page in made.items():
+        durable.write(folder / name, page)
+    return folder / REPORT
+
+
+def write_class(
+    assignment: Assignment,
+    results: Sequence[Result],
+    out: Path,
+    now: datetime,
+    download: DownloadRecord | None = None,
+) -> None:
+    """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
+
+    Each is written whole or not at all.
+    """
+    ordered = sorted(results, key=lambda result: result.score.student_id)
+    pairs = [(result.evidence, result.score) for result in ordered]
+    links = {
+        result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    download = attended(download, [score.student_id for _, score in pairs])
+    similarity = previous_similarity(out, assignment.id)
+    page = class_page(
+        assignment, pairs, links=links, generated_at=now, download=download, similarity=similarity
+    )
+    durable.write(out / "index.html", page.encode("utf-8"))
+    if assignment.leaderboard:
+        board = leaderboard_page(assignment, pairs, generated_at=now)
+        durable.write(out / "leaderboard.html", board.encode("utf-8"))
+    else:
+        (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
+    durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
+    text = results_text(assignment, pairs, download)
+    durable.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
+
+
+def previous_download(out: Path) -> DownloadRecord | None:
+    """The account of the files in an earlier results.json; None when there is none."""
+    try:
+        return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download
+    except (OSError, ValueError):  # it is written anew from the book
+        return None

@@ -1,0 +1,17 @@
+"""Validators of what crosses a pipe, each made once: making one takes as long as using it a hundred times."""
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+_made: dict[Any, TypeAdapter[Any]] = {}
+
+
+def validator(kind: Any) -> TypeAdapter[Any]:
+    """The validator of a type.
+
+    A process that forks others asks for it before, so that all of them have it.
+    """
+    if kind not in _made:
+        _made[kind] = TypeAdapter(kind)
+    return _made[kind]

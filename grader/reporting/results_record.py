@@ -1,0 +1,190 @@
+"""What `results.json` holds of one submission, by its contract."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from grader.domain.evidence import Evidence
+from grader.domain.program import Claim
+from grader.domain.score import Score, ScoreEdit, ScoreLine
+from grader.reporting.class_figures import class_figures
+from grader.reporting.results_contract import (
+    CheckpointRecord,
+    ClassRecord,
+    EditRecord,
+    FindingRecord,
+    ForbiddenRecord,
+    ItemRecord,
+    LatenessRecord,
+    Measurements,
+    RefusedFileRecord,
+    SandboxRecord,
+    SubmissionRecord,
+    TrainingRecord,
+    TunedRecord,
+)
+from grader.reporting.typesetting import printable
+
+
+def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
+    """The record of what was found and scored."""
+    training, checkpoint, attestation = evidence.training, evidence.checkpoint, evidence.attestation
+    return SubmissionRecord(
+        student_id=printable(score.student_id),
+        status=score.status.value,
+        total=score.total,
+        decided=score.decided,
+        open_points=score.open_points,
+        awaiting=list(score.awaiting),
+        edits=[EditRecord.model_validate(_edit(edit)) for edit in score.edits],
+        not_run=list(score.not_run),
+        reason=printable(score.reason or evidence.reason),
+        partial=evidence.partial,
+        missing=[role.value for role in evidence.missing],
+        refused_files=[
+            RefusedFileRecord(name=file.name, reason=file.reason) for file in evidence.refused_files
+        ],
+        items=[_item(line) for line in score.lines],
+        findings=_findings(evidence, dict(score.waived)),
+        measurements=_measurements(evidence, score.claim),
+        training=TrainingRecord(
+            outcome=training.outcome.value,
+            reason=printable(training.reason),
+            where=printable(training.where),
+            rebuilt=training.rebuilt,
+            data=training.data,
+            device=training.device,
+            seconds=_finite(training.seconds) or 0.0,
+        ),
+        checkpoint=CheckpointRecord(
+            status=checkpoint.status,
+            reason=printable(checkpoint.reason),
+            accuracy=_finite(checkpoint.accuracy),
+        ),
+        forbidden=[
+            ForbiddenRecord(
+                rule=use.rule,
+                name=printable(use.name),
+                where=printable(str(use.place)),
+                reached_from=list(use.reached_from),
+            )
+            for use in evidence.forbidden
+        ],
+        tuned=[
+            TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
+            for one in evidence.tuned
+        ],
+        notes=[printable(note) for note in evidence.notes],
+        sandbox=SandboxRecord(
+            level=attestation.level,
+            layers=dict(attestation.layers or {}),
+            missing=list(attestation.missing),
+        ),
+        graded_at=evidence.graded_at,
+        received_at=evidence.received_at,
+        received_hint=evidence.delivery.hinted_at,
+        received_hint_from=evidence.delivery.hint,
+        marked_late=evidence.delivery.marked_late,
+        extension=evidence.delivery.extension,
+        lower_run=printable(score.lower.reason) if score.lower else "",
+        late=LatenessRecord.model_validate(asdict(score.late)) if score.late else None,
+        engine=evidence.engine,
+        submission_digest=evidence.submission_digest,
+        assignment_digest=evidence.assignment_digest,
+    )
+
+
+def _item(line: ScoreLine) -> ItemRecord:
+    return ItemRecord.model_validate(
+        {
+            "id": line.id,
+            "points": line.points,
+            "max": line.maximum,
+            "title": line.title,
+            "state": line.state,
+            "reason": printable(line.reason),
+            "floor": line.floor,
+            "components": [
+                {
+                    "component": share.component,
+                    "points": share.points,
+                    "max": share.maximum,
+                    "passed": share.passed,
+                    "total": share.total,
+                    "reason": printable(share.reason),
+                }
+                for share in line.components
+            ],
+            "parts": [
+                {
+                    "id": part.id,
+                    "title": part.title,
+                    "points": part.points,
+                    "max": part.maximum,
+                    "comments": [printable(comment) for comment in part.comments],
+                }
+                for part in line.parts
+            ],
+            "comments": [printable(comment) for comment in line.comments],
+            "edits": [_edit(edit) for edit in line.edits],
+        }
+    )
+
+
+def _edit(edit: ScoreEdit) -> dict[str, Any]:
+    return {
+        "who": printable(edit.who),
+        "when": edit.when,
+        "why": printable(edit.why),
+        "old": edit.old,
+        "new": edit.new,
+        "part": edit.part,
+    }
+
+
+def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingRecord]:
+    return [
+        FindingRecord(
+            check=finding.check,
+            component=finding.component,
+            status=finding.status.value,
+            blame=finding.blame.value if finding.blame else None,
+            diagnosis=finding.diagnosis,
+            message=printable(finding.message),
+            where=printable(finding.where),
+            title=printable(finding.title),
+            hint=printable(finding.hint),
+            waived=printable(waived.get(finding.check, "")),
+        )
+        for finding in evidence.findings
+    ]
+
+
+def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
+    training = evidence.training
+    return Measurements(
+        test_accuracy=_finite(training.accuracy),
+        parameters=evidence.parameters,
+        test_accuracy_interval=training.interval,
+        test_loss=_finite(training.epochs[-1].test_loss) if training.epochs else None,
+        test_images=sum(sum(row) for row in training.confusion) or None,
+        accuracy_counted=printable(training.counted),
+        epochs=len(training.epochs),
+        planned_epochs=training.planned_epochs,
+        test_accuracy_runs=list(training.runs),
+        classes=[
+            ClassRecord(
+                name=one.name, images=one.images, precision=one.precision, recall=one.recall, f1=one.f1
+            )
+            for one in class_figures(training)
+        ],
+        claimed_accuracy=claim.accuracy if claim else None,
+        claimed_in=printable(claim.source) if claim else "",
+        projected_seconds=_finite(training.projected_seconds),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    """The value, or None where JSON has no word for it."""
+    return value if value is not None and math.isfinite(value) else None

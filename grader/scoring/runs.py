@@ -1,0 +1,16 @@
+"""Which run counts, where the latest gave less than was told before."""
+
+from collections.abc import Sequence
+
+from grader.domain.edit import FELL, KEPT, Edit, EditKind
+from grader.domain.score import LowerRun
+
+
+def lower_run(edits: Sequence[Edit]) -> LowerRun | None:
+    """The run that gave less, until a person or a later run settles it.
+
+    Args:
+        edits: Those about the student, oldest first, of any kind.
+    """
+    last = next((edit for edit in reversed(edits) if edit.kind is EditKind.RUN), None)
+    return LowerRun(last.target == KEPT, last.why) if last and last.target in (KEPT, FELL) else None

@@ -1,0 +1,122 @@
+"""A student's transform: what of it always does the same, and what is left to chance."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from PIL import Image
+from torchvision import transforms
+
+# Transforms that always do the same to the same image: their result is computed once and kept.
+DETERMINISTIC = {
+    "CenterCrop",
+    "Compose",
+    "ConvertImageDtype",
+    "Grayscale",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "Resize",
+    "ToDtype",
+    "ToImage",
+    "ToPILImage",
+    "ToTensor",
+}
+
+# Of these, those that do to each pixel what they do to every other: a flip may come before or after them.
+POINTWISE = {"ConvertImageDtype", "Grayscale", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
+FLIPS = {"RandomHorizontalFlip", "RandomVerticalFlip"}
+
+CHANCE = {"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"}
+
+Transform = Callable[[Any], Any]
+
+
+def handed_out_transform(image_size: int, channels: int) -> Transform:
+    """The handout's transform: resize, gray channel(s), to a tensor, normalize to [-1, 1]."""
+    made: Transform = transforms.Compose(
+        [
+            transforms.Resize((image_size, image_size)),
+            transforms.Grayscale(channels),
+            transforms.ToTensor(),
+            transforms.Normalize((0.5,) * channels, (0.5,) * channels),
+        ]
+    )
+    return made
+
+
+def is_deterministic(transform: object) -> bool:
+    """Whether a transform is known to always do the same (unknown ones are taken to be random)."""
+    parts = getattr(transform, "transforms", ())
+    return _is_one_of(transform, DETERMINISTIC) and all(map(is_deterministic, parts))
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A transform as two steps that together do what it does, with the same random numbers.
+
+    Attributes:
+        once: What always does the same to the same image; None when there is nothing.
+        each: What is left, each time anew; None when nothing is.
+    """
+
+    once: Transform | None
+    each: Transform | None
+
+
+def divided(transform: Transform) -> Divided:
+    """Divide a transform. Work on single pixels that follows flips is done before them: once."""
+    once: list[Any] = []
+    each: list[Any] = []
+    for part in _parts(transform):
+        behind_flips = all(_is_one_of(other, FLIPS) for other in each) and _is_one_of(part, POINTWISE)
+        (once if is_deterministic(part) and (not each or behind_flips) else each).append(part)
+    return Divided(*(transforms.Compose(parts) if parts else None for parts in (once, each)))
+
+
+def _parts(transform: Any) -> Iterator[Any]:
+    if _is_one_of(transform, {"Compose"}):
+        for part in transform.transforms:
+            yield from _parts(part)
+    else:
+        yield transform
+
+
+def _is_one_of(transform: object, names: set[str]) -> bool:
+    kind = type(transform)
+    return kind.__module__.startswith("torchvision.transforms") and kind.__name__ in names
+
+
+def without_chance(transform: Transform, image: Any) -> Transform:
+    """A transform that always does the same, for images that are measured.
+
+    A handout's single transform that gained augmentation would otherwise augment the evaluation too.
+
+    Args:
+        transform: The student's, for test images.
+        image: One of them, uint8 (height, width[, 3]): what comes out must keep its shape.
+    """
+    given: Any = transform
+    if is_deterministic(transform) or type(given) is not transforms.Compose:
+        return transform
+    parts = [certain for part in given.transforms if (certain := _certain(part)) is not None]
+    made: Transform = transforms.Compose(parts)
+    seen = Image.fromarray(image).convert("RGB")
+    try:
+        same = torch.as_tensor(made(seen)).shape == torch.as_tensor(transform(seen)).shape
+    except Exception:
+        same = False
+    return made if same else transform
+
+
+def _certain(part: Any) -> Any | None:
+    """What a part of a transform does on average; None where that is nothing."""
+    name = type(part).__name__
+    if not _is_one_of(part, {name}):
+        return part
+    if name == "RandomCrop":
+        return transforms.CenterCrop(part.size)
+    if name == "RandomResizedCrop":
+        return transforms.Resize(part.size)
+    return None if name.startswith("Random") or name in CHANCE else part

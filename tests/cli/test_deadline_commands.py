@@ -1,0 +1,166 @@
+"""`grader received` and `grader regrade --extensions`: late work is settled by a person's word."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from grader.cli import cli
+from grader.course.assignment_file import read_assignment
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.submission import Delivery
+from grader.gradebook import Gradebook
+from grader.pipeline.keeper import Keeper
+
+STUDENT, NOW = "400101201", datetime(2026, 2, 5, tzinfo=UTC)
+DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def late_course(tmp_path: Path, course_root: Path) -> Path:
+    """The course with a deadline, and a point for each day after it."""
+    root = tmp_path / "course"
+    for path in (course_root / "course.toml", *(course_root / "reference/vit_defects").rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            copy = root / path.relative_to(course_root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    file = root / "reference/vit_defects/assignment.toml"
+    text = file.read_text("utf-8")
+    assert text.count(DEADLINE) == 1
+    file.write_text(text.replace(DEADLINE, DEADLINE[2:]) + "\n[late]\npoints_per_day = 2\n", "utf-8")
+    return root
+
+
+@pytest.fixture
+def late_assignment(late_course: Path) -> Assignment:
+    return read_assignment(late_course / "reference/vit_defects")
+
+
+@pytest.fixture
+def marked(late_assignment: Assignment, graded_class: Path, class_evidence: Callable[..., Any]) -> Evidence:
+    """The student's submission as Canvas gives it: late, and nobody knows by how much."""
+    evidence: Evidence = replace(class_evidence(STUDENT), delivery=Delivery(marked_late=True))
+    with Gradebook(graded_class) as book:
+        Keeper(late_assignment, book, graded_class, "ta1").kept(evidence, {}, NOW)
+    return evidence
+
+
+@pytest.fixture
+def say(graded_class: Path, late_course: Path, monkeypatch: pytest.MonkeyPatch, marked: Evidence) -> Say:
+    """Run a command on the class."""
+    monkeypatch.setenv("GRADER_COURSE", str(late_course))
+    monkeypatch.setenv("GRADER_BY", "ta1")
+    monkeypatch.delenv("GRADER_GRADEBOOK", raising=False)
+
+    def said(command: str, *words: object, code: int = 0) -> str:
+        done = CliRunner().invoke(cli, [command, str(graded_class), *map(str, words)], prog_name="grader")
+        assert done.exit_code == code, done.output
+        return done.output
+
+    return said
+
+
+def late(out: Path) -> dict[str, Any]:
+    document = json.loads((out / "results.json").read_text("utf-8"))
+    found: dict[str, Any] = next(one for one in document["submissions"] if one["student_id"] == STUDENT)
+    return {**found["late"], "marked": found["marked_late"]}
+
+
+def test_a_mark_without_a_time_is_settled_by_when_it_came(say: Say, graded_class: Path) -> None:
+    say("regrade")
+    assert late(graded_class)["asked"] and late(graded_class)["total_after"] is None
+    output = say("received", STUDENT, "2026-02-01T12:00+03:30", "--why", "SpeedGrader says so.")
+    assert "1 day late, at 2 points each: 2 points are taken off" in output
+    found = late(graded_class)
+    assert (found["days"], found["penalty"], found["total_after"], found["asked"]) == (1, 2, 60, False)
+    assert found["decided"] == "ta1: SpeedGrader says so." and found["marked"], "what the LMS said stays"
+    report = (graded_class / f"students/{STUDENT}/report.html").read_text("utf-8")
+    assert "SpeedGrader says so." in report and "2026-02-01" in report
+    assert 'id="late-decide"' not in (graded_class / "index.html").read_text("utf-8")
+
+
+def test_a_time_is_taken_back_and_in_time_is_said_without_one(say: Say, graded_class: Path) -> None:
+    say("received", STUDENT, "2026-02-01T12:00+03:30", "--why", "SpeedGrader.")
+    say("received", STUDENT, "none", "--why", "Another student's.", code=2)
+    say("received", STUDENT, "none", "--why", "Another student's.", "--allow-lower")
+    assert late(graded_class)["asked"]
+    assert "It came in time. (ta1: By mail.)" in say("received", STUDENT, "in-time", "--why", "By mail.")
+    assert (late(graded_class)["state"], late(graded_class)["total_after"]) == ("in_time", 62)
+
+
+def test_what_takes_more_points_off_must_be_meant(say: Say, graded_class: Path) -> None:
+    say("received", STUDENT, "in-time", "--why", "By mail.")
+    words = (STUDENT, "2026-02-03T12:00+03:30", "--why", "It was the mail of another.")
+    assert "  400101201: 62 -> 56" in say("received", *words, code=2)
+    assert late(graded_class)["state"] == "in_time"
+    say("received", *words, "--allow-lower")
+    assert late(graded_class)["penalty"] == 6
+
+
+def test_what_was_said_is_about_those_files_alone(
+    say: Say, graded_class: Path, late_assignment: Assignment, marked: Evidence
+) -> None:
+    say("received", STUDENT, "in-time", "--why", "By mail.")
+    with Gradebook(graded_class) as book:
+        keeper = Keeper(late_assignment, book, graded_class, "ta1")
+        again = keeper.kept(replace(marked, engine="2"), {}, NOW).score.late
+        later = keeper.kept(replace(marked, submission_digest="another"), {}, NOW).score.late
+    assert again is not None and again.state == "in_time"
+    assert later is not None and later.asked
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((STUDENT, "yesterday"), "yesterday: is no date and time. Write it as in 2026-01-31T23:40+03:30"),
+        ((STUDENT, "2026-02-01T12:00"), "2026-02-01T12:00: has no time zone."),
+        (("7", "in-time"), "there is no student '7' in the gradebook."),
+    ],
+)
+def test_what_cannot_be_recorded_is_told(say: Say, words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in say("received", *words, "--why", "x", code=2)
+
+
+def test_extensions_after_the_fact_are_decisions(say: Say, graded_class: Path, tmp_path: Path) -> None:
+    say("received", STUDENT, "2026-02-01T12:00+03:30", "--why", "SpeedGrader.")
+    file = tmp_path / "extensions.csv"
+    file.write_text(
+        f"student_id,deadline\n{STUDENT},2026-02-03T23:59:00+03:30\n999,2026-02-03T23:59:00+03:30\n"
+    )
+    output = say("regrade", "--extensions", file)
+    assert "New extensions: 1." in output and "999: has an extension, and no result." in output
+    found = late(graded_class)
+    assert (found["state"], found["extended"], found["total_after"]) == ("in_time", True, 62)
+    assert "New extensions: 0." in say("regrade", "--extensions", file), "the same again adds nothing"
+    history = say("history", STUDENT)
+    assert "extension" in history and "An extension, by extensions.csv." in history
+    assert "2026-02-01" in history
+
+    file.write_text(f"student_id,deadline\n{STUDENT},2026-02-01T00:00:00+03:30\n")
+    assert "62 -> 60" in say("regrade", "--extensions", file, code=2)
+    say("regrade", "--extensions", file, "--allow-lower")
+    assert late(graded_class)["penalty"] == 2
+
+
+def test_of_two_extensions_the_later_deadline_counts(
+    say: Say, graded_class: Path, late_assignment: Assignment, marked: Evidence, tmp_path: Path
+) -> None:
+    """One that is given when grading, and one that was decided before."""
+    file = tmp_path / "extensions.csv"
+    file.write_text(f"student_id,deadline\n{STUDENT},2026-02-02T00:00:00+03:30\n")
+    say("regrade", "--extensions", file)
+    with Gradebook(graded_class) as book:
+        for day, due in ((1, 2), (4, 4)):
+            delivery = Delivery(extension=datetime(2026, 2, day, tzinfo=late_assignment.deadline.tzinfo))  # type: ignore[union-attr]
+            made = replace(marked, received_at=NOW, delivery=delivery)
+            record = Keeper(late_assignment, book, graded_class, "ta1").kept(made, {}, NOW).score.late
+            assert record is not None and record.due is not None and record.extended
+            assert record.due.astimezone(late_assignment.deadline.tzinfo).day == due  # type: ignore[union-attr]

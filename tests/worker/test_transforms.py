@@ -1,0 +1,81 @@
+"""The grader's images under a student's transform: the same as if it were applied whole, only sooner."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torchvision import transforms as T
+
+from grader.worker.images import GradedImages
+from grader.worker.transforms import divided, handed_out_transform, is_deterministic
+
+
+def images(count: int, *shape: int) -> Any:
+    """Gray or RGB noise."""
+    return np.random.default_rng(5).integers(0, 255, (count, *shape)).astype(np.uint8)
+
+
+def test_deterministic_transform_is_applied_once_per_image() -> None:
+    """What is known to do the same always is not repeated for every epoch."""
+    data = GradedImages(images(3, 9, 9), np.array([2, 0, 1]), ("a", "b", "c"), handed_out_transform(6, 1))
+    assert data[0][0] is data[0][0]
+    assert data[1][0].shape == (1, 6, 6)
+    assert (data.targets, data.classes) == ([2, 0, 1], ["a", "b", "c"])
+    assert (data.class_to_idx["b"], data.samples[2][1], len(data)) == (1, 1, 3)
+    hidden = GradedImages(images(3, 9, 9), None, ("a",), handed_out_transform(6, 3))
+    assert hidden.targets == [0, 0, 0]
+    assert hidden.batch(1, 3).shape == (2, 3, 6, 6)
+
+
+def test_transforms_are_known_as_deterministic_only_where_they_are() -> None:
+    """Compositions are as random as their parts; what is unknown counts as random."""
+    fixed = T.Compose([T.Resize(8), T.Compose([T.Grayscale()]), T.ToTensor(), T.Normalize((0.5,), (0.5,))])
+    assert is_deterministic(fixed)
+    assert not is_deterministic(T.Compose([fixed, T.RandomRotation(3)]))
+    assert not is_deterministic(T.RandomApply([T.ToTensor()]))
+    assert not is_deterministic(T.Lambda(lambda x: x))
+    assert not is_deterministic(lambda x: x)
+    assert not is_deterministic(type("Resize", (), {})())
+
+
+SMALL, GRAY, TENSOR, FLIP = T.Resize(12), T.Grayscale(), T.ToTensor(), T.RandomHorizontalFlip()
+# what it is -> (its parts, how many of them are done once, how many each time)
+COMPOSED: dict[str, tuple[list[Any], int, int]] = {
+    "flips before the tensor": ([SMALL, GRAY, FLIP, T.RandomVerticalFlip(0.3), TENSOR], 3, 2),
+    "a flip, then normalized": ([SMALL, FLIP, TENSOR, T.Normalize(0.5, 0.5)], 3, 1),
+    "a flip before a resize": ([GRAY, FLIP, SMALL, TENSOR], 1, 3),
+    "a rotation before the tensor": ([SMALL, T.RandomRotation(30), GRAY, TENSOR], 1, 3),
+    "erasing in place": ([TENSOR, T.RandomErasing(1.0, inplace=True)], 1, 1),
+    "compositions in one": ([T.Compose([SMALL, FLIP]), T.Compose([TENSOR])], 2, 1),
+    "own code": ([SMALL, TENSOR, lambda image: image.mul_(2.0 + torch.rand(1))], 2, 1),
+    "nothing certain": ([FLIP, T.RandomCrop(8), TENSOR], 0, 3),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_a_random_transform_gives_what_it_gives_when_applied_whole(name: str) -> None:
+    """With the same random numbers, whatever of it is done once, and in every epoch."""
+    parts, once, each = COMPOSED[name]
+    transform = T.Compose(parts)
+    steps = divided(transform)
+    assert [len(getattr(step, "transforms", ())) for step in (steps.once, steps.each)] == [once, each]
+    pictures = images(6, 16, 16)
+    data = GradedImages(pictures, None, ("a",), transform)
+    torch.manual_seed(3)
+    got = [data[index][0] for index in (*range(6), *range(6))]
+    torch.manual_seed(3)
+    wanted = [transform(Image.fromarray(one).convert("RGB")) for one in (*pictures, *pictures)]
+    assert all(torch.equal(one, other) for one, other in zip(got, wanted, strict=True))
+    assert len({tuple(one.flatten().tolist()) for one in wanted}) > 6 or name == "own code", (
+        "chance is at work"
+    )
+
+
+def test_images_that_would_fill_the_memory_are_transformed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half transformed they may be much larger than as they came."""
+    monkeypatch.setattr("grader.worker.images.MOST_BYTES", 6 * 16 * 16 * 3 - 1)
+    random = T.Compose([T.Resize(16), T.RandomHorizontalFlip(), T.ColorJitter(), T.ToTensor()])
+    data = GradedImages(images(6, 16, 16), None, ("a",), random)
+    assert data._kept is None and data[0][0].shape == (3, 16, 16)
