@@ -112,11 +112,14 @@ def test_the_ingredients_are_compared_with_the_short_training() -> None:
         replace(RECORD, without="crops", correct=7),
         replace(RECORD, without="weight decay", digest="of other code"),
     ]
-    assert recipes.ingredients_section(wanted, records).rows == (
+    section = recipes.ingredients_section(wanted, records)
+    assert section.rows == (
         ("`linear_28`", "nothing", "90.0", ""),
         ("`linear_28`", "crops", "70.0", "-20.0"),
-        ("`linear_28`", "weight decay", "not measured", ""),
     )
+    assert section.verdicts == ("1 of 3 trainings are not done yet.",)
+    assert recipes.ingredients_section(wanted[:2], records).verdicts == ()
+    assert recipes.ingredients_section(wanted, records[1:]).rows == (("`linear_28`", "crops", "70.0", ""),)
 
 
 def test_every_recipe_has_a_goal_and_is_planned() -> None:
