@@ -161,8 +161,10 @@ def traces_of() -> Callable[..., set[str]]:
     """What sandboxes could leave on the machine: processes, mounts, shared memory, control groups.
 
     Its arguments are a function that says which processes, by pid, are the asking tests' own, since others
-    are at work beside them, and the hosts whose spares, in which nothing ever ran, are no traces.
+    are at work beside them, and the hosts whose spares, in which nothing ever ran, are no traces. Control
+    groups that are there before these tests are what killed graders left on the machine.
     """
+    earlier = set(_groups())
 
     def found(is_ours: Callable[[int], bool], hosts: Iterable[Host] = ()) -> set[str]:
         spares = {pid for host in hosts for pid in host.spares()}
@@ -176,13 +178,11 @@ def traces_of() -> Callable[..., set[str]]:
             for line in Path("/proc/self/mountinfo").read_text().splitlines()
         )
         shared = (f"shared memory {entry}" for entry in Path("/dev/shm").iterdir() if _owner(entry) != 0)
-        # unlike Path.rglob, os.walk leaves out a group that vanishes while we look
         groups = (
-            f"control group {Path(folder, name)}"
-            for folder, names, _ in os.walk("/sys/fs/cgroup")
-            for name in names
-            if name.startswith("grader-") and _is_gone_or(is_ours, int(name.split("-")[1]))
-            if not _holds_only(spares, Path(folder, name))
+            f"control group {group}"
+            for group in _groups()
+            if group not in earlier and _is_gone_or(is_ours, int(group.name.split("-")[1]))
+            if not _holds_only(spares, group)
         )
         return {*processes, *mounts, *shared, *groups}
 
@@ -205,6 +205,13 @@ def lasting() -> Callable[[Callable[[], set[str]], set[str]], set[str]]:
         return new
 
     return left
+
+
+def _groups() -> Iterator[Path]:
+    """All control groups that hosts have made on this machine."""
+    # unlike Path.rglob, os.walk leaves out a group that vanishes while we look
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        yield from (Path(folder, name) for name in names if name.startswith("grader-"))
 
 
 def _is_gone_or(is_ours: Callable[[int], bool], pid: int) -> bool:

@@ -102,5 +102,7 @@ def test_honest_work_among_them_has_full_marks(results):
     assert [points[name] for name in ("model", "evaluation", "visualization")] == [35, 5, 0]
 
 
-def test_nothing_runs_any_more(graded_class, hosts_traces):
-    assert not [trace for trace in hosts_traces() if trace.startswith(("shared", "control"))]
+def test_nothing_runs_any_more(graded_class, hosts_traces, lasting):
+    assert not lasting(
+        lambda: {trace for trace in hosts_traces() if trace.startswith(("shared", "control"))}, set()
+    )
