@@ -1,7 +1,12 @@
 """`grader check --watch`: the findings on the terminal, again after each save."""
 
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
+from types import FrameType
 
 from grader.cli.check_view import CheckView
 from grader.cli.page import Page
@@ -38,8 +43,27 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
             indent=0,
         )
 
+    with ctrl_c() as pressed, suppress(KeyboardInterrupt):
+        check_on_every_save(path, local, saves_of(path, pressed), show)
+    page.blank()
+    page.detail(f"{path.name} is no longer watched.", indent=0)
+
+
+@contextmanager
+def ctrl_c() -> Iterator[Event]:
+    """What is set once Ctrl-C was pressed.
+
+    It interrupts as well. But an interrupt that comes while Python cleans up an object is only printed, not
+    raised: whoever waits for it alone may wait forever.
+    """
+    pressed = Event()
+
+    def press(number: int, frame: FrameType | None) -> None:
+        pressed.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, press)
     try:
-        check_on_every_save(path, local, saves_of(path), show)
-    except KeyboardInterrupt:
-        page.blank()
-        page.detail(f"{path.name} is no longer watched.", indent=0)
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import watchfiles
@@ -55,16 +56,16 @@ def check_on_every_save(
         with_checks(local, assignment, check_again)
 
 
-def saves_of(path: Path) -> Iterator[None]:
+def saves_of(path: Path, stop: Event | None = None) -> Iterator[None]:
     """Each time that the file's content is another than it was when this was called, and than the last time.
 
     It makes no difference whether an editor writes into the file or puts another in its place. While there is
-    no file, or an empty one, nothing was saved yet.
+    no file, or an empty one, nothing was saved yet. It ends soon after `stop` is set.
     """
-    return _saves(path, _content(path))
+    return _saves(path, _content(path), stop)
 
 
-def _saves(path: Path, known: bytes) -> Iterator[None]:
+def _saves(path: Path, known: bytes, stop: Event | None) -> Iterator[None]:
     for _ in watchfiles.watch(
         path.resolve().parent,  # the folder: a file that another one replaces is watched in vain
         watch_filter=lambda change, changed: Path(changed).name == path.name,
@@ -73,6 +74,7 @@ def _saves(path: Path, known: bytes) -> Iterator[None]:
         yield_on_timeout=True,
         recursive=False,
         raise_interrupt=True,
+        stop_event=stop,
     ):
         content = _content(path)
         if content not in (b"", known):

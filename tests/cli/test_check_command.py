@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from grader.cli.check_watch import ctrl_c
+from grader.pipeline.local_watch import saves_of
+
 STUBS = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")
 
 
@@ -111,7 +114,7 @@ def test_a_watched_file_is_checked_again_until_ctrl_c(desk):
     (desk / "homework.py").write_text("class (", encoding="utf-8")
     command = [sys.executable, "-m", "grader", "check", "--watch"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    surroundings = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    surroundings = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
     with subprocess.Popen(command, **pipes, text=True, encoding="utf-8", env=surroundings) as running:
         try:
             wait_for(running, "Check 1 took")
@@ -120,9 +123,38 @@ def test_a_watched_file_is_checked_again_until_ctrl_c(desk):
             assert "is not correct Python" in wait_for(running, "Check 2 took")
             running.send_signal(signal.SIGINT)
             told, _ = running.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGABRT)  # it prints where it stands
+            pytest.fail(running.communicate(timeout=60)[0])
         finally:
             running.kill()
     assert running.returncode == 0 and told.strip().splitlines()[-1] == "homework.py is no longer watched."
+
+
+class PressesOnCleanup:
+    """An object that Ctrl-C meets while Python cleans it up."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_is_not_lost_when_python_swallows_the_interrupt(tmp_path):
+    path = tmp_path / "homework.py"
+    path.write_text("x = 1\n", encoding="utf-8")
+    before = signal.getsignal(signal.SIGINT)
+    with ctrl_c() as pressed:
+        saves = saves_of(path, pressed)
+        path.write_text("x = 2\n", encoding="utf-8")
+        PressesOnCleanup()
+        assert pressed.is_set() and next(saves, "ended") == "ended"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_interrupts():
+    with pytest.raises(KeyboardInterrupt), ctrl_c() as pressed:
+        signal.raise_signal(signal.SIGINT)
+    assert pressed.is_set()
 
 
 def wait_for(running, text):
