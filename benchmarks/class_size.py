@@ -1,9 +1,6 @@
 """What a submission costs in a class of 1,000 and in one of 100: memory and processor time must not grow."""
 
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -12,15 +9,13 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
+from benchmarks.generated_class import JOBS, ROOT, grading, require_success, write_submissions
 from benchmarks.section import Section, verdict
 from grader.course.assignment_file import read_assignment
 from grader.course.variants import Kind, variants
-from tests.submissions.build import behaviours, build
 
-ROOT = Path(__file__).parents[1]
 SMALL, LARGE = 100, 1000
 DIFFERENT = 50  # solutions that the class consists of, again and again, so that both sizes have the same mix
-JOBS = 2
 MOST_PERCENT = 10
 EVERY_SECONDS = 0.25  # between two readings of the memory
 MB = 10**6
@@ -82,20 +77,15 @@ _SAYS = {
 
 def _cost(count: int, folder: Path) -> Cost:
     _generate(count, folder / "class")
-    command = [
-        *(sys.executable, "-m", "grader", "grade", str(folder / "class"), "--assignment", "vit_defects"),
-        *("--no-train", "--out", str(folder / "results"), "--jobs", str(JOBS)),
-    ]
+    log = folder / "log"
     before, started = os.times(), time.perf_counter()
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
-        memory = _Memory(process.pid)
-        memory.start()
-        code = process.wait()
-        memory.join()
+    process = grading(folder / "class", folder / "results", log, "--no-train")
+    memory = _Memory(process.pid)
+    memory.start()
+    code = process.wait()
+    memory.join()
     wall, after = time.perf_counter() - started, os.times()
-    if code != 0:
-        sys.exit(f"The grader failed:\n{(folder / 'log').read_text(encoding='utf-8')[-2000:]}")
+    require_success(code, log)
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     print(f"  {count} submissions: {wall:.0f} s", flush=True)
     return Cost(cpu / count, wall / count, memory.own / MB, memory.everything / MB)
@@ -106,18 +96,10 @@ def _generate(count: int, destination: Path) -> None:
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
     found = [one for one in variants(assignment, ROOT) if one.kind in (Kind.FORM, Kind.MISTAKE)]
     chosen = found[:: max(1, len(found) // DIFFERENT)][:DIFFERENT]
-    pattern = build(behaviours()[0], destination)
-    for number, variant in enumerate(islice(cycle(chosen), count)):
-        student_id = str(500_000_000 + number)
-        folder = destination / student_id
-        folder.mkdir()
-        for path in pattern.iterdir():
-            name = path.name.replace(pattern.name, student_id)
-            if path.suffix == ".py":
-                (folder / name).write_text(f"{variant.source}\n# {student_id}\n", encoding="utf-8")
-            else:
-                shutil.copy(path, folder / name)
-    shutil.rmtree(pattern)
+    write_submissions(
+        destination,
+        (f"{one.source}\n# {number}\n" for number, one in enumerate(islice(cycle(chosen), count))),
+    )
 
 
 class _Memory(threading.Thread):

@@ -2,23 +2,20 @@
 
 import json
 import random
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.generated_class import JOBS, ROOT, grading, require_success, write_submissions
 from benchmarks.section import Section
 from datasets.synthetic_steel import made_images
 from grader.course.assignment_file import read_assignment
 from grader.course.variants import variants
 from grader.gradebook import Gradebook
 from grader.kit.image_zip import write_image_zip
-from tests.submissions.build import behaviours, build
 
-ROOT = Path(__file__).parents[1]
 KILLS = 20
 SEED = 5  # of the moments
 PER_CLASS = 10  # images
@@ -35,12 +32,10 @@ def measured(kills: int = KILLS) -> Section:
         students = _generate(folder / "class")
         write_image_zip(folder / "images.zip", made_images(0, per_class=PER_CLASS))
         started = time.perf_counter()
-        if _graded(folder, folder / "whole") != 0:
-            sys.exit(f"The grader failed:\n{(folder / 'log').read_text(encoding='utf-8')[-2000:]}")
+        require_success(_start(folder, folder / "whole").wait(), folder / "log")
         whole_seconds = time.perf_counter() - started
         done, moments = _killed(folder, kills, whole_seconds)
-        if _graded(folder, folder / "killed") != 0:
-            sys.exit(f"The grader failed:\n{(folder / 'log').read_text(encoding='utf-8')[-2000:]}")
+        require_success(_start(folder, folder / "killed").wait(), folder / "log")
         whole, killed = (_told(folder / out / "results.json") for out in ("whole", "killed"))
         with Gradebook(folder / "killed") as book:
             runs = [len(book.runs(student)) for student in book.students()]
@@ -49,9 +44,9 @@ def measured(kills: int = KILLS) -> Section:
     once = "once" if set(runs) == {1} else f"up to {max(runs)} times"
     return Section(
         "Interruptions",
-        f"`grader grade --jobs 2` on {students} submissions, of which {trained} train for {EPOCHS} epochs on "
-        f"{PER_CLASS} small images per class; killed by SIGKILL {kills} times at random moments of its first "
-        f"{whole_seconds:.0f} s and begun again each time.",
+        f"`grader grade --jobs {JOBS}` on {students} submissions, of which {trained} train for {EPOCHS} "
+        f"epochs on {PER_CLASS} small images per class; killed by SIGKILL {kills} times at random moments "
+        f"of its first {whole_seconds:.0f} s and begun again each time.",
         ("", "submissions in the book"),
         tuple((f"killed after {at:.1f} s", str(count)) for at, count in zip(moments, done, strict=True)),
         (
@@ -64,33 +59,15 @@ def measured(kills: int = KILLS) -> Section:
 def _generate(destination: Path) -> int:
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
     by_name = {one.name: one for one in variants(assignment, ROOT)}
-    pattern = build(behaviours()[0], destination)
-    for number, name in enumerate(NAMES):
-        student_id = str(500_000_000 + number)
-        folder = destination / student_id
-        folder.mkdir()
-        for path in pattern.iterdir():
-            place = folder / path.name.replace(pattern.name, student_id)
-            if path.suffix == ".py":
-                source = by_name[name].source.replace("N_EPOCHS = 30", f"N_EPOCHS = {EPOCHS}")
-                place.write_text(source, encoding="utf-8")
-            else:
-                shutil.copy(path, place)
-    shutil.rmtree(pattern)
-    return len(NAMES)
+    epochs = f"N_EPOCHS = {EPOCHS}"
+    return write_submissions(
+        destination, (by_name[name].source.replace("N_EPOCHS = 30", epochs) for name in NAMES)
+    )
 
 
 def _start(folder: Path, out: Path) -> "subprocess.Popen[bytes]":
-    command = [
-        *(sys.executable, "-m", "grader", "grade", str(folder / "class"), "--assignment", "vit_defects"),
-        *("--data", str(folder / "images.zip"), "--out", str(out), "--jobs", "2"),
-    ]
-    with (folder / "log").open("wb") as log:
-        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
-
-
-def _graded(folder: Path, out: Path) -> int:
-    return _start(folder, out).wait()
+    data = "--data", str(folder / "images.zip")
+    return grading(folder / "class", out, folder / "log", *data)
 
 
 def _killed(folder: Path, kills: int, within: float) -> tuple[list[int], list[float]]:

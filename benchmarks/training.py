@@ -23,6 +23,7 @@ from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.training import Job, measured_training
 from grader.worker.images import GradedImages
+from grader.worker.transforms import handed_out_transform
 
 ROOT = Path(__file__).parents[1]
 ROUNDS = 7
@@ -125,22 +126,16 @@ def _limits(job: Job) -> ProcessLimits:
 def _bare(source: str, splits: Splits) -> list[float]:
     """Seconds of each epoch of a bare loop, with the model's answers for the test images."""
     names = _definitions(source)
-    to_tensor = transforms.Compose(
-        [transforms.Resize((28, 28)), transforms.Grayscale(), transforms.ToTensor(),
-         transforms.Normalize((0.5,), (0.5,))]
-    )  # fmt: skip
-
-    def tensors(images: Any) -> torch.Tensor:
-        return torch.stack([to_tensor(Image.fromarray(image).convert("RGB")) for image in images])
-
-    train = list(zip(tensors(splits.train_images), map(int, splits.train_labels), strict=True))
-    test = tensors(splits.test_images)
+    transform = handed_out_transform(28, 1)
+    train = GradedImages(splits.train_images, splits.train_labels, splits.classes, transform)
+    test = GradedImages(splits.test_images, None, splits.classes, transform)
+    test_images = test.batch(0, len(test))
     torch.manual_seed(0)
     model = names["ViT"](
         image_size=28, patch_size=4, num_classes=6, channels=1, dim=64, depth=6, heads=4, mlp_dim=128
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
-    loader: DataLoader[Any] = DataLoader(train, batch_size=BATCH_SIZE, shuffle=True)  # type: ignore[arg-type]
+    loader: DataLoader[Any] = DataLoader(train, batch_size=BATCH_SIZE, shuffle=True)
     seconds = []
     for _ in range(EPOCHS):
         started = time.perf_counter()
@@ -148,7 +143,7 @@ def _bare(source: str, splits: Splits) -> list[float]:
         model.eval()
         with torch.no_grad():
             for start in range(0, len(test), BATCH_SIZE):
-                model(test[start : start + BATCH_SIZE])
+                model(test_images[start : start + BATCH_SIZE])
         seconds.append(time.perf_counter() - started)
     return seconds
 
@@ -168,7 +163,7 @@ def _transforms() -> dict[str, Any]:
     flips = transforms.RandomHorizontalFlip(), transforms.RandomVerticalFlip()
     rotated = transforms.RandomRotation(15), transforms.ColorJitter(brightness=0.2, contrast=0.2)
     return {
-        "as handed out": transforms.Compose([small, gray, tensor, normal]),
+        "as handed out": handed_out_transform(28, 1),
         "with random flips": transforms.Compose([small, gray, *flips, tensor, normal]),
         "with random flips, rotation and jitter": transforms.Compose(
             [small, gray, *flips, *rotated, tensor, normal]

@@ -44,13 +44,7 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     Raises:
         SubmissionError: It is no notebook, is damaged, or has no code.
     """
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SubmissionError(f"{name}: is damaged: it cannot be read as a notebook. {REMEDY}") from error
-    cells = all_cells(content)
-    if cells is None:
-        raise SubmissionError(f"{name}: is not a notebook (it has no list of cells). {REMEDY}")
+    content, cells = notebook_cells(name, text)
     found = []
     for number, cell in enumerate(cells, start=1):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
@@ -64,8 +58,24 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     return tuple(found), _format_notes(name, content)
 
 
-def all_cells(content: Any) -> list[Any] | None:
-    """The cells of a notebook's JSON in order, whatever their type; None where it is no notebook."""
+def notebook_cells(name: str, text: str) -> tuple[Any, list[Any]]:
+    """A notebook's JSON, and its cells in order, whatever their type.
+
+    Raises:
+        SubmissionError: It is no notebook.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SubmissionError(f"{name}: is damaged: it cannot be read as a notebook. {REMEDY}") from error
+    cells = _all_cells(content)
+    if cells is None:
+        raise SubmissionError(f"{name}: is not a notebook (it has no list of cells). {REMEDY}")
+    return content, cells
+
+
+def _all_cells(content: Any) -> list[Any] | None:
+    """The cells in order; None where there are none to be found."""
     if not isinstance(content, dict):
         return None
     if isinstance(content.get("cells"), list):

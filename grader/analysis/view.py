@@ -17,7 +17,7 @@ from nbformat import from_dict
 
 from grader.analysis.decoding import text as decoded_text
 from grader.analysis.highlighting import highlighted
-from grader.analysis.notebook import REMEDY, all_cells, cell_text, is_notebook
+from grader.analysis.notebook import cell_text, is_notebook, notebook_cells
 from grader.analysis.outputs import Budget, plain_outputs
 from grader.domain.errors import SubmissionError
 from grader.domain.view import CellKind, View, ViewCell, plain_lines
@@ -51,12 +51,7 @@ def viewed(name: str, data: bytes) -> View:
 
 
 def _notebook(name: str, text: str) -> View:
-    try:
-        cells = all_cells(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise SubmissionError(f"{name}: is damaged: it cannot be read as a notebook. {REMEDY}") from error
-    if cells is None:
-        raise SubmissionError(f"{name}: is not a notebook (it has no list of cells). {REMEDY}")
+    _, cells = notebook_cells(name, text)
     budget, code, prose = Budget(), MOST_CODE, MOST_TEXT
     if len(cells) > MOST_CELLS:
         budget.cut(f"It has {len(cells)} cells; the first {MOST_CELLS} are shown.")

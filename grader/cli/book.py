@@ -118,6 +118,17 @@ class Desk:
     assignment: Assignment
     who: str
 
+    def require_student(self, student_id: str) -> None:
+        """Raises unless the book knows the student.
+
+        Raises:
+            UsageError: It does not.
+        """
+        if student_id not in self.book.students():
+            raise UsageError(
+                f"{self.out}: there is no student '{student_id}' in the gradebook. See scores.csv."
+            )
+
     def revised(
         self, cause: str, *, decide: "Decision | None" = None, allow_lower: bool = False
     ) -> "Revision":

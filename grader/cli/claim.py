@@ -40,8 +40,7 @@ def command(
     """
     told, share = reason(why), _share(accuracy)
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
-        if student_id not in at.book.students():
-            raise UsageError(f"{out}: there is no student '{student_id}' in the gradebook. See scores.csv.")
+        at.require_student(student_id)
 
         def decide(*_: object) -> Sequence[Edit]:
             return [Edit(EditKind.CLAIM, at.who, now(), told, student_id, value=share)]

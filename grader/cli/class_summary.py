@@ -10,6 +10,7 @@ from rich.text import Text
 
 from grader.domain.assignment import Assignment
 from grader.domain.score import GradeStatus, Score
+from grader.pipeline.class_files import report_path
 from grader.pipeline.result import Result
 from grader.reporting.class_time import stage_times, submission_times
 from grader.reporting.component_reports import noted
@@ -52,7 +53,7 @@ def print_results(
         console.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
     _print_times([result for result in results if result.score.student_id not in known], console)
     console.print(f"class page   {out / 'index.html'}", soft_wrap=True)
-    console.print(f"reports      {out / 'students'}/<student>/report.html", soft_wrap=True)
+    console.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)
     console.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
     if known:
         console.print(f"{counted(len(known), 'unchanged submission')} not run again; --force does.")

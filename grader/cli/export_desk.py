@@ -113,9 +113,10 @@ def given(path: Path) -> tuple[str, bytes]:
 
 def reports_of(out: Path, student_ids: list[str]) -> Mapping[str, bytes]:
     """The reports that are there, by student id, each as it is sent without the page beside it."""
+    from grader.pipeline.class_files import report_path
     from grader.reporting.code_links import alone
 
-    paths = {student_id: out / "students" / student_id / "report.html" for student_id in student_ids}
+    paths = {student_id: report_path(out, student_id) for student_id in student_ids}
     return {
         student_id: alone(path.read_text("utf-8")).encode("utf-8")
         for student_id, path in paths.items()

@@ -4,15 +4,14 @@ import contextlib
 import difflib
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import by_option, gradebook_option, lower_option, operator
+from grader.cli.book import by_option, gradebook_option, lower_option, now, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from grader.domain.assignment import Assignment
     from grader.domain.submission import Submission
     from grader.gradebook import Gradebook
-    from grader.intake import Uploads
     from grader.pipeline.result import Result
+    from grader.reporting.results_contract import DownloadRecord
     from grader.reporting.roster import Roster
     from grader.sandbox.host import Host
 
@@ -127,8 +126,8 @@ def command(
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
         parsers = hosts_end.enter_context(starting)
-        uploads, enclosed = _taken_in(path, assignment, Path(scratch), parsers, own_deadlines)
-        chosen = _chosen(uploads.submissions, only)
+        uploaded, download, enclosed = _taken_in(path, assignment, Path(scratch), parsers, own_deadlines)
+        chosen = _chosen(uploaded, only)
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
@@ -144,7 +143,7 @@ def command(
                     chosen,
                     out,
                     jobs=count,
-                    clock=_now,
+                    clock=now,
                     watch=watch,
                     book=book,
                     who=who,
@@ -158,7 +157,7 @@ def command(
     rates.keep(assignment.id, work, stage_times(examined))
     known = {one.evidence.student_id: one.known for one in results}
     del results, examined  # of a large class, nothing is held twice
-    everybody = _written(assignment, book, out, uploads, class_list or enclosed)
+    everybody = _written(assignment, book, out, download, class_list or enclosed)
     _tell(assignment, everybody, known, out, time.monotonic() - started)
 
 
@@ -168,12 +167,15 @@ def _taken_in(
     scratch: Path,
     parsers: "Host",
     own_deadlines: Mapping[str, datetime],
-) -> "tuple[Uploads, Roster | None]":
-    """What was handed in, and the class's list that lay with it; what became of the files is told."""
+) -> "tuple[Sequence[Submission], DownloadRecord, Roster | None]":
+    """What was handed in, the account of the files, which is told, and the class's list that lay with it."""
+    from grader.domain.submission import Download
     from grader.intake import submissions, with_extensions
+    from grader.intake.account import condensed
     from grader.intake.upload import UNPACKED
     from grader.pipeline.class_list import enclosed_list
     from grader.pipeline.opening import OpenedApart
+    from grader.reporting.results_file import download_record
     from grader.reporting.typesetting import printable
 
     uploads = submissions(path, assignment, scratch, OpenedApart(parsers))
@@ -183,34 +185,32 @@ def _taken_in(
         click.echo(printable(f"set aside: {refused.reason}"), err=True)
     for note in uploads.notes:
         click.echo(printable(f"note: {note}"), err=True)
-    fates = Counter[str]()
-    for file in uploads.account:
-        fates[file.fate.value] += file.count
+    download = download_record(Download(condensed(uploads.account), uploads.notes))
     click.echo(
-        f"{fates.total()} files: {fates['matched']} matched, {fates['superseded']} of earlier attempts, "
-        f"{fates['refused']} refused.",
+        f"{download.matched + download.superseded + download.refused} files: {download.matched} matched, "
+        f"{download.superseded} of earlier attempts, {download.refused} refused.",
         err=True,
     )
-    return uploads, enclosed
+    return uploads.submissions, download, enclosed
 
 
 def _written(
-    assignment: "Assignment", book: "Gradebook", out: Path, uploads: "Uploads", class_list: "Roster | None"
+    assignment: "Assignment",
+    book: "Gradebook",
+    out: Path,
+    download: "DownloadRecord",
+    class_list: "Roster | None",
 ) -> "Sequence[Result]":
     """Write the class's files: what the book has of everybody, who may not have been in this run."""
-    from grader.domain.submission import Download
-    from grader.intake.account import condensed
     from grader.pipeline.class_files import previous_download, write_class
     from grader.pipeline.class_list import with_list
     from grader.pipeline.revision import results_now
-    from grader.reporting.results_file import download_record
 
     everybody = results_now(assignment, book.snapshot())
     book.close()
     students = [result.score.student_id for result in everybody]
-    download = download_record(Download(condensed(uploads.account), uploads.notes))
     download = with_list(download, class_list, previous_download(out), students)
-    write_class(assignment, everybody, out, _now(), download)
+    write_class(assignment, everybody, out, now(), download)
     if download.roster:
         click.echo(
             f"{download.roster.source}: {len(download.roster.missing)} of {len(download.roster.students)} "
@@ -255,10 +255,6 @@ def _chosen(found: "Sequence[Submission]", only: Sequence[str]) -> "Sequence[Sub
         advice = f"Did you mean {near[0]}?" if near else "The class page of an earlier run lists the ids."
         raise UsageError(f"--only {absent[0]}: there is no submission of that student. {advice}")
     return [one for one in found if one.student_id in only] if only else found
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(microsecond=0)
 
 
 def _warn_of_public_secret(public: bool, harmless: bool) -> None:

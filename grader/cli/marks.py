@@ -194,7 +194,9 @@ def set_(
 
 def _link(out: Path, student_id: str, file: Path) -> str:
     """The report's address as seen from the sheet's folder."""
-    report = (out / "students" / student_id / "report.html").resolve()
+    from grader.pipeline.class_files import report_path
+
+    report = report_path(out, student_id).resolve()
     try:
         return Path(os.path.relpath(report, file.parent.resolve())).as_posix()
     except ValueError:  # on another drive

@@ -50,14 +50,11 @@ def command(
     """
     told, when = reason(why), _when(moment)
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+        at.require_student(student_id)
 
         def decide(snapshot: "Snapshot", results: "Sequence[Result]") -> Sequence[Edit]:
             from grader.pipeline.deadlines import require_no_larger_penalty
 
-            if student_id not in snapshot.evidence:
-                raise UsageError(
-                    f"{out}: there is no student '{student_id}' in the gradebook. See scores.csv."
-                )
             digest = snapshot.evidence[student_id].submission_digest
             kind = EditKind.IN_TIME if when == IN_TIME else EditKind.RECEIVED
             value = when.timestamp() if isinstance(when, datetime) else None

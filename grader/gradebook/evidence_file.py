@@ -1,14 +1,13 @@
 """Evidence as JSON text, and back, exactly."""
 
 import json
-from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
+from grader.protocol.validator import validator
 
 FORMAT = 1
 
@@ -20,7 +19,7 @@ def evidence_text(evidence: Evidence) -> str:
         EngineError: A field holds something that is not of its type.
     """
     try:
-        content = _adapter().dump_python(evidence, mode="json", warnings=False)
+        content = validator(Evidence).dump_python(evidence, mode="json", warnings=False)
     except PydanticSerializationError:
         raise EngineError(
             f"{evidence.student_id}: the evidence holds a value that is not of its type. "
@@ -38,9 +37,5 @@ def evidence_from(text: str) -> Evidence:
     content: Any = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("not a record of this version of the grader")
-    return _adapter().validate_python(content.get("evidence"))
-
-
-@cache
-def _adapter() -> TypeAdapter[Evidence]:
-    return TypeAdapter(Evidence)
+    found: Evidence = validator(Evidence).validate_python(content.get("evidence"))
+    return found

@@ -17,18 +17,22 @@ from grader.reporting.similarity_record import previous_similarity
 from grader.reporting.student_pages import REPORT, student_pages
 
 
+def report_path(out: Path, student_id: str) -> Path:
+    """Where a student's report is in the folder of the results."""
+    return out / "students" / student_id / REPORT
+
+
 def write_student(
     assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
-) -> Path:
-    """Write one student's report, whose path it returns, and the page of the submission beside it."""
-    folder = out / "students" / result.evidence.student_id
+) -> None:
+    """Write one student's report, and the page of the submission beside it."""
+    folder = report_path(out, result.evidence.student_id).parent
     folder.mkdir(parents=True, exist_ok=True)
     made = student_pages(assignment, result.evidence, result.score, images, now)
     if PAGE not in made:
         (folder / PAGE).unlink(missing_ok=True)  # of an earlier upload
     for name, page in made.items():
         durable.write(folder / name, page)
-    return folder / REPORT
 
 
 def write_class(
@@ -45,7 +49,7 @@ def write_class(
     ordered = sorted(results, key=lambda result: result.score.student_id)
     pairs = [(result.evidence, result.score) for result in ordered]
     links = {
-        result.evidence.student_id: f"students/{result.evidence.student_id}/report.html" for result in results
+        score.student_id: report_path(out, score.student_id).relative_to(out).as_posix() for _, score in pairs
     }
     out.mkdir(parents=True, exist_ok=True)
     download = attended(download, [score.student_id for _, score in pairs])

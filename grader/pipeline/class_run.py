@@ -11,7 +11,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.pipeline.keeper import Keeper
-from grader.pipeline.known_work import known_evidence
+from grader.pipeline.known_work import is_known
 from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
 from grader.pipeline.result import Result
 from grader.pipeline.run import Findings, Run
@@ -138,7 +138,7 @@ class _Grading:
         student_id = submission.student_id
         if student_id not in self._recorded:
             return False
-        if known_evidence(self._run, self._keeper.latest(student_id), submission) is None:
+        if not is_known(self._run, self._keeper.latest(student_id), submission):
             return False
         self._watch(Progress(student_id, Stage.DONE, 1.0, UNCHANGED))
         with self._recording:

@@ -10,7 +10,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, SharedParts
-from grader.pipeline.class_files import write_student
+from grader.pipeline.class_files import report_path, write_student
 from grader.pipeline.recording import outcome
 from grader.pipeline.result import Result
 from grader.scoring import score
@@ -64,6 +64,6 @@ class Keeper:
             evidence = replace(evidence, received_at=submission.received_at, delivery=submission.delivery)
             return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
-        if not (self.out / "students" / student_id / "report.html").exists():
+        if not report_path(self.out, student_id).exists():
             write_student(self.assignment, result, self.book.images(student_id), self.out, now)
         return self._shared.of(result)

@@ -8,26 +8,22 @@ from grader.gradebook import RunRecord
 from grader.pipeline.run import Run
 
 
-def known_evidence(run: Run, found: Evidence, submission: Submission) -> Evidence | None:
-    """What an earlier run found out, if it is about just this submission, or None: then it must be examined.
+def is_known(run: Run, found: Evidence, submission: Submission) -> bool:
+    """Whether what an earlier run found out is about just this submission: else it must be examined.
 
     It counts where the submission, the assignment, the engine and the images are the same, and was neither a
     failure of ours nor unofficial.
     """
-    same = (
-        found.submission_digest == submission.digest
-        and found.assignment_digest == run.assignment.digest
-        and found.engine == __version__
+    return (
+        looks_known(run.assignment, found, submission)
         and found.partial == submission.partial
         # checks alone are asked for: a training that is known already does no harm
         and (run.splits is None or found.data_digest == run.data_digest)
+        and found.attestation.level != "unofficial"
     )
-    if not same or found.status == "engine_error" or found.attestation.level == "unofficial":
-        return None
-    return found
 
 
-def looks_known(assignment: Assignment, latest: RunRecord, submission: Submission) -> bool:
-    """Whether `known_evidence` will most likely find it known; for an estimate, without reading evidence."""
-    same = (latest.submission_digest, latest.assignment_digest, latest.engine)
-    return same == (submission.digest, assignment.digest, __version__) and latest.status != "engine_error"
+def looks_known(assignment: Assignment, found: Evidence | RunRecord, submission: Submission) -> bool:
+    """Whether `is_known` will most likely say so; for an estimate, without reading evidence."""
+    same = (found.submission_digest, found.assignment_digest, found.engine)
+    return same == (submission.digest, assignment.digest, __version__) and found.status != "engine_error"

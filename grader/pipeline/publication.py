@@ -13,9 +13,10 @@ from grader.pipeline.result import Result
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import cases
+from grader.reporting.roster import attended
 from grader.reporting.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reporting.similarity_record import SimilarityRecord
-from grader.reporting.student_pages import student_pages
+from grader.reporting.student_pages import REPORT, student_pages
 from grader.reporting.zip_file import zipped
 
 Page = tuple[str, bytes]
@@ -55,13 +56,13 @@ def pages(
         similarity: What was found when the submissions were compared, and the page of it: for instructors.
     """
     pairs = [(result.evidence, result.score) for result in results]
-    links = {score.student_id: f"../students/{score.student_id}/report.html" for _, score in pairs}
+    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in pairs}
     made = class_page(
         assignment,
         pairs,
         links=links,
         generated_at=now,
-        download=download,
+        download=attended(download, list(links)),
         similarity=similarity[0] if similarity else None,
     )
     yield "instructors/index.html", made.encode("utf-8")

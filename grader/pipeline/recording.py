@@ -51,9 +51,10 @@ def outcome(
     student_id = evidence.student_id
     edits = book.edits(student_id)
     new = Outcome(evidence, score(assignment, evidence, edits=edits))
-    told = book.totals(student_id)[-1:]
-    if not told:
+    totals = book.totals(student_id)
+    if not totals:
         return new
+    told, after = totals[-1], _total(new.score, now)
     records = {record.number: record for record in book.run_records(student_id)}
     counting, digest = book.counting(student_id), evidence.submission_digest
     earlier = [record.submission_digest for record in records.values()]
@@ -64,11 +65,10 @@ def outcome(
     def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
         return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
 
-    after = _total(new.score, now)
-    if allow_lower or not told or not after.falls_from(told[0]):
+    if allow_lower or not after.falls_from(told):
         stands = any(edit.kind is EditKind.RUN for edit in edits)
         return _with(assignment, evidence, edits, decided("", "The latest run counts.") if stands else ())
-    change = f"{total_sentence(told[0])} -> {total_sentence(after)}"
+    change = f"{total_sentence(told)} -> {total_sentence(after)}"
     if digest != records[counting].submission_digest:
         return _with(assignment, evidence, edits, decided(FELL, f"A later attempt gives less: {change}."))
     old = book.evidence(student_id, counting)

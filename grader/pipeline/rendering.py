@@ -7,15 +7,15 @@ all else that a parser loads.
 import math
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from grader.domain.errors import SubmissionError
 from grader.domain.view import View
+from grader.protocol.validator import validator
 
 VIEWS = "--views"  # the parsers' host loads what rendering takes
 SECONDS = 5  # of processor time that rendering may take
 MOST_TEXT = 12_000_000  # characters of a view, pictures included
-_VIEW = TypeAdapter(View)
 
 
 def view_told(answer: dict[str, Any]) -> View | None:
@@ -24,7 +24,7 @@ def view_told(answer: dict[str, Any]) -> View | None:
     Its HTML is hostile until it is cleaned.
     """
     try:
-        view = _VIEW.validate_python(answer.get("view"))
+        view = validator(View).validate_python(answer.get("view"))
     except ValidationError:
         return None
     return view if _size(view) <= MOST_TEXT else None
@@ -41,7 +41,7 @@ def told_view(name: str, data: bytes) -> dict[str, Any]:
     most = math.ceil(used) + SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # the first of a namespace ignores the soft limit
     try:
-        return {"view": _VIEW.dump_python(viewed(name, data), mode="json")}
+        return {"view": validator(View).dump_python(viewed(name, data), mode="json")}
     except SubmissionError as error:
         return {"refused": str(error)}
     except (MemoryError, RecursionError):
@@ -55,6 +55,7 @@ def warm() -> None:
     from grader.analysis import view
 
     view.warm()
+    validator(View)
 
 
 def _size(view: View) -> int:

@@ -10,11 +10,9 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
-from grader.domain.evidence import Evidence
-from grader.domain.score import Score
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
-from grader.pipeline.class_files import previous_download, write_class, write_student
+from grader.pipeline.class_files import previous_download, report_path, write_class, write_student
 from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import total_sentence
@@ -177,12 +175,14 @@ def _write(
         only_changed: Leave what would say the same as it is.
     """
     told = _told(out) if only_changed else {}
-    says = {result.score.student_id: _digest(submission_text(*_pair(result))) for result in results}
+    says = {
+        result.score.student_id: _digest(submission_text(result.evidence, result.score)) for result in results
+    }
     stale = [
         result
         for result in results
         if told.get(result.score.student_id) != says[result.score.student_id]
-        or not (out / "students" / result.score.student_id / "report.html").exists()
+        or not report_path(out, result.score.student_id).exists()
     ]
     for result in stale:
         write_student(assignment, result, book.images(result.score.student_id), out, now)
@@ -197,10 +197,6 @@ def _told(out: Path) -> dict[str, str]:
         for student_id, text in told_submissions(out / "results.json"):
             told[student_id] = _digest(text)
     return told
-
-
-def _pair(result: Result) -> tuple[Evidence, Score]:
-    return result.evidence, result.score
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Validators of what crosses a pipe, each made once: making one takes as long as using it a hundred times."""
+"""Validators of records that are told or kept, each made once: that takes as long as using it 100 times."""
 
 from typing import Any
 

@@ -28,7 +28,6 @@ from grader.reporting.code_links import beside
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import Case, cases
 from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
-from grader.reporting.roster import attended
 from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import environment
@@ -74,7 +73,6 @@ def class_page(
         HTML text. The same arguments give the same text, whatever the order of the results.
     """
     ordered = sorted(results, key=lambda result: result[1].student_id)
-    download = attended(download, [score.student_id for _, score in ordered])
     own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
     rates = check_rates(assignment, ordered)
     every = [case for own in own_cases.values() for case in own]

@@ -60,14 +60,13 @@ def told_submissions(path: Path) -> Iterator[tuple[str, str]]:
         OSError, ValueError: It cannot be read, or is something else; what came before is right.
     """
     lines: list[str] = []
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in (raw.rstrip("\n") for raw in file):
-            if line == _FIRST or lines:
-                lines.append(line.removesuffix(",") if line.startswith(_LAST) else line)
-            if lines and lines[-1] == _LAST:
-                text = "\n".join(lines)
-                yield _student(text), text
-                lines = []
+    for line, within in _lines(path):
+        if within:
+            lines.append(line)
+        if within and line.startswith(_LAST):
+            text = "".join(lines).rstrip("\n").removesuffix(",")
+            yield _student(text), text
+            lines = []
 
 
 def told_frame(path: Path) -> str:
@@ -76,14 +75,17 @@ def told_frame(path: Path) -> str:
     Raises:
         OSError, UnicodeDecodeError: It cannot be read.
     """
-    kept, within = [], False
+    return "".join(line for line, within in _lines(path) if not within)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, bool]]:
+    """Each line with its end, and whether it is one of a submission's."""
+    within = False
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
             within = within or line.rstrip("\n") == _FIRST
-            if not within:
-                kept.append(line)
+            yield line, within
             within = within and not line.startswith(_LAST)
-    return "".join(kept)
 
 
 def _student(text: str) -> str:

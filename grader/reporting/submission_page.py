@@ -61,8 +61,7 @@ class ShownCell:
 
 def code_links(evidence: Evidence, view: View | None) -> CodeLinks:
     """The links to the lines of the page that `submission_page` makes of the same, if it makes one."""
-    cells, _ = _cells(evidence, view)
-    return CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
+    return _links(_cells(evidence, view)[0])
 
 
 def submission_page(
@@ -89,7 +88,7 @@ def submission_page(
     notes = line_notes(assignment, evidence, score)
     by_line = notes_by_line(notes)
     shown = [_shown(cell, by_line) for cell in cells]
-    links = code_links(evidence, view)
+    links = _links(cells)
     return (
         environment()
         .get_template("submission.html.j2")
@@ -105,6 +104,10 @@ def submission_page(
             generated_at=generated_at,
         )
     )
+
+
+def _links(cells: Sequence[ViewCell]) -> CodeLinks:
+    return CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
 
 
 def _cells(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:

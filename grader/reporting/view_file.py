@@ -2,18 +2,16 @@
 
 import gzip
 from collections.abc import Mapping
-from functools import cache
-
-from pydantic import TypeAdapter
 
 from grader.domain.view import View
+from grader.protocol.validator import validator
 
 VIEW_FILE = "submission.view"
 
 
 def view_bytes(view: View) -> bytes:
     """A view as bytes; the same one gives the same bytes."""
-    return gzip.compress(_adapter().dump_json(view), compresslevel=3, mtime=0)
+    return gzip.compress(validator(View).dump_json(view), compresslevel=3, mtime=0)
 
 
 def view_in(files: Mapping[str, bytes]) -> View | None:
@@ -22,11 +20,7 @@ def view_in(files: Mapping[str, bytes]) -> View | None:
     So it is, too, where another version of the grader wrote it in another way.
     """
     try:
-        return _adapter().validate_json(gzip.decompress(files.get(VIEW_FILE, b"")))
+        view: View = validator(View).validate_json(gzip.decompress(files.get(VIEW_FILE, b"")))
     except (OSError, EOFError, ValueError):
         return None
-
-
-@cache
-def _adapter() -> TypeAdapter[View]:
-    return TypeAdapter(View)
+    return view
