@@ -100,7 +100,7 @@ def data(rounds: int = ROUNDS) -> Section:
         "model: as handed out (JPEG files of 200 x 200, ImageFolder, PIL transforms per item, DataLoader; "
         f"one pass times {HANDED_OUT_EPOCHS}) and in the harness (what is done once, and one pass times "
         f"{HANDED_OUT_EPOCHS}); {rounds} pairs in turn, one thread. The same random numbers give the same "
-        "images: tests/worker/test_transforms.py.",
+        "images: tests/worker/test_batch_transforms.py.",
         ("transform", "handed out, s", "harness, s", "ratio"),
         tuple(rows),
         tuple(verdicts),

@@ -1,5 +1,7 @@
 """The grader's images as the student's own pipeline would deliver them."""
 
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -7,6 +9,8 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from grader.worker.batch_steps import stacked
+from grader.worker.batch_transforms import BatchTransform, batch_transform, copied
 from grader.worker.transforms import Transform, divided
 
 MOST_BYTES = 500_000_000  # of images that are kept half transformed
@@ -33,22 +37,37 @@ class GradedImages(Dataset[tuple[Any, int]]):
         self.samples = [(f"image{index}.png", label) for index, label in enumerate(self.targets)]
         self.imgs = self.samples
         steps = divided(transform)
-        self._kept: list[Any] | None = None
+        self._kept: Any = None  # a sequence, or a batch for `_batched`
         self._each: Transform | None = transform
+        self._batched: BatchTransform | None = None
         if steps.once is not None and len(images):
             first = steps.once(self._opened(0))
             if steps.each is None or len(images) * _size(first) <= MOST_BYTES:
                 rest = (steps.once(self._opened(index)) for index in range(1, len(images)))
                 self._kept, self._each = [first, *rest], steps.each
+        if self._kept is not None and self._each is not None:
+            self._batched = batch_transform(self._each, self._kept)
+            if self._batched is not None:
+                self._kept = stacked(self._kept)
 
     def __len__(self) -> int:
         return len(self.targets)
 
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
+        """The items of a batch, which a DataLoader asks for at once."""
+        if self._batched is None:
+            return [self[index] for index in indices]
+        chosen = [operator.index(index) for index in indices]
+        values = self._batched(self._kept[chosen])
+        return [(value, self.targets[index]) for value, index in zip(values, chosen, strict=True)]
+
     def __getitem__(self, index: int) -> tuple[Any, int]:
+        if self._batched is not None:
+            return self.__getitems__([index])[0]
         value = self._opened(index) if self._kept is None else self._kept[index]
         if self._each is not None:
             # what is kept stays as it is, whatever the student's transform does to what it gets
-            value = self._each(value if self._kept is None else _copied(value))
+            value = self._each(value if self._kept is None else copied(value))
         return value, self.targets[index]
 
     def _opened(self, index: int) -> Any:
@@ -57,7 +76,9 @@ class GradedImages(Dataset[tuple[Any, int]]):
 
     def batch(self, start: int, stop: int) -> Tensor:
         """The images start..stop, stacked: (stop - start, channels, height, width)."""
-        return torch.stack([torch.as_tensor(self[index][0]) for index in range(start, stop)])
+        return torch.stack(
+            [torch.as_tensor(value) for value, _ in self.__getitems__(list(range(start, stop)))]
+        )
 
 
 def _size(value: Any) -> int:
@@ -66,7 +87,3 @@ def _size(value: Any) -> int:
         return value.numel() * value.element_size()
     width, height = value.size
     return int(width * height * len(value.getbands()))
-
-
-def _copied(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value.copy()

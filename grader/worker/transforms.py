@@ -69,16 +69,17 @@ def divided(transform: Transform) -> Divided:
     """Divide a transform. Work on single pixels that follows flips is done before them: once."""
     once: list[Any] = []
     each: list[Any] = []
-    for part in _parts(transform):
+    for part in parts_of(transform):
         behind_flips = all(_is_one_of(other, FLIPS) for other in each) and _is_one_of(part, POINTWISE)
         (once if is_deterministic(part) and (not each or behind_flips) else each).append(part)
     return Divided(*(transforms.Compose(parts) if parts else None for parts in (once, each)))
 
 
-def _parts(transform: Any) -> Iterator[Any]:
+def parts_of(transform: Any) -> Iterator[Any]:
+    """What a transform is composed of, also in compositions of compositions, in order."""
     if _is_one_of(transform, {"Compose"}):
         for part in transform.transforms:
-            yield from _parts(part)
+            yield from parts_of(part)
     else:
         yield transform
 

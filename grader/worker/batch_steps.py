@@ -1,0 +1,337 @@
+"""The transforms of torchvision in two steps: what chance decides for an image, and the work for a batch."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torchvision import transforms
+from torchvision.transforms import functional
+
+from grader.worker.transforms import Transform
+
+# images, uint8, (n, height, width, bands), or after ToTensor a tensor, (n, channels, height, width)
+Batch = Any
+Pixels = NDArray[np.uint8]
+# where pixels come from, (a, b, c, d, e, f) for (ax + by + c, dx + ey + f), or what moves a single image
+Move = list[float] | Transform
+
+ANGLES_BY_TRANSPOSING = {0.0, 90.0, 180.0, 270.0}  # by which Pillow rotates without an affine transform
+FIXED = 1 << 16  # Pillow's affine transforms count in parts of a pixel
+FARTHEST = 32768  # pixels that it can count so
+
+
+class Step(Protocol):
+    """A transform in two: what chance decides for an image, and the work for all of them."""
+
+    def draw(self) -> Any:
+        """Draw the random numbers for the next image."""
+
+    def apply(self, images: Batch, drawn: Sequence[Any]) -> Batch:
+        """Transform the images, which may be changed, with what was drawn for each."""
+
+
+def stacked(values: Sequence[Any]) -> Batch:
+    """PIL images or tensors as a batch.
+
+    Raises:
+        ValueError: They are of different sizes or kinds.
+    """
+    if isinstance(values[0], Tensor):
+        return torch.stack(list(values))
+    arrays = np.stack([np.asarray(value) for value in values])
+    return arrays if arrays.ndim == 4 else arrays[..., None]
+
+
+class Certain:
+    """A step that leaves nothing to chance."""
+
+    def __init__(self, work: Callable[[Batch], Batch]) -> None:
+        """Do this work."""
+        self._work = work
+
+    def draw(self) -> None:
+        """There is nothing to draw."""
+
+    def apply(self, images: Batch, drawn: Sequence[None]) -> Batch:
+        """Do the work."""
+        return self._work(images)
+
+
+class Uniform:
+    """Random numbers from low to high, the ones that `torch.empty(1).uniform_(low, high)` gives, sooner."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low, self._high = float(low), float(high)
+        self._place = torch.empty(1)
+
+    def __call__(self) -> float:
+        """The next one."""
+        return self._place.uniform_(self._low, self._high).item()
+
+
+class Flip:
+    """RandomHorizontalFlip and RandomVerticalFlip."""
+
+    def __init__(self, p: float, axis: int, tensor_axis: int) -> None:
+        """Flip with probability p along an axis of a batch of images, or the other one of a tensor."""
+        self._number = Uniform(0, 1)
+        self._p = torch.tensor(p).item()  # as the random number that it is compared with is rounded
+        self._axis, self._tensor_axis = axis, tensor_axis
+
+    def draw(self) -> bool:
+        """Whether to flip it."""
+        return self._number() < self._p
+
+    def apply(self, images: Batch, drawn: Sequence[bool]) -> Batch:
+        """Flip those."""
+        chosen = np.flatnonzero(drawn)
+        if isinstance(images, Tensor):
+            images[chosen] = images[chosen].flip(self._tensor_axis)
+        else:
+            images[chosen] = np.flip(images[chosen], self._axis)
+        return images
+
+
+@dataclass(frozen=True)
+class Crop:
+    """RandomCrop."""
+
+    part: transforms.RandomCrop
+    padding: tuple[int, int, int, int]  # left, top, right, bottom
+    padded: Image.Image  # of the size of the padded images
+
+    def draw(self) -> tuple[int, int]:
+        """Its top and its left edge."""
+        top, left, _, _ = self.part.get_params(self.padded, self.part.size)  # type: ignore[arg-type]
+        return top, left
+
+    def apply(self, images: Pixels, drawn: Sequence[tuple[int, int]]) -> Pixels:
+        """Pad and crop."""
+        left, top, right, bottom = self.padding
+        mode = self.part.padding_mode
+        filled = {"constant_values": int(self.part.fill)} if mode == "constant" else {}
+        wide: Pixels = np.pad(images, ((0, 0), (top, bottom), (left, right), (0, 0)), mode, **filled)  # type: ignore[call-overload]
+        corners = np.array(drawn)
+        rows = corners[:, 0, None] + np.arange(self.part.size[0])
+        columns = corners[:, 1, None] + np.arange(self.part.size[1])
+        cropped: Pixels = wide[np.arange(len(wide))[:, None, None], rows[:, :, None], columns[:, None, :]]
+        return cropped
+
+
+@dataclass(frozen=True)
+class Affine:
+    """RandomRotation and RandomAffine, to the nearest pixel, as Pillow's affine transform finds it.
+
+    Attributes:
+        fill: The value of pixels that come from nowhere.
+        draw_move: Draws the next image's numbers.
+    """
+
+    fill: int
+    draw_move: Callable[[], Move]
+
+    def draw(self) -> Move:
+        """Where its pixels come from."""
+        return self.draw_move()
+
+    def apply(self, images: Pixels, drawn: Sequence[Move]) -> Pixels:
+        """Fetch each pixel."""
+        _, height, width, bands = images.shape
+        usual = [index for index, one in enumerate(drawn) if isinstance(one, list)]
+        moved = np.empty_like(images)
+        if usual:
+            places = _sources(np.array([drawn[index] for index in usual]), height, width)
+            pixels = np.pad(
+                images[usual].reshape(len(usual), height * width, bands),
+                ((0, 0), (0, 1), (0, 0)),
+                constant_values=self.fill,
+            )
+            fetched = pixels[np.arange(len(usual))[:, None], places]
+            moved[usual] = fetched.reshape(-1, height, width, bands)
+        for index, one in enumerate(drawn):
+            if callable(one):
+                moved[index] = stacked([one(_as_image(images[index]))])[0]
+        return moved
+
+
+def _sources(matrices: NDArray[np.float64], height: int, width: int) -> NDArray[np.int32]:
+    """The number of the pixel that each comes from, (n, height * width); one too many where there is none."""
+    a, b, c, d, e, f = matrices.T
+    c, f = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5  # for the middles of pixels, not their corners
+    a, b, c, d, e, f = (
+        np.floor(one * FIXED + 0.5).astype(np.int32)[:, None, None] for one in (a, b, c, d, e, f)
+    )
+    x, y = np.arange(width, dtype=np.int32), np.arange(height, dtype=np.int32)[:, None]
+    columns, rows = (c + b * y + a * x) >> 16, (f + e * y + d * x) >> 16
+    places = rows * np.int32(width) + columns
+    # a negative number is a large one without its sign
+    outside = (columns.view(np.uint32) >= width) | (rows.view(np.uint32) >= height)
+    places[outside] = height * width
+    made: NDArray[np.int32] = places.reshape(len(places), -1)
+    return made
+
+
+def _as_image(pixels: Pixels) -> Image.Image:
+    return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
+
+
+BRIGHTNESS, CONTRAST, SATURATION = range(3)  # as torchvision numbers what it does in random order
+
+
+class Jitter:
+    """ColorJitter, without a hue."""
+
+    def __init__(self, part: transforms.ColorJitter) -> None:
+        """Draw factors from its ranges."""
+        ranges = (part.brightness, part.contrast, part.saturation)
+        self._factors = [(kind, Uniform(*each)) for kind, each in enumerate(ranges) if each is not None]
+
+    def draw(self) -> list[tuple[int, float]]:
+        """What to do in which order, and how much of it."""
+        order = torch.randperm(4).tolist()
+        factors = {kind: factor() for kind, factor in self._factors}
+        return [(kind, factors[kind]) for kind in order if kind in factors]
+
+    def apply(self, images: Pixels, drawn: Sequence[list[tuple[int, float]]]) -> Pixels:
+        """Blend each image with a black one, its mean, or its gray version."""
+        for now in range(len(drawn[0])):
+            for kind in (BRIGHTNESS, CONTRAST, SATURATION):
+                chosen = [index for index, steps in enumerate(drawn) if steps[now][0] == kind]
+                if chosen:
+                    factors = np.array([drawn[index][now][1] for index in chosen], np.float32)
+                    images[chosen] = _blended(images[chosen], kind, factors)
+        return images
+
+
+def _blended(images: Pixels, kind: int, factors: NDArray[np.float32]) -> Pixels:
+    if kind == BRIGHTNESS:
+        other: Any = np.zeros(1, np.uint8)
+    elif kind == CONTRAST:
+        other = np.floor(_gray(images).mean((1, 2, 3), dtype=np.float64, keepdims=True) + 0.5)
+    else:
+        other = _gray(images)
+    start = other.astype(np.float32)
+    mixed = start + factors[:, None, None, None] * (images.astype(np.float32) - start)
+    made: Pixels = mixed.clip(0, 255).astype(np.uint8)
+    return made
+
+
+def _gray(images: Pixels) -> Pixels:
+    """Luma (ITU-R 601-2) as Pillow rounds it, (n, height, width, 1)."""
+    if images.shape[-1] == 1:
+        return images
+    weighted = images.astype(np.int64) @ np.array([19595, 38470, 7471])
+    luma: Pixels = ((weighted + 0x8000) >> 16).astype(np.uint8)
+    return luma[..., None]
+
+
+def _tensors(images: Pixels) -> Tensor:
+    tensor = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
+    return tensor.to(torch.get_default_dtype()).div(255)
+
+
+def _crop(part: transforms.RandomCrop, example: Batch) -> Step | None:
+    if isinstance(example, Tensor) or part.pad_if_needed or not _is_plain(part.fill):
+        return None
+    given = 0 if part.padding is None else part.padding
+    sides = [given] if isinstance(given, int) else list(given)
+    left, top, right, bottom = sides * (4 // len(sides))
+    if min(left, top, right, bottom) < 0:
+        return None
+    _, height, width, _ = example.shape
+    return Crop(
+        part, (left, top, right, bottom), Image.new("L", (width + left + right, height + top + bottom))
+    )
+
+
+def _is_plain(fill: Any) -> bool:
+    return isinstance(fill, int | float) and 0 <= fill <= 255
+
+
+def _rotation(part: transforms.RandomRotation, example: Batch) -> Step | None:
+    if part.expand or not _is_simple(part, example):
+        return None
+    _, height, width, _ = example.shape
+
+    angles = Uniform(*part.degrees)
+
+    def draw() -> Move:
+        angle = angles()
+        if angle % 360.0 in ANGLES_BY_TRANSPOSING:
+            return lambda image: functional.rotate(image, angle, fill=part.fill)
+        turn = -math.radians(angle % 360.0)
+        cos, sin = round(math.cos(turn), 15), round(math.sin(turn), 15)
+        x, y = width / 2, height / 2
+        return [cos, sin, cos * -x + sin * -y + x, -sin, cos, -sin * -x + cos * -y + y]
+
+    return Affine(int(part.fill), draw)
+
+
+def _affine(part: transforms.RandomAffine, example: Batch) -> Step | None:
+    if not _is_simple(part, example):
+        return None
+    _, height, width, _ = example.shape
+    center = [width * 0.5, height * 0.5]
+
+    def draw() -> Move:
+        angle, shift, scale, shear = part.get_params(
+            part.degrees, part.translate, part.scale, part.shear, [width, height]
+        )
+        made = functional._get_inverse_affine_matrix(center, angle, list(shift), scale, list(shear))
+        reach = [abs(made[0]) * width + abs(made[1]) * height + abs(made[2])]
+        reach.append(abs(made[3]) * width + abs(made[4]) * height + abs(made[5]))
+        straight = made[1] == made[3] == 0 and (made[0] != 1 or made[4] != 1)
+        if straight or max(reach) >= FARTHEST:  # which Pillow does in other ways
+            return lambda image: functional.affine(
+                image, angle, list(shift), scale, list(shear), fill=part.fill
+            )
+        return [float(one) for one in made]
+
+    return Affine(int(part.fill), draw)
+
+
+def _is_simple(part: Any, example: Batch) -> bool:
+    nearest = part.interpolation == transforms.InterpolationMode.NEAREST
+    return not isinstance(example, Tensor) and nearest and part.center is None and _is_plain(part.fill)
+
+
+def _jitter(part: transforms.ColorJitter, example: Batch) -> Step | None:
+    return None if isinstance(example, Tensor) or part.hue is not None else Jitter(part)
+
+
+def _grayscale(part: transforms.Grayscale, example: Batch) -> Step | None:
+    if isinstance(example, Tensor):
+        return None
+    return Certain(lambda images: np.repeat(_gray(images), part.num_output_channels, axis=-1))
+
+
+# name in torchvision -> a step for it on batches like an example; None where there is none
+_STEPS: dict[str, Callable[[Any, Batch], Step | None]] = {
+    "ColorJitter": _jitter,
+    "Grayscale": _grayscale,
+    "Normalize": lambda part, example: Certain(part) if isinstance(example, Tensor) else None,
+    "RandomAffine": _affine,
+    "RandomCrop": _crop,
+    "RandomHorizontalFlip": lambda part, example: Flip(part.p, 2, -1),
+    "RandomRotation": _rotation,
+    "RandomVerticalFlip": lambda part, example: Flip(part.p, 1, -2),
+    "ToTensor": lambda part, example: None if isinstance(example, Tensor) else Certain(_tensors),
+}
+
+
+def step_for(part: Any, example: Batch) -> Step | None:
+    """A transform's step for batches like an example; None where there is none.
+
+    Args:
+        part: Of torchvision.transforms; a step does what its class does, not what a class of its own would.
+    """
+    name = type(part).__name__
+    if name not in _STEPS or type(part) is not getattr(transforms, name, None):
+        return None
+    return _STEPS[name](part, example)
