@@ -55,7 +55,7 @@ def train(run: Run, splits: Splits, program: Program, files: Intake, found: Find
         found.add(checkpoint=Checkpoint("missing"))
     elif hanging is None:
         watch(Progress(found.evidence.student_id, Stage.CHECKPOINT))
-        with found.timed("checkpoint"):
+        with found.timed("checkpoint"), run.turns.taken():
             data, name = files.checkpoint.read_bytes(), files.checkpoint.name
             result = measured_checkpoint(lambda: _training_worker(run, job.limits), job, data, name)
         found.add(checkpoint=result)

@@ -5,13 +5,15 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
+from grader.domain.submission import Intake
 from grader.kit.splits import Splits
 from grader.pipeline import training_stage
 from grader.pipeline.run import Findings, Run
@@ -109,3 +111,25 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
     assert jobs == [(4000, 1), (None, 3)]
     assert found.evidence.training.accuracy == 0.9
     assert turns._is_free(alone=True)
+
+
+def test_weights_that_are_tried_take_a_place(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They need memory as well: whoever trains alone is alone."""
+    turns, taken = Turns(3), []
+
+    def tried(*_: Any) -> Checkpoint:
+        taken.append(turns._training)
+        return Checkpoint("fits", accuracy=0.9)
+
+    monkeypatch.setattr(training_stage, "_measure", lambda *_: None)
+    monkeypatch.setattr(training_stage, "measured_checkpoint", tried)
+    monkeypatch.setattr(training_stage, "_job", lambda *_: SimpleNamespace(limits=assignment.limits))
+    run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
+    weights = tmp_path / "400101201.pth"
+    weights.write_bytes(b"")
+    files = cast("Intake", SimpleNamespace(submission=None, checkpoint=weights))
+    found = Findings(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
+    training_stage.train(run, cast("Splits", None), cast("Any", None), files, found, lambda progress: None)
+    assert taken == [1] and found.evidence.checkpoint.accuracy == 0.9
