@@ -167,8 +167,8 @@ def section(planned: Sequence[Planned], records: Sequence[Record]) -> Section:
         "Recipes",
         "The tuned recipes of `reference/vit_defects/recipes`, each a whole homework, trained as by "
         "`grader train`: the students' split of the real images (70/30, seed 42), one thread. The accuracy "
-        "is that of the model after the last epoch, on the test images, which decide nothing: all numbers "
-        "were chosen on a fifth of the training images that was kept out of training.",
+        "is that of the model after the last epoch, on the test images, which decide nothing: what was tried "
+        "out was compared on a fifth of the training images that was kept out of training.",
         (
             "recipe",
             "accuracy, %: mean ± standard deviation",
