@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,12 +19,11 @@ from grader.worker.transforms import Transform
 # images, uint8, (n, height, width, bands), or after ToTensor a tensor, (n, channels, height, width)
 Batch = Any
 Pixels = NDArray[np.uint8]
-# where pixels come from, (a, b, c, d, e, f) for (ax + by + c, dx + ey + f), or what moves a single image
-Move = list[float] | Transform
 
 ANGLES_BY_TRANSPOSING = {0.0, 90.0, 180.0, 270.0}  # by which Pillow rotates without an affine transform
 FIXED = 1 << 16  # Pillow's affine transforms count in parts of a pixel
 FARTHEST = 32768  # pixels that it can count so
+STAYING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # the matrix of an image that stays as it is
 
 
 class Step(Protocol):
@@ -125,39 +125,83 @@ class Crop:
 
 
 @dataclass(frozen=True)
-class Affine:
+class Move:
+    """Where the pixels of an image come from.
+
+    Attributes:
+        matrix: (a, b, c, d, e, f): the pixel at (x, y) from (ax + by + c, dx + ey + f).
+        instead: What moves the image, where Pillow does not use the matrix as it does for others.
+    """
+
+    matrix: Sequence[float]
+    instead: Transform | None = None
+
+
+@dataclass(frozen=True)
+class Moving:
     """RandomRotation and RandomAffine, to the nearest pixel, as Pillow's affine transform finds it.
 
     Attributes:
+        width: Of the images.
+        height: Of the images.
         fill: The value of pixels that come from nowhere.
-        draw_move: Draws the next image's numbers.
     """
 
+    width: int
+    height: int
     fill: int
-    draw_move: Callable[[], Move]
-
-    def draw(self) -> Move:
-        """Where its pixels come from."""
-        return self.draw_move()
 
     def apply(self, images: Pixels, drawn: Sequence[Move]) -> Pixels:
         """Fetch each pixel."""
-        _, height, width, bands = images.shape
-        usual = [index for index, one in enumerate(drawn) if isinstance(one, list)]
-        moved = np.empty_like(images)
-        if usual:
-            places = _sources(np.array([drawn[index] for index in usual]), height, width)
-            pixels = np.pad(
-                images[usual].reshape(len(usual), height * width, bands),
-                ((0, 0), (0, 1), (0, 0)),
-                constant_values=self.fill,
-            )
-            fetched = pixels[np.arange(len(usual))[:, None], places]
-            moved[usual] = fetched.reshape(-1, height, width, bands)
-        for index, one in enumerate(drawn):
-            if callable(one):
-                moved[index] = stacked([one(_as_image(images[index]))])[0]
+        count, height, width, bands = images.shape
+        places = _sources(np.array([move.matrix for move in drawn]), height, width)
+        pixels = np.pad(
+            images.reshape(count, height * width, bands), ((0, 0), (0, 1), (0, 0)), constant_values=self.fill
+        )
+        moved: Pixels = pixels[np.arange(count)[:, None], places].reshape(images.shape)
+        for index, move in enumerate(drawn):
+            if move.instead is not None:
+                moved[index] = stacked([move.instead(_as_image(images[index]))])[0]
         return moved
+
+
+@dataclass(frozen=True)
+class Rotation(Moving):
+    """RandomRotation."""
+
+    angles: Uniform
+
+    def draw(self) -> Move:
+        """Draw an angle."""
+        angle = self.angles()
+        if angle % 360.0 in ANGLES_BY_TRANSPOSING:
+            return Move(STAYING, partial(functional.rotate, angle=angle, fill=self.fill))
+        turn = -math.radians(angle % 360.0)
+        cos, sin = round(math.cos(turn), 15), round(math.sin(turn), 15)
+        x, y = self.width / 2, self.height / 2
+        return Move((cos, sin, cos * -x + sin * -y + x, -sin, cos, -sin * -x + cos * -y + y))
+
+
+@dataclass(frozen=True)
+class Affine(Moving):
+    """RandomAffine."""
+
+    part: transforms.RandomAffine
+
+    def draw(self) -> Move:
+        """Draw an angle, a shift, a scale and a shear."""
+        part, (width, height) = self.part, (self.width, self.height)
+        angle, shift, scale, shear = part.get_params(
+            part.degrees, part.translate, part.scale, part.shear, [width, height]
+        )
+        numbers = {"angle": angle, "translate": list(shift), "scale": scale, "shear": list(shear)}
+        center = [width * 0.5, height * 0.5]
+        a, b, c, d, e, f = functional._get_inverse_affine_matrix(center, **numbers)
+        reach = max(abs(a) * width + abs(b) * height + abs(c), abs(d) * width + abs(e) * height + abs(f))
+        scaled = b == d == 0 and not a == e == 1
+        if scaled or reach >= FARTHEST:  # which Pillow does in other ways
+            return Move(STAYING, partial(functional.affine, **numbers, fill=self.fill))
+        return Move((a, b, c, d, e, f))
 
 
 def _sources(matrices: NDArray[np.float64], height: int, width: int) -> NDArray[np.int32]:
@@ -231,6 +275,10 @@ def _gray(images: Pixels) -> Pixels:
     return luma[..., None]
 
 
+def _repeated_gray(images: Pixels, bands: int) -> Pixels:
+    return np.repeat(_gray(images), bands, axis=-1)
+
+
 def _tensors(images: Pixels) -> Tensor:
     tensor = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
     return tensor.to(torch.get_default_dtype()).div(255)
@@ -258,42 +306,14 @@ def _rotation(part: transforms.RandomRotation, example: Batch) -> Step | None:
     if part.expand or not _is_simple(part, example):
         return None
     _, height, width, _ = example.shape
-
-    angles = Uniform(*part.degrees)
-
-    def draw() -> Move:
-        angle = angles()
-        if angle % 360.0 in ANGLES_BY_TRANSPOSING:
-            return lambda image: functional.rotate(image, angle, fill=part.fill)
-        turn = -math.radians(angle % 360.0)
-        cos, sin = round(math.cos(turn), 15), round(math.sin(turn), 15)
-        x, y = width / 2, height / 2
-        return [cos, sin, cos * -x + sin * -y + x, -sin, cos, -sin * -x + cos * -y + y]
-
-    return Affine(int(part.fill), draw)
+    return Rotation(width, height, int(part.fill), Uniform(*part.degrees))
 
 
 def _affine(part: transforms.RandomAffine, example: Batch) -> Step | None:
     if not _is_simple(part, example):
         return None
     _, height, width, _ = example.shape
-    center = [width * 0.5, height * 0.5]
-
-    def draw() -> Move:
-        angle, shift, scale, shear = part.get_params(
-            part.degrees, part.translate, part.scale, part.shear, [width, height]
-        )
-        made = functional._get_inverse_affine_matrix(center, angle, list(shift), scale, list(shear))
-        reach = [abs(made[0]) * width + abs(made[1]) * height + abs(made[2])]
-        reach.append(abs(made[3]) * width + abs(made[4]) * height + abs(made[5]))
-        straight = made[1] == made[3] == 0 and (made[0] != 1 or made[4] != 1)
-        if straight or max(reach) >= FARTHEST:  # which Pillow does in other ways
-            return lambda image: functional.affine(
-                image, angle, list(shift), scale, list(shear), fill=part.fill
-            )
-        return [float(one) for one in made]
-
-    return Affine(int(part.fill), draw)
+    return Affine(width, height, int(part.fill), part)
 
 
 def _is_simple(part: Any, example: Batch) -> bool:
@@ -308,7 +328,7 @@ def _jitter(part: transforms.ColorJitter, example: Batch) -> Step | None:
 def _grayscale(part: transforms.Grayscale, example: Batch) -> Step | None:
     if isinstance(example, Tensor):
         return None
-    return Certain(lambda images: np.repeat(_gray(images), part.num_output_channels, axis=-1))
+    return Certain(partial(_repeated_gray, bands=part.num_output_channels))
 
 
 # name in torchvision -> a step for it on batches like an example; None where there is none

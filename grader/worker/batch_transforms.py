@@ -4,6 +4,7 @@ torchvision transforms one image after the other; for small ones most of the tim
 the random numbers are drawn image by image, in the same order, and the work is done for all images together.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from grader.worker.batch_steps import Batch, Step, stacked, step_for
 from grader.worker.transforms import Transform, parts_of
 
 TRIED = 8  # images that a batch is compared on
+# numbers in an image: larger ones take no less time in a batch, and need more memory there
+LARGEST = 8000
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class BatchTransform:
 
 
 def batch_transform(transform: Transform, values: Sequence[Any]) -> BatchTransform | None:
-    """The same for batches; None where there is no such, or where it does not do the same.
+    """The same for batches; None where there is no such, or it is no faster, or does not do the same.
 
     Args:
         transform: What is left to chance of a student's transform.
@@ -41,7 +44,8 @@ def batch_transform(transform: Transform, values: Sequence[Any]) -> BatchTransfo
     """
     state = torch.get_rng_state()
     try:
-        made = _composed(transform, stacked(values[:1]))
+        example = stacked(values[:1])
+        made = _composed(transform, example) if math.prod(example.shape) <= LARGEST else None
         if made is None:
             return None
         few = values[:TRIED]

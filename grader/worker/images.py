@@ -11,9 +11,10 @@ from torch.utils.data import Dataset
 
 from grader.worker.batch_steps import stacked
 from grader.worker.batch_transforms import BatchTransform, batch_transform, copied
-from grader.worker.transforms import Transform, divided
+from grader.worker.transforms import Transform, divided, parameters
 
 MOST_BYTES = 500_000_000  # of images that are kept half transformed
+MOST_CHANGES = 40  # of a transform: after more of them nothing is done once any more
 
 
 class GradedImages(Dataset[tuple[Any, int]]):
@@ -30,40 +31,71 @@ class GradedImages(Dataset[tuple[Any, int]]):
         self, images: Any, labels: Any | None, classes: tuple[str, ...], transform: Transform
     ) -> None:
         self._images = images
-        self.transform = transform
+        self._transform = transform
         self.classes = list(classes)
         self.class_to_idx = {name: index for index, name in enumerate(classes)}
         self.targets = [0] * len(images) if labels is None else [int(label) for label in labels]
         self.samples = [(f"image{index}.png", label) for index, label in enumerate(self.targets)]
         self.imgs = self.samples
-        steps = divided(transform)
-        self._kept: Any = None  # a sequence, or a batch for `_batched`
-        self._each: Transform | None = transform
+        self._changes = -1  # of the transform, since the first
+        self._prepare()
+
+    @property
+    def transform(self) -> Transform:
+        """What the images are transformed by. Another may be put in its place, as with an ImageFolder."""
+        return self._transform
+
+    @transform.setter
+    def transform(self, transform: Transform) -> None:
+        self._transform = transform
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Do what the transform always does, once."""
+        self._parameters = parameters(self._transform)
+        self._changes += 1
+        self._kept: list[Any] | None = None
+        self._each: Transform | None = self._transform
         self._batched: BatchTransform | None = None
-        if steps.once is not None and len(images):
-            first = steps.once(self._opened(0))
-            if steps.each is None or len(images) * _size(first) <= MOST_BYTES:
-                rest = (steps.once(self._opened(index)) for index in range(1, len(images)))
-                self._kept, self._each = [first, *rest], steps.each
-        if self._kept is not None and self._each is not None:
-            self._batched = batch_transform(self._each, self._kept)
+        steps = divided(self._transform)
+        if steps.once is None or not self.targets or self._changes > MOST_CHANGES:
+            return
+        first = steps.once(self._opened(0))
+        size = len(self) * _size(first)
+        if steps.each is not None and size > MOST_BYTES:
+            return
+        self._kept = [first, *(steps.once(self._opened(index)) for index in range(1, len(self)))]
+        self._each = steps.each
+        if steps.each is not None and 2 * size <= MOST_BYTES:
+            self._batched = batch_transform(steps.each, self._kept)
             if self._batched is not None:
-                self._kept = stacked(self._kept)
+                self._stack = stacked(self._kept)
+
+    def _notice_changes(self) -> None:
+        """A student may change the transform between epochs."""
+        if parameters(self._transform) != self._parameters:
+            self._prepare()
 
     def __len__(self) -> int:
         return len(self.targets)
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
-        """The items of a batch, which a DataLoader asks for at once."""
-        if self._batched is None:
-            return [self[index] for index in indices]
+        """The items of a batch, which a DataLoader asks for at once.
+
+        A student's data set around this one is asked itself, unless it hands on what it does not know.
+        """
+        self._notice_changes()
+        if self._batched is None or not len(indices):
+            return [self._item(index) for index in indices]
         chosen = [operator.index(index) for index in indices]
-        values = self._batched(self._kept[chosen])
+        values = self._batched(self._stack[chosen])
         return [(value, self.targets[index]) for value, index in zip(values, chosen, strict=True)]
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        if self._batched is not None:
-            return self.__getitems__([index])[0]
+        self._notice_changes()
+        return self._item(index)
+
+    def _item(self, index: int) -> tuple[Any, int]:
         value = self._opened(index) if self._kept is None else self._kept[index]
         if self._each is not None:
             # what is kept stays as it is, whatever the student's transform does to what it gets

@@ -28,7 +28,10 @@ DETERMINISTIC = {
 POINTWISE = {"ConvertImageDtype", "Grayscale", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
 FLIPS = {"RandomHorizontalFlip", "RandomVerticalFlip"}
 
-CHANCE = {"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"}
+CHANCE = {
+    *("AugMix", "AutoAugment", "ColorJitter", "ElasticTransform", "GaussianBlur", "GaussianNoise"),
+    *("RandAugment", "ScaleJitter", "TrivialAugmentWide"),
+}
 
 Transform = Callable[[Any], Any]
 
@@ -84,6 +87,19 @@ def parts_of(transform: Any) -> Iterator[Any]:
         yield transform
 
 
+def parameters(transform: Transform) -> tuple[tuple[int, str], ...]:
+    """The parts of a transform and their parameters: what differs once a student changes them.
+
+    Parts that are not torchvision's are only told apart: they are applied as they are then.
+    """
+    return tuple(
+        (id(part), repr([item for item in vars(part).items() if not item[0].startswith("_")]))
+        if _is_one_of(part, {type(part).__name__})
+        else (id(part), "")
+        for part in parts_of(transform)
+    )
+
+
 def _is_one_of(transform: object, names: set[str]) -> bool:
     kind = type(transform)
     return kind.__module__.startswith("torchvision.transforms") and kind.__name__ in names
@@ -98,10 +114,9 @@ def without_chance(transform: Transform, image: Any) -> Transform:
         transform: The student's, for test images.
         image: One of them, uint8 (height, width[, 3]): what comes out must keep its shape.
     """
-    given: Any = transform
-    if is_deterministic(transform) or type(given) is not transforms.Compose:
+    if is_deterministic(transform) or not _is_one_of(transform, {"Compose"}):
         return transform
-    parts = [certain for part in given.transforms if (certain := _certain(part)) is not None]
+    parts = [certain for part in parts_of(transform) if (certain := _certain(part)) is not None]
     made: Transform = transforms.Compose(parts)
     seen = Image.fromarray(image).convert("RGB")
     try:

@@ -1,5 +1,6 @@
 """Random transforms of a batch: the random numbers and the pixels that torchvision gives, image by image."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -141,17 +142,100 @@ def test_a_loader_delivers_what_it_would_from_a_folder(subset: bool) -> None:
         assert torch.equal(got, wanted) and torch.equal(numbers, others)
 
 
-def test_one_item_is_a_batch_of_one() -> None:
-    """For a student's figure, or a dataset around this one."""
+def augmented() -> tuple[GradedImages, Any]:
+    """Six images, and the transform that is made for each."""
     images = np.random.default_rng(5).integers(0, 256, (6, 20, 20)).astype(np.uint8)
     transform = T.Compose([T.Resize(12), T.Grayscale(), T.RandomRotation(9), T.ToTensor()])
-    data = GradedImages(images, np.arange(6), ("a",), transform)
+    return GradedImages(images, np.arange(6), ("a",), transform), transform
+
+
+def delivered(data: GradedImages, indices: list[Any]) -> list[Any]:
+    """What a loader gets of them, from the same random numbers."""
+    torch.manual_seed(3)
+    return data.__getitems__(indices)
+
+
+def one_by_one(data: GradedImages, indices: list[int]) -> list[Any]:
+    """What the transform makes of each, from the same random numbers."""
+    torch.manual_seed(3)
+    return [data.transform(data._opened(index)) for index in indices]
+
+
+def test_whatever_counts_as_an_index_is_one() -> None:
+    """Numbers of numpy and PyTorch, and from the end."""
+    data, _ = augmented()
     assert data._batched is not None
-    torch.manual_seed(3)
-    got = [data[torch.tensor(2)], data[-1]]
-    torch.manual_seed(3)
-    wanted = [transform(Image.fromarray(images[index]).convert("RGB")) for index in (2, 5)]
+    got = delivered(data, [torch.tensor(2), np.int64(3), -1])
+    wanted = one_by_one(data, [2, 3, 5])
     assert all(torch.equal(one, other) for (one, _), other in zip(got, wanted, strict=True))
-    assert [label for _, label in got] == [2, 5]
+    assert [label for _, label in got] == [2, 3, 5]
+    assert data.__getitems__([]) == []
     with pytest.raises(IndexError):
         data[6]
+    with pytest.raises(IndexError):
+        data.__getitems__([6])
+
+
+def turned_further(data: GradedImages) -> None:
+    """Another parameter of a part that chance is left to."""
+    data.transform.transforms[2].degrees = [40.0, 50.0]
+
+
+def made_smaller(data: GradedImages) -> None:
+    """Another parameter of a part that is done once."""
+    data.transform.transforms[0].size = 7
+
+
+def one_more(data: GradedImages) -> None:
+    """A part more."""
+    data.transform.transforms.append(T.Normalize((0.5,), (0.5,)))
+
+
+def another(data: GradedImages) -> None:
+    """Another transform altogether."""
+    data.transform = T.Compose([T.Resize(9), T.RandomVerticalFlip(), T.ToTensor()])
+
+
+@pytest.mark.parametrize("change", [turned_further, made_smaller, one_more, another])
+def test_a_change_of_the_transform_counts_from_then_on(change: Any) -> None:
+    """As for training that begins easily and becomes harder."""
+    data, _ = augmented()
+    before = delivered(data, [0, 1, 2])
+    change(data)
+    after, wanted = delivered(data, [0, 1, 2]), one_by_one(data, [0, 1, 2])
+    assert all(torch.equal(one, other) for (one, _), other in zip(after, wanted, strict=True))
+    assert not any(torch.equal(one, other) for (one, _), (other, _) in zip(before, after, strict=True))
+    torch.manual_seed(3)
+    assert torch.equal(data[0][0], wanted[0])
+
+
+def test_a_transform_that_changes_all_the_time_is_applied_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is done once for the next batch only."""
+    monkeypatch.setattr("grader.worker.images.MOST_CHANGES", 2)
+    data, transform = augmented()
+    for degrees in range(20, 26):
+        transform.transforms[2].degrees = [float(degrees), 30.0]
+        got, wanted = delivered(data, [0, 1]), one_by_one(data, [0, 1])
+        assert all(torch.equal(one, other) for (one, _), other in zip(got, wanted, strict=True))
+    assert data._kept is None and data._batched is None
+
+
+def test_large_images_are_transformed_one_by_one() -> None:
+    """In a batch they take longer, and more memory."""
+    transform = T.Compose([T.RandomRotation(9), T.ToTensor()])
+    noise = np.random.default_rng(5).integers(0, 256, (4, 90, 90)).astype(np.uint8)
+    assert batch_transform(transform, [Image.fromarray(one) for one in noise]) is None
+    assert batch_transform(transform, [Image.fromarray(one[:80, :80]) for one in noise]) is not None
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_batch_can_be_sent_to_a_loaders_process(name: str) -> None:
+    """Also where processes are started anew, as on Windows and macOS."""
+    values = pictures(9, 3)
+    batched = batch_transform(T.Compose(BATCHED[name]), values)
+    again = pickle.loads(pickle.dumps(batched))  # noqa: S301 - our own
+    made = []
+    for one in (batched, again):
+        torch.manual_seed(3)
+        made.append(one(stacked(values)))
+    assert torch.equal(*made)

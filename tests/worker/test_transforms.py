@@ -7,9 +7,10 @@ import pytest
 import torch
 from PIL import Image
 from torchvision import transforms as T
+from torchvision.transforms import v2
 
 from grader.worker.images import GradedImages
-from grader.worker.transforms import divided, handed_out_transform, is_deterministic
+from grader.worker.transforms import divided, handed_out_transform, is_deterministic, without_chance
 
 
 def images(count: int, *shape: int) -> Any:
@@ -79,3 +80,29 @@ def test_images_that_would_fill_the_memory_are_transformed_each_time(monkeypatch
     random = T.Compose([T.Resize(16), T.RandomHorizontalFlip(), T.ColorJitter(), T.ToTensor()])
     data = GradedImages(images(6, 16, 16), None, ("a",), random)
     assert data._kept is None and data[0][0].shape == (3, 16, 16)
+
+
+SURE = [SMALL, GRAY, TENSOR]
+RANDOM: dict[str, Any] = {
+    "a rotation": T.Compose([SMALL, T.RandomRotation(90), GRAY, TENSOR]),
+    "a composition in one": T.Compose([T.Compose([SMALL, T.RandomRotation(90)]), GRAY, TENSOR]),
+    "the second version's": v2.Compose([SMALL, v2.ColorJitter(0.5), GRAY, TENSOR]),
+    "an elastic one": T.Compose([SMALL, GRAY, T.ElasticTransform(9.0, sigma=1.0), TENSOR]),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_measured_images_meet_no_chance(name: str) -> None:
+    """A student's one transform, augmentation and all, serves for the test images too."""
+    [picture] = images(1, 24, 24)
+    certain = without_chance(RANDOM[name], picture)
+    given = Image.fromarray(picture).convert("RGB")
+    assert torch.equal(certain(given), T.Compose(SURE)(given))
+    assert torch.equal(certain(given), certain(given))
+
+
+def test_a_transform_that_needs_its_chance_keeps_it() -> None:
+    """Without it, the images would have another shape."""
+    [picture] = images(1, 24, 24)
+    grown = T.Compose([SMALL, T.RandomRotation((45, 45), expand=True), GRAY, TENSOR])
+    assert without_chance(grown, picture) is grown
