@@ -5,6 +5,7 @@ import random
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,33 +26,50 @@ NAMES = ("reference", "attention_list_of_heads", "missing_scale", "attention_res
 VARIES = ("graded_at", "seconds", "projected_seconds", "uid")
 
 
+@dataclass(frozen=True)
+class Kill:
+    """What was there when a run was killed.
+
+    Attributes:
+        out: The folder of its results: a new one whenever a class was graded to its end.
+        seconds: After its beginning.
+        done: Submissions in the gradebook.
+    """
+
+    out: str
+    seconds: float
+    done: int
+
+
 def measured(kills: int = KILLS) -> Section:
-    """An undisturbed run, and one that gets SIGKILL at random moments and is begun again each time."""
+    """An undisturbed run, and runs that get SIGKILL at random moments and are begun again each time."""
     with tempfile.TemporaryDirectory(prefix="grader-benchmark-") as scratch:
         folder = Path(scratch)
         students = _generate(folder / "class")
         write_image_zip(folder / "images.zip", made_images(0, per_class=PER_CLASS))
         started = time.perf_counter()
-        require_success(_start(folder, folder / "whole").wait(), folder / "log")
-        whole_seconds = time.perf_counter() - started
-        done, moments = _killed(folder, kills, whole_seconds)
-        require_success(_start(folder, folder / "killed").wait(), folder / "log")
-        whole, killed = (_told(folder / out / "results.json") for out in ("whole", "killed"))
-        with Gradebook(folder / "killed") as book:
-            runs = [len(book.runs(student)) for student in book.students()]
+        require_success(_start(folder, "whole").wait(), folder / "log")
+        seconds = time.perf_counter() - started
+        killed = _killed(folder, kills, seconds)
+        outs = list(dict.fromkeys(kill.out for kill in killed))
+        require_success(_start(folder, outs[-1]).wait(), folder / "log")
+        whole = _told(folder / "whole" / "results.json")
+        same = sum(_told(folder / out / "results.json") == whole for out in outs)
+        runs = [count for out in outs for count in _runs(folder / out)]
     trained = sum(one["training"]["outcome"] == "completed" for one in whole["submissions"])
-    same = "are" if whole == killed else "are NOT"
     once = "once" if set(runs) == {1} else f"up to {max(runs)} times"
     return Section(
         "Interruptions",
         f"`grader grade --jobs {JOBS}` on {students} submissions, of which {trained} train for {EPOCHS} "
-        f"epochs on {PER_CLASS} small images per class; killed by SIGKILL {kills} times at random moments "
-        f"of its first {whole_seconds:.0f} s and begun again each time.",
-        ("", "submissions in the book"),
-        tuple((f"killed after {at:.1f} s", str(count)) for at, count in zip(moments, done, strict=True)),
+        f"epochs on {PER_CLASS} small images per class: {seconds:.0f} s when nothing happens. Killed by "
+        f"SIGKILL {kills} times, each at a random moment of the first {seconds:.0f} s of a run, and begun "
+        "again; a class that came to its end before is followed by a new one.",
+        ("class", "killed after, s", "submissions in its gradebook then"),
+        tuple((str(outs.index(one.out) + 1), f"{one.seconds:.1f}", str(one.done)) for one in killed),
         (
-            f"Apart from times and the workers' user ids, the results {same} those of an undisturbed run.",
-            f"Each submission is in the book {once}.",
+            f"Apart from times and the workers' user ids, the results of {same} of {len(outs)} classes are "
+            "those of an undisturbed run.",
+            f"Each submission is in its gradebook {once}.",
         ),
     )
 
@@ -65,27 +83,33 @@ def _generate(destination: Path) -> int:
     )
 
 
-def _start(folder: Path, out: Path) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, out: str) -> "subprocess.Popen[bytes]":
     data = "--data", str(folder / "images.zip")
-    return grading(folder / "class", out, folder / "log", *data)
+    return grading(folder / "class", folder / out, folder / "log", *data)
 
 
-def _killed(folder: Path, kills: int, within: float) -> tuple[list[int], list[float]]:
-    """How many submissions were in the book after each kill, and when it came."""
-    random_moments, done, moments = random.Random(SEED), [], []
-    for number in range(kills):
-        process = _start(folder, folder / "killed")
-        moment = random_moments.uniform(0.1, within)
+def _killed(folder: Path, kills: int, within: float) -> list[Kill]:
+    """Start and kill until it was done so often; a run that ends sooner begins the next class."""
+    moments, number, killed = random.Random(SEED), 1, list[Kill]()
+    while len(killed) < kills:
+        out, moment = f"killed{number}", moments.uniform(0.1, within)
+        process = _start(folder, out)
         try:
-            process.wait(timeout=moment)
+            require_success(process.wait(timeout=moment), folder / "log")
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        with Gradebook(folder / "killed", assignment_id="vit_defects") as book:
-            done.append(len(book.students()))
-        moments.append(moment)
-        print(f"  {number + 1} of {kills}: killed after {moment:.1f} s, {done[-1]} in the book", flush=True)
-    return done, moments
+            killed.append(Kill(out, moment, len(_runs(folder / out))))
+            print(f"  {len(killed)} of {kills}: {killed[-1]}", flush=True)
+        else:
+            number += 1
+    return killed
+
+
+def _runs(out: Path) -> list[int]:
+    """How many runs of each submission its gradebook has."""
+    with Gradebook(out, assignment_id="vit_defects") as book:
+        return [len(book.runs(student)) for student in book.students()]
 
 
 def _told(path: Path) -> Any:

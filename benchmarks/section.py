@@ -13,8 +13,9 @@ from pathlib import Path
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 
-Written by `make bench`, never by hand. Each section says when and where it was measured; a figure is a median
-with the least and the greatest value, and a ratio is taken of pairs that were measured in turn.
+Written by `make bench`, never by hand. Each section says when and where it was measured. Where it says
+nothing else, a figure is a median with the least and the greatest value, and a ratio is taken of pairs that
+were measured in turn.
 """
 
 

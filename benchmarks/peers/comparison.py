@@ -107,6 +107,7 @@ def section(turns: Sequence[Turn], notebooks: int) -> Section:
             )
     cpu = statistics.median(t.nbgrader.cpu / t.ours["equal_work", JOBS].cpu for t in turns)
     all_cpu = statistics.median(t.nbgrader.cpu / t.ours["vit_defects", JOBS].cpu for t in turns)
+    otter_cpu = statistics.median(t.otter.cpu / t.ours["equal_work", JOBS].cpu for t in turns)
     return Section(
         "Beside nbgrader and Otter",
         f"The same {notebooks} notebooks (the reference and legitimate forms; definitions only, so that "
@@ -115,8 +116,9 @@ def section(turns: Sequence[Turn], notebooks: int) -> Section:
         "tokens alike). *All our checks*: the whole of `vit_defects`, plots included. Ours runs with all "
         "layers of isolation; nbgrader and `otter run` have none. A further submission costs (whole class - "
         "one alone) / (class - 1), in seconds. `otter run` starts anew for each submission, so each costs "
-        f"the same; it gets one in {len(turns)} of them per turn. nbgrader cannot grade side by side: ours "
-        "with --jobs 1, and the processor time of all processes, are there for a fair look. The other tools "
+        f"the same; it gets one in {len(turns)} of them per turn, one after the other. nbgrader cannot grade "
+        "side by side: ours with --jobs 1, and the processor time of all processes, are there for a fair "
+        "look. The other tools "
         f"have an environment of their own ({_pins()}); PyTorch and what else the notebooks import are found "
         "in ours, behind their own packages. Every grade is full marks, or the program stops.",
         (
@@ -138,15 +140,15 @@ def section(turns: Sequence[Turn], notebooks: int) -> Section:
                 "vit_defects",
                 5,
             ),
-            f"In processor time, ours is {cpu:.1f} times less than nbgrader's for equal work, and "
-            f"{all_cpu:.1f} times for all our checks.",
+            f"In processor time, ours is {cpu:.1f} times less than nbgrader's and {otter_cpu:.1f} times less "
+            f"than Otter's for equal work, and {all_cpu:.1f} times less than nbgrader's for all our checks.",
         ),
     )
 
 
 def _verdict(claim: str, turns: Sequence[Turn], other: str, name: str, limit: float) -> str:
     ratio = statistics.median(_ratios(turns, other, name, JOBS))
-    return verdict(f"{claim} (wall, two cores)", ratio, limit, at_most=False)
+    return verdict(f"{claim} (wall, ours with --jobs {JOBS})", ratio, limit, at_most=False)
 
 
 def _ratios(turns: Sequence[Turn], other: str, name: str, jobs: int) -> list[float]:
