@@ -1,4 +1,4 @@
-"""Larger images: 96 x 96 pixels, of which the stem makes 6 x 6 tokens.
+"""Larger images: 128 x 128 pixels, of which the stem makes 8 x 8 tokens.
 
 The defects are textures whose grain is lost at 28 x 28: what no training recovers, more pixels bring back.
 
@@ -6,6 +6,6 @@ Based on: conv_stem_28
 Policy: convolutional_stem
 """
 
-IMAGE_SIZE = 96
+IMAGE_SIZE = 128
 PATCH_SIZE = 16
-N_EPOCHS = 50
+N_EPOCHS = 75
