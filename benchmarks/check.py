@@ -1,5 +1,6 @@
 """How long a student waits: `grader --help`, `grader check` from a cold start, and `--watch` after a save."""
 
+import ast
 import os
 import selectors
 import signal
@@ -41,8 +42,11 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         homework = folder / "homework.py"
         homework.write_text(solution, encoding="utf-8")
         seconds: dict[str, list[float]] = {name: [] for name in LIMITS}
+        imports = _imports(solution)
+        bare = []
         for _ in range(rounds):
-            seconds[HELP].append(_help(folder))
+            bare.append(_seconds([sys.executable, "-c", imports], folder))
+            seconds[HELP].append(_seconds([sys.executable, "-m", "grader", "--help"], folder))
             first, whole = _cold(folder)
             seconds[FIRST].append(first)
             seconds[ALL].append(whole)
@@ -54,7 +58,10 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         f"process each time, {rounds} rounds. Then `--watch`: {saves} saves, each by putting another file in "
         f"its place, {SETTLING:.0f} s after the check before, until the verdict is printed. In seconds.",
         ("", "seconds", "asked for"),
-        tuple((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
+        (
+            *((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
+            ("nothing but the homework's own imports, in bare Python", spread(bare, digits=2), ""),
+        ),
         tuple(
             verdict(name, statistics.median(seconds[name]), limit, at_most=True, unit="s")
             for name, limit in LIMITS.items()
@@ -62,11 +69,15 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
     )
 
 
-def _help(folder: Path) -> float:
+def _imports(source: str) -> str:
+    """A homework's imports alone."""
+    body = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return ast.unparse(ast.Module(body, []))
+
+
+def _seconds(command: list[str], folder: Path) -> float:
     started = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "grader", "--help"], cwd=folder, check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 

@@ -18,6 +18,7 @@ from grader.worker.recipe import Data, Settings, built_model, built_optimizer, s
 from grader.worker.transforms import without_chance
 
 VALIDATION_SHARE = 0.1  # of the training images, where the student's loop decides by what it validates on
+GLANCE_SHARE = 0.02  # where it does not: what it measures between epochs is looked at by nobody
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def prepared(
     Args:
         device: The student's.
         validates: Keep a tenth of the training images for the student's own validation; otherwise what the
-            student looks at between epochs are training images. Hidden ones it never sees.
+            student looks at between epochs are a few of the training images. Hidden ones it never sees.
 
     Raises:
         RecipeError: The source does not say how.
@@ -107,9 +108,9 @@ def _data(
     arrays, classes, size = request.arrays, request.class_names, chosen.batch_size
     images, labels = arrays["train_images"], arrays["train_labels"]
     kept = np.arange(len(labels))
-    seen = kept  # by the student's validation
+    # by the student's validation
+    seen = _share_of_each_class(VALIDATION_SHARE if validates else GLANCE_SHARE, labels, request.seed)
     if validates:
-        seen = _share_of_each_class(labels, request.seed)
         kept = np.setdiff1d(kept, seen)
     with students_code():  # deterministic transforms, which are the student's, are applied here
         train = GradedImages(images[kept], labels[kept], classes, chosen.train_transform)
@@ -124,11 +125,11 @@ def _data(
     return Data(train_loader, DataLoader(validation, batch_size=size)), test, augmented
 
 
-def _share_of_each_class(labels: Any, seed: int) -> Any:
-    """The indices of a tenth of each class's images, at least one, int64 (n,), in order."""
+def _share_of_each_class(share: float, labels: Any, seed: int) -> Any:
+    """The indices of a share of each class's images, at least one, int64 (n,), in order."""
     random = np.random.default_rng(seed)
     chosen = []
     for label in np.unique(labels):
         own = np.flatnonzero(labels == label)
-        chosen.append(random.choice(own, max(round(VALIDATION_SHARE * len(own)), 1), replace=False))
+        chosen.append(random.choice(own, max(round(share * len(own)), 1), replace=False))
     return np.sort(np.concatenate(chosen))

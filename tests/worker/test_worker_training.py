@@ -169,9 +169,9 @@ def test_schedule_of_the_students_loop_is_found_by_role(tiny: Tiny) -> None:
         },
     )
     _, epochs = worker.trained()
-    # three batches an epoch; the loader for a look holds the 12 training images, never the 9 hidden ones
+    # three batches an epoch; the loader for a look holds 3 of the 12 training images, never the 9 hidden ones
     assert [epoch.learning_rate for epoch in epochs] == pytest.approx([5e-4, 5e-7])
-    assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [[12.0], [13.0]]
+    assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [[3.0], [4.0]]
 
 
 def test_other_parameters_of_train_epoch_are_understood(tiny: Tiny) -> None:
