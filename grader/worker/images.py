@@ -57,6 +57,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
         self._kept: list[Any] | None = None
         self._each: Transform | None = self._transform
         self._batched: BatchTransform | None = None
+        self._stack: Any = None  # what is kept as a batch, for `_batched`
         steps = divided(self._transform)
         if steps.once is None or not self.targets or self._changes > MOST_CHANGES:
             return

@@ -108,7 +108,7 @@ def _data(
     arrays, classes, size = request.arrays, request.class_names, chosen.batch_size
     images, labels = arrays["train_images"], arrays["train_labels"]
     kept = np.arange(len(labels))
-    # by the student's validation
+    # seen by the student's validation
     seen = _share_of_each_class(VALIDATION_SHARE if validates else GLANCE_SHARE, labels, request.seed)
     if validates:
         kept = np.setdiff1d(kept, seen)
