@@ -43,12 +43,13 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         homework.write_text(solution, encoding="utf-8")
         seconds: dict[str, list[float]] = {name: [] for name in LIMITS}
         imports = _imports(solution)
-        bare = []
+        bare, loaded = [], []
         for _ in range(rounds):
             bare.append(_seconds([sys.executable, "-c", imports], folder))
             seconds[HELP].append(_seconds([sys.executable, "-m", "grader", "--help"], folder))
-            first, whole = _cold(folder)
+            first, second, whole = _cold(folder)
             seconds[FIRST].append(first)
+            loaded.append(second)
             seconds[ALL].append(whole)
         seconds[AGAIN] = _after_saves(homework, saves)
     checks = sum(spec.public for spec in read_assignment(reference).checks)
@@ -56,10 +57,12 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         "A student's check",
         f"`grader check homework.py` on the reference solution, {checks} public checks, plots drawn; a new "
         f"process each time, {rounds} rounds. Then `--watch`: {saves} saves, each by putting another file in "
-        f"its place, {SETTLING:.0f} s after the check before, until the verdict is printed. In seconds.",
+        f"its place, {SETTLING:.0f} s after the check before, until the verdict is printed. The first finding "
+        "is about the names in the file, the second says whether it could be loaded. In seconds.",
         ("", "seconds", "asked for"),
         (
             *((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
+            ("the second finding", spread(loaded, digits=2), ""),
             ("nothing but the homework's own imports, in bare Python", spread(bare, digits=2), ""),
         ),
         tuple(
@@ -81,15 +84,15 @@ def _seconds(command: list[str], folder: Path) -> float:
     return time.perf_counter() - started
 
 
-def _cold(folder: Path) -> tuple[float, float]:
-    """Seconds until the first finding and until the end."""
+def _cold(folder: Path) -> tuple[float, float, float]:
+    """Seconds until the first finding, the second and the end."""
     started = time.perf_counter()
     with _Running(["check", "homework.py"], folder) as running:
-        first = running.seen(f"{MARK} ", started)
+        first, second = (running.seen(f"{MARK} ", started) for _ in range(2))
         running.seen(VERDICT, started)
         if running.process.wait(PATIENCE):
             raise ToolError(f"grader check did not pass the reference: {running.text[-500:]}")
-        return first, time.perf_counter() - started
+        return first, second, time.perf_counter() - started
 
 
 def _after_saves(homework: Path, saves: int) -> list[float]:

@@ -7,6 +7,7 @@ into a finding from the exception itself, never from pytest's text.
 
 import contextlib
 import io
+import sys
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -199,7 +200,13 @@ def run_pytest(
     Raises:
         CourseError: They could not be collected.
     """
-    checks = Checks(assignment, use, code)
+    outside = sys.stdout
+
+    def used(checks: Checks) -> None:
+        with contextlib.redirect_stdout(outside):  # only what pytest says is kept from it
+            use(checks)
+
+    checks = Checks(assignment, used, code)
     arguments = [
         *("-c", "/dev/null" if Path("/dev/null").exists() else "NUL"),
         *("--rootdir", str(assignment.folder), "--import-mode=importlib", "-s", "-q"),

@@ -19,6 +19,19 @@ DEFAULTS = {
 }
 
 
+# first, because it needs nothing but the text of the file: what follows waits until that is loaded
+@pytest.mark.component("submission")
+def test_names_are_the_templates(student):
+    """Every graded part has exactly the name of the template."""
+    for near in student.program.near_names:
+        raise Mismatch(
+            f"`{near.found}` was taken for `{near.expected}` and graded as such.",
+            hint=f"Call it `{near.expected}`.",
+            diagnosis="near_name",
+            where=str(near.place),
+        )
+
+
 @pytest.mark.component("submission")
 def test_file_can_be_loaded(student):
     """The file can be loaded, and every graded part is in it."""
@@ -32,18 +45,6 @@ def test_file_can_be_loaded(student):
     }
     for missing in sorted(graded - set(student.loaded.kinds)):
         raise student.missing(missing)
-
-
-@pytest.mark.component("submission")
-def test_names_are_the_templates(student):
-    """Every graded part has exactly the name of the template."""
-    for near in student.program.near_names:
-        raise Mismatch(
-            f"`{near.found}` was taken for `{near.expected}` and graded as such.",
-            hint=f"Call it `{near.expected}`.",
-            diagnosis="near_name",
-            where=str(near.place),
-        )
 
 
 @pytest.mark.component("PreNorm")

@@ -32,6 +32,17 @@ def test_the_solved_notebook_passes_in_a_real_process(desk, solved_notebook):
     ), "checking leaves nothing behind in the student's folder"
 
 
+def test_a_reader_that_has_seen_enough_ends_it_quietly(desk):
+    """`grader check | head -3`: no fault is made of it."""
+    command = [sys.executable, "-m", "grader", "check"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().startswith("homework.py: ")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 1
+
+
 def test_the_bare_template_fails_kindly(desk, run):
     result = run("check")
     assert result.exit_code == 1, result.output

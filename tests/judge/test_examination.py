@@ -12,10 +12,11 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.program import Program
+from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student
 from grader.kit import Mismatch, StandIn
 from grader.protocol.frames import Frame
-from grader.protocol.link import WorkerFault
+from grader.protocol.link import WorkerFault, WorkerProcess
 
 HANG = """
 class Attention(Attention):
@@ -81,6 +82,30 @@ def test_a_file_that_cannot_be_loaded_is_tried_once(
     assert {(f.status, f.blame) for f in of_parts} == {("failed", "student")}
     assert all("Loading the file ended badly" in f.message for f in of_parts)
     assert words in of_parts[0].message
+
+
+def test_the_first_finding_waits_for_no_worker(
+    assignment: Assignment, analyzed: Callable[[str], Program], solved: str
+) -> None:
+    """What the text alone tells comes first, while the file is still being loaded."""
+    public = replace(assignment, checks=tuple(spec for spec in assignment.checks if spec.public))
+    told: list[tuple[str, str, int]] = []
+    asked: list[None] = []
+
+    def spawn() -> WorkerProcess:
+        asked.append(None)
+        raise WorkerFault("death", "there is none")
+
+    def use(checks: Checks) -> None:
+        student = Student(spawn, analyzed(solved), public)
+        checks.examined(
+            student,
+            report=lambda found: told.append((found.check, found.status, len(asked))),
+            components=["submission"],
+        )
+
+    run_pytest([assignment.folder / "checks" / "test_public.py"], public, None, use)
+    assert told == [("names_are_the_templates", "passed", 0), ("file_can_be_loaded", "failed", 1)]
 
 
 def test_the_reference_earns_everything_whatever_the_seed(
