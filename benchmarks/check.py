@@ -57,8 +57,8 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         "A student's check",
         f"`grader check homework.py` on the reference solution, {checks} public checks, plots drawn; a new "
         f"process each time, {rounds} rounds. Then `--watch`: {saves} saves, each by putting another file in "
-        f"its place, {SETTLING:.0f} s after the check before, until the verdict is printed. The first finding "
-        "is about the names in the file, the second says whether it could be loaded. In seconds.",
+        f"its place, {SETTLING:.0f} s after the check before, until the verdict is printed. The first "
+        "finding is about the names in the file, the second says whether it could be loaded. In seconds.",
         ("", "seconds", "asked for"),
         (
             *((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
