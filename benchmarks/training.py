@@ -27,7 +27,7 @@ from grader.worker.transforms import handed_out_transform
 
 ROOT = Path(__file__).parents[1]
 ROUNDS = 7
-EPOCHS = 3  # of a round; the first warms up and is not counted
+PAIRS, EPOCHS = 9, 6  # of the overhead; the first epoch of each training warms up and is not counted
 MOST_PERCENT = 3
 LEAST_RATIO = 20
 HANDED_OUT_EPOCHS = 30  # of a training: what is done once is shared by so many
@@ -36,7 +36,7 @@ BATCH_SIZE = 64
 Namespace = dict[str, Any]
 
 
-def overhead(rounds: int = ROUNDS) -> Section:
+def overhead(rounds: int = PAIRS) -> Section:
     """Epochs in the harness beside epochs of a bare loop: same model, batches, device and evaluation."""
     torch.set_num_threads(1)
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
@@ -57,8 +57,8 @@ def overhead(rounds: int = ROUNDS) -> Section:
     with Host.start("grader.worker", wrapped=True) as workers:
         for number in range(rounds):
             measured = measured_training(lambda: workers.spawn(_limits(job)), job).training
-            harness = statistics.fmean(epoch.seconds for epoch in measured.epochs[1:])
-            pairs.append((harness, statistics.fmean(_bare(source, splits)[1:])))
+            harness = statistics.median(epoch.seconds for epoch in measured.epochs[1:])
+            pairs.append((harness, statistics.median(_bare(source, splits)[1:])))
             print(
                 f"  pair {number + 1} of {rounds}: {pairs[-1][0]:.2f} s and {pairs[-1][1]:.2f} s", flush=True
             )
@@ -66,7 +66,8 @@ def overhead(rounds: int = ROUNDS) -> Section:
     return Section(
         "Training: the harness",
         f"Seconds of one epoch of the reference on {len(splits.train_images)} images of 28 x 28, with the "
-        f"answers for {len(splits.test_images)} test images, one thread; {rounds} pairs in turn: the harness "
+        f"answers for {len(splits.test_images)} test images, one thread; {rounds} pairs of trainings in "
+        f"turn, of each the median of its epochs from the second to number {EPOCHS}: the harness "
         "with all layers of isolation, and a loop of a few lines that calls the same train_epoch with the "
         "same prepared images.",
         ("", "harness", "bare loop", "added, %"),
