@@ -31,6 +31,16 @@ from grader.sandbox.processes import Child, Processes
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests decode and measure stays out of the user's cache; processes of tests share one."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADER_CACHE", str(shared / "cache"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def course_root() -> Path:
     """The folder of the course: this repository."""

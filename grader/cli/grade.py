@@ -121,7 +121,8 @@ def command(
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
     where, count = training_device("cpu" if no_train else device), jobs or cores()
-    rates, work = Rates(cache_folder()), "checks" if splits is None else f"training on {where}"
+    rates = Rates(cache_folder())
+    work = "checks" if splits is None else f"training on {where}, {len(splits.train_images)} images"
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)

@@ -15,6 +15,9 @@ from grader.kit.splits import LabeledImages
 
 # Part of every key: raise it when the layout of the file changes.
 _LAYOUT = "1"
+# Files of one data set, of up to 72 MB each: a source that was changed leaves an older one behind.
+_MOST = 3
+_DIGITS = 20  # of the digest, in a file's name
 
 
 def cached_images(
@@ -23,7 +26,8 @@ def cached_images(
     """The images that `made` returns, from the cache where it holds them.
 
     A cached file that is damaged, or that belongs to another key, is made anew. A cache that cannot be
-    written (full, read-only) is done without: it saves time and decides nothing.
+    written (full, read-only) is done without: it saves time and decides nothing. It holds the few files of a
+    data set that were used last.
 
     Args:
         cache: The folder of the cache, made when it is absent; None: no cache.
@@ -34,14 +38,24 @@ def cached_images(
     if cache is None:
         return made()
     digest = sha256(f"{_LAYOUT}\n{name}\n{key}".encode()).hexdigest()
-    path = cache / f"{name}-{digest[:20]}.npz"
+    path = cache / f"{name}-{digest[:_DIGITS]}.npz"
     kept = _kept(path, digest)
     if kept is not None:
+        with suppress(OSError):
+            path.touch()  # it was used just now
         return kept
     data = made()
     with suppress(OSError):
         _keep(path, digest, data)
+        _prune(cache, name)
     return data
+
+
+def _prune(cache: Path, name: str) -> None:
+    """Delete what was not used for longest."""
+    files = cache.glob(f"{name}-{'?' * _DIGITS}.npz")
+    for old in sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)[_MOST:]:
+        old.unlink(missing_ok=True)
 
 
 def _kept(path: Path, digest: str) -> LabeledImages | None:

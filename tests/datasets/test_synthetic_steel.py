@@ -81,6 +81,22 @@ def test_the_cache_tells_seeds_apart(synthetic_steel, monkeypatch, tmp_path):
     assert (one.train_images != two.train_images).any()
 
 
+def test_the_cache_holds_what_was_used_last(synthetic_steel, monkeypatch, tmp_path):
+    few = synthetic_steel.made_images
+    made = []
+    monkeypatch.setattr(
+        synthetic_steel, "made_images", lambda seed: made.append(seed) or few(seed, per_class=2)
+    )
+    (tmp_path / "another-data-set.npz").touch()
+    for seed in (1, 2, 3, 1, 4, 1, 3, 4):
+        synthetic_steel.load(None, seed=seed, cache=tmp_path)
+    assert made == [1, 2, 3, 4], "2 was used longest ago when 4 came"
+    synthetic_steel.load(None, seed=2, cache=tmp_path)
+    assert made == [1, 2, 3, 4, 2]
+    assert len(list(tmp_path.glob("synthetic_steel-*.npz"))) == 3
+    assert (tmp_path / "another-data-set.npz").exists()
+
+
 def test_the_zip_for_students_holds_the_same_images(synthetic_steel, monkeypatch, tmp_path):
     few = synthetic_steel.made_images
     monkeypatch.setattr(synthetic_steel, "made_images", lambda seed: few(seed, per_class=3))
