@@ -1,7 +1,8 @@
 """The grader's images as the student's own pipeline would deliver them."""
 
 import operator
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -80,11 +81,22 @@ class GradedImages(Dataset[tuple[Any, int]]):
     def __len__(self) -> int:
         return len(self.targets)
 
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
-        """The items of a batch, which a DataLoader asks for at once.
+    @property
+    def __getitems__(self) -> Callable[[Sequence[int]], list[tuple[Any, int]]]:
+        """`items`, for a DataLoader of this data set.
 
-        A student's data set around this one is asked itself, unless it hands on what it does not know.
+        A student's data set around this one may hand on what it does not have. A loader of that one must
+        ask it for each item, since what it does with them would be passed by.
+
+        Raises:
+            AttributeError: It is asked for in another's stead.
         """
+        if sys._getframe(1).f_code.co_name in ("__getattr__", "__getattribute__"):
+            raise AttributeError("__getitems__")
+        return self.items
+
+    def items(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
+        """The items of a batch, transformed at once where that is the same."""
         self._notice_changes()
         if self._batched is None or not len(indices):
             return [self._item(index) for index in indices]
@@ -109,9 +121,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
 
     def batch(self, start: int, stop: int) -> Tensor:
         """The images start..stop, stacked: (stop - start, channels, height, width)."""
-        return torch.stack(
-            [torch.as_tensor(value) for value, _ in self.__getitems__(list(range(start, stop)))]
-        )
+        return torch.stack([torch.as_tensor(value) for value, _ in self.items(list(range(start, stop)))])
 
 
 def _size(value: Any) -> int:

@@ -152,7 +152,7 @@ def augmented() -> tuple[GradedImages, Any]:
 def delivered(data: GradedImages, indices: list[Any]) -> list[Any]:
     """What a loader gets of them, from the same random numbers."""
     torch.manual_seed(3)
-    return data.__getitems__(indices)
+    return data.items(indices)
 
 
 def one_by_one(data: GradedImages, indices: list[int]) -> list[Any]:
@@ -169,11 +169,41 @@ def test_whatever_counts_as_an_index_is_one() -> None:
     wanted = one_by_one(data, [2, 3, 5])
     assert all(torch.equal(one, other) for (one, _), other in zip(got, wanted, strict=True))
     assert [label for _, label in got] == [2, 3, 5]
-    assert data.__getitems__([]) == []
+    assert data.items([]) == []
     with pytest.raises(IndexError):
         data[6]
     with pytest.raises(IndexError):
-        data.__getitems__([6])
+        data.items([6])
+
+
+class Inverted(Dataset[Any]):
+    """A student's data set around another one, which hands on what it does not have itself."""
+
+    def __init__(self, inner: GradedImages) -> None:
+        self.inner = inner
+
+    def __getitem__(self, index: int) -> Any:
+        image, label = self.inner[index]
+        return 1 - image, label
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["inner"], name)
+
+
+def test_what_a_data_set_around_it_does_is_not_passed_by() -> None:
+    """Whatever it hands on: also inside of a subset."""
+    data, _ = augmented()
+    around = Inverted(data)
+    assert around.classes == ["a"] and not hasattr(around, "__getitems__") and hasattr(data, "__getitems__")
+    for one, other in ((around, data), (Subset(around, [4, 1]), Subset(data, [4, 1]))):
+        batches = []
+        for dataset in (one, other):
+            torch.manual_seed(3)
+            batches.append(next(iter(DataLoader(dataset, batch_size=6)))[0])
+        assert torch.equal(batches[0], 1 - batches[1])
 
 
 def turned_further(data: GradedImages) -> None:
