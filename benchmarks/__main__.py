@@ -3,15 +3,18 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from benchmarks import check, class_size, interruptions, lockdown, recipes, training
 from benchmarks.peers import comparison
 from benchmarks.peers.cost import ToolError
 from benchmarks.peers.environment import NotInstalledError
-from benchmarks.section import Section, here, write
+from benchmarks.section import RESULTS, Section, here, write
 
-BENCHMARKS: dict[str, Callable[[], Section]] = {
+Benchmarks = Mapping[str, Callable[[], Section]]
+
+QUICK: Benchmarks = {
     "lockdown": lockdown.measured,
     "check": check.measured,
     "training": training.overhead,
@@ -20,39 +23,50 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "interruptions": interruptions.measured,
     "peers": comparison.measured,
 }
-SLOW: dict[str, Callable[[], Section]] = {  # hours of training: only when they are named
+# hours of training: done only when they are named, else what was measured before is shown
+SLOW: Benchmarks = {
     "recipes": recipes.measured,
     "ingredients": recipes.ingredients_measured,
 }
-KNOWN = BENCHMARKS | SLOW
+BEFORE: Benchmarks = {
+    "recipes": recipes.recorded,
+    "ingredients": recipes.ingredients_recorded,
+}
 
 
 def main() -> None:
     """Run the benchmarks that are named."""
-    names = sys.argv[1:] or list(BENCHMARKS)
-    if unknown := set(names) - set(KNOWN):
-        sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(KNOWN)}.")
+    known, names = {**QUICK, **SLOW}, sys.argv[1:]
+    if unknown := set(names) - set(known):
+        sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
     with tempfile.TemporaryDirectory(prefix="grader-benchmark-") as cache:
         os.environ["GRADER_CACHE"] = cache  # rates of what is measured here are no guide for real classes
-        failed = _failed(names)
-    if failed:
-        sys.exit("\n".join(failed))
+        verdicts, failures = run({name: known[name] for name in names} or {**QUICK, **BEFORE})
+    print("\n".join(["All in one:", *(f"* {sentence}" for sentence in verdicts)]), flush=True)
+    if failures:
+        sys.exit("\n".join(failures))
 
 
-def _failed(names: list[str]) -> list[str]:
-    """Measure and write a section for each; what could not be measured, and why."""
-    failed = []
-    for name in names:
+def run(benchmarks: Benchmarks, results: Path = RESULTS) -> tuple[list[str], list[str]]:
+    """Measure, print and write one section after the other.
+
+    Returns:
+        What was asked for and whether it holds, in sentences; what could not be measured, and why.
+    """
+    verdicts: list[str] = []
+    failures: list[str] = []
+    for name, measured in benchmarks.items():
         print(f"{name} ...", flush=True)
         try:
-            section = KNOWN[name]()
+            section = measured()
         except (NotInstalledError, ToolError) as error:
-            failed.append(f"{name}: {error}")
+            failures.append(f"{name}: {error}")
             continue
         where = section.where or here()
-        write(section, where)
+        write(section, where, results)
         print(section.markdown(where), flush=True)
-    return failed
+        verdicts += section.verdicts
+    return verdicts, failures
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ stopped at any time and goes on where it was. When a recipe changes, its own tra
 environment variables:
 
     NEU_CLS    the course's zip, where it is not ../shared/data/NEU-CLS.zip
-    MINUTES    no training begins after so many; 0: only write what has been measured
+    MINUTES    no training begins after so many
 """
 
 import os
@@ -61,16 +61,24 @@ class Planned:
 
 def measured() -> Section:
     """Train every recipe with every seed, as far as it has not been done."""
-    planned = whole()
-    train(planned)
-    return section(planned, kept(RECORDS))
+    train(whole())
+    return recorded()
+
+
+def recorded() -> Section:
+    """What has been measured of the recipes."""
+    return section(whole(), kept(RECORDS))
 
 
 def ingredients_measured() -> Section:
     """Train every recipe without each of its ingredients, as far as it has not been done."""
-    planned = ablations()
-    train(planned)
-    return ingredients_section(planned, kept(RECORDS))
+    train(ablations())
+    return ingredients_recorded()
+
+
+def ingredients_recorded() -> Section:
+    """What has been measured of their ingredients."""
+    return ingredients_section(ablations(), kept(RECORDS))
 
 
 def whole() -> list[Planned]:

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from benchmarks.__main__ import run
 from benchmarks.peers.comparison import Turn, section
 from benchmarks.peers.cost import Cost, ToolError, cost
 from benchmarks.section import write
@@ -49,6 +50,19 @@ def test_a_section_takes_the_place_of_the_one_before(tmp_path):
         write(section([turn(2.0, otter, 0.1, 0.5)], notebooks=24), "Measured.", results)
     text = results.read_text(encoding="utf-8")
     assert text.count("## Beside nbgrader and Otter") == 1 and "9.000" in text and "7.000" not in text
+
+
+def test_what_cannot_be_measured_stops_nothing_else(tmp_path):
+    """The others are measured and written; all verdicts are told again, and what is missing."""
+
+    def missing():
+        raise ToolError("nbgrader ended with exit code 1")
+
+    found = section([turn(1.0, 4.0, 0.1, 0.5)], notebooks=24)
+    results = tmp_path / "RESULTS.md"
+    told = run({"one": missing, "two": lambda: found, "three": lambda: found}, results)
+    assert told == ([*found.verdicts, *found.verdicts], ["one: nbgrader ended with exit code 1"])
+    assert found.text in results.read_text(encoding="utf-8")
 
 
 def test_a_further_submission_costs_what_it_adds():
