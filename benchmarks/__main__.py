@@ -11,6 +11,7 @@ from benchmarks.peers import comparison
 from benchmarks.peers.cost import ToolError
 from benchmarks.peers.environment import NotInstalledError
 from benchmarks.section import RESULTS, Section, here, write
+from grader.domain.errors import GraderError
 
 Benchmarks = Mapping[str, Callable[[], Section]]
 
@@ -59,7 +60,7 @@ def run(benchmarks: Benchmarks, results: Path = RESULTS) -> tuple[list[str], lis
         print(f"{name} ...", flush=True)
         try:
             section = measured()
-        except (NotInstalledError, ToolError) as error:
+        except (NotInstalledError, ToolError, GraderError, SystemExit) as error:
             failures.append(f"{name}: {error}")
             continue
         where = section.where or here()

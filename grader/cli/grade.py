@@ -100,7 +100,7 @@ def command(
     from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import cache_folder, hidden_split
-    from grader.pipeline.plan import Rates, planned
+    from grader.pipeline.plan import Rates, kind_of_work, planned
     from grader.pipeline.run import Run
     from grader.pipeline.turns import turns_on
     from grader.reporting.class_time import stage_times
@@ -122,7 +122,7 @@ def command(
     splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
     where, count = training_device("cpu" if no_train else device), jobs or cores()
     rates = Rates(cache_folder())
-    work = "checks" if splits is None else f"training on {where}, {len(splits.train_images)} images"
+    work = kind_of_work(where, None if splits is None else len(splits.train_images))
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)

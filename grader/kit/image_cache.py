@@ -1,6 +1,7 @@
 """Decoded images on disk, so that a data set is decoded or made once."""
 
 import json
+import os
 import tempfile
 import zipfile
 import zlib
@@ -42,19 +43,19 @@ def cached_images(
     kept = _kept(path, digest)
     if kept is not None:
         with suppress(OSError):
-            path.touch()  # it was used just now
+            os.utime(path)  # it was used just now
         return kept
     data = made()
     with suppress(OSError):
         _keep(path, digest, data)
-        _prune(cache, name)
+        _prune(path, name)
     return data
 
 
-def _prune(cache: Path, name: str) -> None:
-    """Delete what was not used for longest."""
-    files = cache.glob(f"{name}-{'?' * _DIGITS}.npz")
-    for old in sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)[_MOST:]:
+def _prune(newest: Path, name: str) -> None:
+    """Delete what was not used for longest, whatever the clock says of the newest."""
+    others = set(newest.parent.glob(f"{name}-{'?' * _DIGITS}.npz")) - {newest}
+    for old in sorted(others, key=lambda file: file.stat().st_mtime_ns, reverse=True)[_MOST - 1 :]:
         old.unlink(missing_ok=True)
 
 

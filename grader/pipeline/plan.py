@@ -54,6 +54,15 @@ class Plan:
         return math.ceil(self.submissions / max(self.jobs, 1)) * each
 
 
+def kind_of_work(device: str, images: int | None) -> str:
+    """What decides how long a submission takes: the checks alone, or also a training on so many images.
+
+    Args:
+        images: To train on; None: nothing is trained.
+    """
+    return "checks" if images is None else f"training on {device}, {images} images"
+
+
 class Rates:
     """The rates that were measured on this machine, in a file of the user's cache.
 
@@ -68,7 +77,7 @@ class Rates:
         """Stage -> its rate; empty when none was measured.
 
         Args:
-            work: What was done: the checks alone, or also the training, and on which device.
+            work: What was done: see `kind_of_work`.
         """
         try:
             found = self._read()[self._key(assignment_id, work)]

@@ -107,10 +107,11 @@ def keep_freed_memory() -> None:
     """Let the program keep what it frees, to have it at once when it needs as much again: `mallopt(3)`.
 
     A step of a training needs what the step before it freed; to fetch it from the kernel anew costs some two
-    hundredths of the time. Other C libraries than glibc, and other systems, are left as they are.
+    hundredths of the time. What is kept so, up to 256 MB, counts as used wherever memory is bounded. Other C
+    libraries than glibc, and other systems, are left as they are.
     """
     if sys.platform == "linux" and hasattr(_library(), "mallopt"):
-        checked("mallopt", M_TRIM_THRESHOLD, 1 << 30)
+        checked("mallopt", M_TRIM_THRESHOLD, 1 << 28)
         checked("mallopt", M_MMAP_THRESHOLD, 1 << 25)  # the most that glibc takes
 
 

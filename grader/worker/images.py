@@ -83,15 +83,16 @@ class GradedImages(Dataset[tuple[Any, int]]):
 
     @property
     def __getitems__(self) -> Callable[[Sequence[int]], list[tuple[Any, int]]]:
-        """`items`, for a DataLoader of this data set.
+        """`items`, for PyTorch's own loaders and subsets of it; an ImageFolder has nothing like it.
 
-        A student's data set around this one may hand on what it does not have. A loader of that one must
-        ask it for each item, since what it does with them would be passed by.
+        A student's data set around this one may hand on what it does not have, and one that is derived from
+        it may change its items. A loader must ask those for each item: else what they do is passed by.
 
         Raises:
-            AttributeError: It is asked for in another's stead.
+            AttributeError: Somebody else asks for it.
         """
-        if sys._getframe(1).f_code.co_name in ("__getattr__", "__getattribute__"):
+        asks = sys._getframe(1).f_globals.get("__name__", "")
+        if type(self).__getitem__ is not GradedImages.__getitem__ or not asks.startswith("torch.utils.data."):
             raise AttributeError("__getitems__")
         return self.items
 

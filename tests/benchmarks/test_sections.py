@@ -58,10 +58,14 @@ def test_what_cannot_be_measured_stops_nothing_else(tmp_path):
     def missing():
         raise ToolError("nbgrader ended with exit code 1")
 
+    def ended():
+        sys.exit("grader ended with exit code 1")
+
     found = section([turn(1.0, 4.0, 0.1, 0.5)], notebooks=24)
     results = tmp_path / "RESULTS.md"
-    told = run({"one": missing, "two": lambda: found, "three": lambda: found}, results)
-    assert told == ([*found.verdicts, *found.verdicts], ["one: nbgrader ended with exit code 1"])
+    told = run({"one": missing, "two": lambda: found, "three": ended, "four": lambda: found}, results)
+    missed = ["one: nbgrader ended with exit code 1", "three: grader ended with exit code 1"]
+    assert told == ([*found.verdicts, *found.verdicts], missed)
     assert found.text in results.read_text(encoding="utf-8")
 
 

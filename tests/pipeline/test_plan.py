@@ -13,7 +13,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
-from grader.pipeline.plan import Plan, Rates, StageRate, planned
+from grader.pipeline.plan import Plan, Rates, StageRate, kind_of_work, planned
 from grader.pipeline.progress import UNCHANGED, Progress, Stage
 from grader.reporting.class_time import StageTime
 
@@ -25,11 +25,14 @@ def test_rates_are_kept_for_each_kind_of_work(tmp_path: Path) -> None:
     rates = Rates(tmp_path / "cache")
     assert rates.known("vit_defects", "checks") == {}
     rates.keep("vit_defects", "checks", [StageTime("checks", 40, 140.0, 3.0, 9.0, 1.0)])
-    rates.keep("vit_defects", "training on cpu", [StageTime("training", 3, 90.0, 30.0, 31.0, 1.0)])
+    training = kind_of_work("cpu", 1260)
+    rates.keep("vit_defects", training, [StageTime("training", 3, 90.0, 30.0, 31.0, 1.0)])
     rates.keep("vit_defects", "checks", [])  # nothing was examined
     again = Rates(tmp_path / "cache")
-    assert again.known("vit_defects", "checks") == {"checks": CHECKS}
-    assert again.known("vit_defects", "training on cpu") == {"training": StageRate(30.0, 3)}
+    assert again.known("vit_defects", kind_of_work("cpu", None)) == {"checks": CHECKS}
+    assert again.known("vit_defects", training) == {"training": StageRate(30.0, 3)}
+    for other in (kind_of_work("cpu", 42), kind_of_work("cuda", 1260)):
+        assert again.known("vit_defects", other) == {}
     assert again.known("another", "checks") == {}
 
 

@@ -1,6 +1,7 @@
 """Random transforms of a batch: the random numbers and the pixels that torchvision gives, image by image."""
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -193,11 +194,29 @@ class Inverted(Dataset[Any]):
         return getattr(self.__dict__["inner"], name)
 
 
-def test_what_a_data_set_around_it_does_is_not_passed_by() -> None:
+class InvertedInOtherWords(Inverted):
+    """The same, by a function that has another name."""
+
+    __getattr__ = lambda self, name: getattr(self.__dict__["inner"], name)  # noqa: E731
+
+
+class InvertedImages(GradedImages):
+    """One that is derived from the grader's."""
+
+    def __init__(self, inner: GradedImages) -> None:
+        self.__dict__.update(inner.__dict__)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        image, label = super().__getitem__(index)
+        return 1 - image, label
+
+
+@pytest.mark.parametrize("kind", [Inverted, InvertedInOtherWords, InvertedImages])
+def test_what_a_data_set_around_it_does_is_not_passed_by(kind: Callable[[GradedImages], Any]) -> None:
     """Whatever it hands on: also inside of a subset."""
     data, _ = augmented()
-    around = Inverted(data)
-    assert around.classes == ["a"] and not hasattr(around, "__getitems__") and hasattr(data, "__getitems__")
+    around = kind(data)
+    assert around.classes == ["a"]
     for one, other in ((around, data), (Subset(around, [4, 1]), Subset(data, [4, 1]))):
         batches = []
         for dataset in (one, other):
