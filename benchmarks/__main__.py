@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import check, class_size, interruptions, lockdown, recipes, training
+from benchmarks import check, class_size, gpu, interruptions, lockdown, recipes, training
 from benchmarks.peers import comparison
 from benchmarks.peers.cost import ToolError
 from benchmarks.peers.environment import NotInstalledError
@@ -20,6 +20,7 @@ QUICK: Benchmarks = {
     "check": check.measured,
     "training": training.overhead,
     "data": training.data,
+    "gpu": gpu.measured,
     "class_size": class_size.measured,
     "interruptions": interruptions.measured,
     "peers": comparison.measured,

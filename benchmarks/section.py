@@ -30,6 +30,7 @@ class Section:
         rows: The table.
         verdicts: Sentences: what was asked for, and whether it holds.
         where: When and on what it was measured; empty: here and now.
+        measured: False where it only says that nothing could be: it takes no earlier figures' place.
     """
 
     title: str
@@ -38,6 +39,7 @@ class Section:
     rows: tuple[tuple[str, ...], ...]
     verdicts: tuple[str, ...] = ()
     where: str = ""
+    measured: bool = True
 
     def markdown(self, where: str) -> str:
         """The section; `where` says when and on what it was measured."""
@@ -97,7 +99,8 @@ def write(section: Section, where: str, results: Path = RESULTS) -> None:
     text = results.read_text(encoding="utf-8") if results.exists() else HEAD
     _, *others = re.split(r"(?m)^(?=## )", text)
     kept = {each.splitlines()[0]: each for each in others}
-    kept[f"## {section.title}"] = section.markdown(where)
+    if section.measured or f"## {section.title}" not in kept:
+        kept[f"## {section.title}"] = section.markdown(where)
     results.write_text(
         HEAD + "\n" + "\n".join(part.strip() + "\n" for part in kept.values()), encoding="utf-8"
     )

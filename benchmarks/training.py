@@ -41,20 +41,8 @@ Namespace = dict[str, Any]
 def overhead(rounds: int = TURNS) -> Section:
     """Epochs in the harness beside epochs of a bare loop: same model, batches, device and evaluation."""
     torch.set_num_threads(1)
-    assignment = read_assignment(ROOT / "reference" / "vit_defects")
-    path = assignment.folder / "solution.py"
-    source = _with_epochs(solved_source(path.read_text(encoding="utf-8"), path.name))
-    splits = _images()
-    job = Job(
-        program(
-            "homework.py",
-            source.encode(),
-            components=assignment.components,
-            forbidden=assignment.forbidden,
-        ),
-        splits,
-        assignment.limits,
-    )
+    splits = images()
+    source, job = reference_job(splits)
     harness, bare, keeping = [], [], []
     fresh = multiprocessing.get_context("spawn")
     with (
@@ -63,7 +51,7 @@ def overhead(rounds: int = TURNS) -> Section:
         fresh.Pool(1, libc.keep_freed_memory) as keeping_process,
     ):
         for number in range(1, rounds + 1):
-            measured = measured_training(lambda: workers.spawn(_limits(job)), job).training
+            measured = measured_training(lambda: workers.spawn(limits(job)), job).training
             harness.append(statistics.median(epoch.seconds for epoch in measured.epochs[1:]))
             for loop, seconds in ((process, bare), (keeping_process, keeping)):
                 seconds.append(statistics.median(loop.apply(_bare, (source, splits))[1:]))
@@ -100,10 +88,10 @@ def overhead(rounds: int = TURNS) -> Section:
 def data(rounds: int = ROUNDS) -> Section:
     """The time that a training's data takes as handed out and in the harness, for three transforms."""
     torch.set_num_threads(1)
-    splits = _images()
+    splits = images()
     rows, verdicts = [], []
     with tempfile.TemporaryDirectory(prefix="grader-benchmark-") as scratch:
-        _write_folder(splits, Path(scratch))
+        write_folder(splits, Path(scratch))
         decoding = statistics.median(_decoding_seconds(scratch) for _ in range(rounds))
         for name, transform in _transforms().items():
             pairs = []
@@ -133,7 +121,8 @@ def data(rounds: int = ROUNDS) -> Section:
     )
 
 
-def _images() -> Splits:
+def images() -> Splits:
+    """Generated images, as many as a small data set has, split."""
     return split_images("synthetic_steel", _classes(), made_images(0), seed=42, train_share=0.7)
 
 
@@ -141,27 +130,34 @@ def _classes() -> tuple[str, ...]:
     return read_assignment(ROOT / "reference" / "vit_defects").data.classes
 
 
-def _with_epochs(source: str) -> str:
-    return source.replace("N_EPOCHS = 30", f"N_EPOCHS = {EPOCHS}")
+def reference_job(splits: Splits, device: str = "cpu", epochs: int = EPOCHS) -> tuple[str, Job]:
+    """The reference's homework with so many epochs, and its training."""
+    assignment = read_assignment(ROOT / "reference" / "vit_defects")
+    path = assignment.folder / "solution.py"
+    source = solved_source(path.read_text(encoding="utf-8"), path.name)
+    source = source.replace("N_EPOCHS = 30", f"N_EPOCHS = {epochs}")
+    found = program(
+        "homework.py", source.encode(), components=assignment.components, forbidden=assignment.forbidden
+    )
+    memory = assignment.limits.gpu_memory_mb
+    return source, Job(found, splits, assignment.limits, device=device, gpu_memory_mb=memory)
 
 
-def _limits(job: Job) -> ProcessLimits:
+def limits(job: Job) -> ProcessLimits:
+    """What a worker may use that trains it."""
     return ProcessLimits.within(job.limits, cpu_seconds=int(job.limits.training_seconds))
 
 
 def _bare(source: str, splits: Splits) -> list[float]:
     """Seconds of each epoch of a bare loop, with the model's answers for the test images."""
     torch.set_num_threads(1)
-    names = _definitions(source)
+    names = definitions(source)
     transform = handed_out_transform(28, 1)
     train = GradedImages(splits.train_images, splits.train_labels, splits.classes, transform)
     test = GradedImages(splits.test_images, None, splits.classes, transform)
     test_images = test.batch(0, len(test))
     torch.manual_seed(0)
-    model = names["ViT"](
-        image_size=28, patch_size=4, num_classes=6, channels=1, dim=64, depth=6, heads=4, mlp_dim=128
-    )
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    model, optimizer = model_and_optimizer(names)
     loader: DataLoader[Any] = DataLoader(train, batch_size=BATCH_SIZE, shuffle=True)
     seconds = []
     for _ in range(EPOCHS):
@@ -175,11 +171,19 @@ def _bare(source: str, splits: Splits) -> list[float]:
     return seconds
 
 
-def _definitions(source: str) -> Namespace:
+def model_and_optimizer(names: Namespace) -> tuple[Any, Any]:
+    """The reference's model, on the device of its definitions, and its optimizer."""
+    model = names["ViT"](
+        image_size=28, patch_size=4, num_classes=6, channels=1, dim=64, depth=6, heads=4, mlp_dim=128
+    ).to(names["device"])
+    return model, torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+
+
+def definitions(source: str, device: str = "cpu") -> Namespace:
     """The imports, functions and classes of a homework, executed here: it is the course's own."""
     kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
     body = [node for node in ast.parse(source).body if isinstance(node, kept)]
-    names: Namespace = {"device": torch.device("cpu"), "print": lambda *_: None}
+    names: Namespace = {"device": torch.device(device), "print": lambda *_: None}
     exec(compile(ast.Module(body, []), "homework.py", "exec"), names)  # noqa: S102 - the reference
     return names
 
@@ -198,10 +202,11 @@ def _transforms() -> dict[str, Any]:
     }
 
 
-def _write_folder(splits: Splits, folder: Path) -> None:
+def write_folder(splits: Splits, folder: Path) -> None:
+    """The training images as JPEG files in a folder for each class, as they are handed out."""
     for name, label, image in zip(splits.train_names, splits.train_labels, splits.train_images, strict=True):
         place = folder / splits.classes[label]
-        place.mkdir(exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).convert("RGB").save(place / f"{Path(name).stem}.jpg", quality=95)
 
 
