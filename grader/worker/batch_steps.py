@@ -155,9 +155,9 @@ class Moving:
         """Fetch each pixel."""
         count, height, width, bands = images.shape
         places = _sources(np.array([move.matrix for move in drawn]), height, width)
-        pixels = np.pad(
-            images.reshape(count, height * width, bands), ((0, 0), (0, 1), (0, 0)), constant_values=self.fill
-        )
+        pixels = np.empty((count, height * width + 1, bands), np.uint8)
+        pixels[:, :-1] = images.reshape(count, height * width, bands)
+        pixels[:, -1] = self.fill
         moved: Pixels = pixels[np.arange(count)[:, None], places].reshape(images.shape)
         for index, move in enumerate(drawn):
             if move.instead is not None:
