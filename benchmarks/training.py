@@ -1,6 +1,5 @@
 """What the harness adds to a training, and what it saves on data."""
 
-import ast
 import multiprocessing
 import statistics
 import tempfile
@@ -10,39 +9,36 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
 from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
+from benchmarks.reference_training import (
+    BATCH_SIZE,
+    by_bare_loop,
+    generated_images,
+    in_harness,
+    reference_job,
+    write_folder,
+)
 from benchmarks.section import Section, spread, verdict
-from datasets.synthetic_steel import made_images
-from grader.analysis import program
-from grader.course.assignment_file import read_assignment
-from grader.course.marks import solved_source
-from grader.kit.splits import Splits, split_images
+from grader.kit.splits import LabeledImages, Splits
 from grader.sandbox import libc
 from grader.sandbox.host import Host
-from grader.sandbox.limits import ProcessLimits
-from grader.training import Job, measured_training
 from grader.worker.images import GradedImages
 from grader.worker.transforms import handed_out_transform
 
-ROOT = Path(__file__).parents[1]
 ROUNDS = 7
 TURNS, EPOCHS = 9, 6  # of the overhead; the first epoch of each training warms up and is not counted
 MOST_PERCENT = 3
 LEAST_RATIO = 20
 HANDED_OUT_EPOCHS = 30  # of a training: what is done once is shared by so many
-BATCH_SIZE = 64
-
-Namespace = dict[str, Any]
 
 
 def overhead(rounds: int = TURNS) -> Section:
     """Epochs in the harness beside epochs of a bare loop: same model, batches, device and evaluation."""
     torch.set_num_threads(1)
-    splits = images()
-    source, job = reference_job(splits)
+    splits = generated_images()
+    source, job = reference_job(splits, EPOCHS)
     harness, bare, keeping = [], [], []
     fresh = multiprocessing.get_context("spawn")
     with (
@@ -51,8 +47,8 @@ def overhead(rounds: int = TURNS) -> Section:
         fresh.Pool(1, libc.keep_freed_memory) as keeping_process,
     ):
         for number in range(1, rounds + 1):
-            measured = measured_training(lambda: workers.spawn(limits(job)), job).training
-            harness.append(statistics.median(epoch.seconds for epoch in measured.epochs[1:]))
+            epochs = in_harness(workers, job).epochs
+            harness.append(statistics.median(epoch.seconds for epoch in epochs[1:]))
             for loop, seconds in ((process, bare), (keeping_process, keeping)):
                 seconds.append(statistics.median(loop.apply(_bare, (source, splits))[1:]))
             told = (f"{seconds[-1]:.2f} s" for seconds in (harness, bare, keeping))
@@ -88,10 +84,11 @@ def overhead(rounds: int = TURNS) -> Section:
 def data(rounds: int = ROUNDS) -> Section:
     """The time that a training's data takes as handed out and in the harness, for three transforms."""
     torch.set_num_threads(1)
-    splits = images()
+    splits = generated_images()
     rows, verdicts = [], []
     with tempfile.TemporaryDirectory(prefix="grader-benchmark-") as scratch:
-        write_folder(splits, Path(scratch))
+        train = LabeledImages(splits.train_names, splits.train_labels, splits.train_images)
+        write_folder(train, splits.classes, Path(scratch))
         decoding = statistics.median(_decoding_seconds(scratch) for _ in range(rounds))
         for name, transform in _transforms().items():
             pairs = []
@@ -121,71 +118,14 @@ def data(rounds: int = ROUNDS) -> Section:
     )
 
 
-def images() -> Splits:
-    """Generated images, as many as a small data set has, split."""
-    return split_images("synthetic_steel", _classes(), made_images(0), seed=42, train_share=0.7)
-
-
-def _classes() -> tuple[str, ...]:
-    return read_assignment(ROOT / "reference" / "vit_defects").data.classes
-
-
-def reference_job(splits: Splits, device: str = "cpu", epochs: int = EPOCHS) -> tuple[str, Job]:
-    """The reference's homework with so many epochs, and its training."""
-    assignment = read_assignment(ROOT / "reference" / "vit_defects")
-    path = assignment.folder / "solution.py"
-    source = solved_source(path.read_text(encoding="utf-8"), path.name)
-    source = source.replace("N_EPOCHS = 30", f"N_EPOCHS = {epochs}")
-    found = program(
-        "homework.py", source.encode(), components=assignment.components, forbidden=assignment.forbidden
-    )
-    memory = assignment.limits.gpu_memory_mb
-    return source, Job(found, splits, assignment.limits, device=device, gpu_memory_mb=memory)
-
-
-def limits(job: Job) -> ProcessLimits:
-    """What a worker may use that trains it."""
-    return ProcessLimits.within(job.limits, cpu_seconds=int(job.limits.training_seconds))
-
-
 def _bare(source: str, splits: Splits) -> list[float]:
-    """Seconds of each epoch of a bare loop, with the model's answers for the test images."""
+    """Seconds of each epoch of a bare loop over the images that the harness prepares."""
     torch.set_num_threads(1)
-    names = definitions(source)
     transform = handed_out_transform(28, 1)
     train = GradedImages(splits.train_images, splits.train_labels, splits.classes, transform)
     test = GradedImages(splits.test_images, None, splits.classes, transform)
-    test_images = test.batch(0, len(test))
-    torch.manual_seed(0)
-    model, optimizer = model_and_optimizer(names)
-    loader: DataLoader[Any] = DataLoader(train, batch_size=BATCH_SIZE, shuffle=True)
-    seconds = []
-    for _ in range(EPOCHS):
-        started = time.perf_counter()
-        names["train_epoch"](model, optimizer, loader, [])
-        model.eval()
-        with torch.no_grad():
-            for start in range(0, len(test), BATCH_SIZE):
-                model(test_images[start : start + BATCH_SIZE])
-        seconds.append(time.perf_counter() - started)
-    return seconds
-
-
-def model_and_optimizer(names: Namespace) -> tuple[Any, Any]:
-    """The reference's model, on the device of its definitions, and its optimizer."""
-    model = names["ViT"](
-        image_size=28, patch_size=4, num_classes=6, channels=1, dim=64, depth=6, heads=4, mlp_dim=128
-    ).to(names["device"])
-    return model, torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
-
-
-def definitions(source: str, device: str = "cpu") -> Namespace:
-    """The imports, functions and classes of a homework, executed here: it is the course's own."""
-    kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    body = [node for node in ast.parse(source).body if isinstance(node, kept)]
-    names: Namespace = {"device": torch.device(device), "print": lambda *_: None}
-    exec(compile(ast.Module(body, []), "homework.py", "exec"), names)  # noqa: S102 - the reference
-    return names
+    batches = test.batch(0, len(test)).split(BATCH_SIZE)
+    return by_bare_loop(source, train, lambda: batches, EPOCHS)
 
 
 def _transforms() -> dict[str, Any]:
@@ -200,14 +140,6 @@ def _transforms() -> dict[str, Any]:
             [small, gray, *flips, *rotated, tensor, normal]
         ),
     }
-
-
-def write_folder(splits: Splits, folder: Path) -> None:
-    """The training images as JPEG files in a folder for each class, as they are handed out."""
-    for name, label, image in zip(splits.train_names, splits.train_labels, splits.train_images, strict=True):
-        place = folder / splits.classes[label]
-        place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).convert("RGB").save(place / f"{Path(name).stem}.jpg", quality=95)
 
 
 def _decoding_seconds(folder: str) -> float:

@@ -21,9 +21,8 @@ def splits(assignment: Assignment) -> Splits:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="grading others' work needs Linux")
-def test_a_class_and_an_epoch(splits: Splits, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "EPOCHS", 2)
-    found = gpu.measured("cpu", splits, rounds=1, students=2)
+def test_a_class_and_an_epoch(splits: Splits) -> None:
+    found = gpu.compared("cpu", splits, epochs=2, rounds=1, students=2)
     assert [row[0] for row in found.rows] == ["an epoch", "a class"]
     assert all(float(row[3].split()[0]) > 0 for row in found.rows)
     assert "at least 3 is asked for" in found.verdicts[0] and "at least 4 is asked for" in found.verdicts[1]
@@ -31,10 +30,10 @@ def test_a_class_and_an_epoch(splits: Splits, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_a_gpu_nothing_is_claimed_and_nothing_lost(
-    splits: Splits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    found, results = gpu.measured(splits=splits), tmp_path / "RESULTS.md"
+    found, results = gpu.measured(), tmp_path / "RESULTS.md"
     assert {row[1] for row in found.rows} == {"not measured"} and not found.measured
     write(found, found.where, results)
     assert "not measured" in results.read_text(encoding="utf-8")

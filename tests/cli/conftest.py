@@ -29,7 +29,6 @@ def desk(handout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     folder = tmp_path / "vit"
     shutil.copytree(handout, folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
     for name in ("GRADER_COURSE", "GRADER_SECRET", "GRADER_DEBUG", "GRADER_GRADEBOOK", "GRADER_BY"):
         monkeypatch.delenv(name, raising=False)
     return folder
