@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 # before torch is imported anywhere: a worker has one thread, and so has what it is compared with
@@ -22,7 +23,10 @@ from grader.course.assignment_file import read_assignment
 from grader.course.marks import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.program import Program
-from grader.protocol.link import WorkerProcess
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, WorkerProcess
+from grader.protocol.replies import Answered, Loaded, Measurable
+from grader.protocol.requests import STATE, Answer, Load, Measure, Train
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.local import LocalProcesses
@@ -409,3 +413,41 @@ class Doubler(nn.Module):
         return x + x
 ''',
 }
+
+
+class MeasuringWorker:
+    """A worker that answers for images with the weights that another one tells of."""
+
+    def __init__(self, process: WorkerProcess, load: Load, train: Train, test_images: Any) -> None:
+        self._link = Link(process)
+        self._ask(load, Loaded)
+        arrays = {"train_labels": train.arrays["train_labels"], "test_images": test_images}
+        self.built = self._ask(Measure(load.class_names, train.device, train.seed, arrays=arrays), Measurable)
+
+    def _ask(self, request: Any, reply: type[Any]) -> Any:
+        return self._link.ask(request, reply, seconds=20, limit=FrameLimit())
+
+    def measured(self, told: Any) -> Any:
+        """What a training worker tells of, with what the model answers in the place of its weights."""
+        state = {name: value for name, value in told.arrays.items() if name.startswith((STATE, "probe"))}
+        state.pop("probe_logits", None)
+        answered = self._ask(Answer(arrays=state), Answered)
+        assert not answered.misfit, answered.misfit
+        kept = {name: value for name, value in told.arrays.items() if not name.startswith(STATE)}
+        if "probe" in kept:
+            np.testing.assert_allclose(kept["probe_logits"], answered.arrays["probe_logits"], atol=1e-5)
+        return replace(told, arrays={**kept, **answered.arrays})
+
+
+@pytest.fixture
+def measuring(spawn: Callable[[], WorkerProcess]) -> Iterator[Callable[..., MeasuringWorker]]:
+    """A worker beside one that trains, which measures what that one tells of."""
+    started: list[WorkerProcess] = []
+
+    def make(load: Load, train: Train, test_images: Any) -> MeasuringWorker:
+        started.append(spawn())
+        return MeasuringWorker(started[-1], load, train, test_images)
+
+    yield make
+    for process in started:
+        process.close()

@@ -161,6 +161,8 @@ class Training:
         attention: Of one image per class, where the model's attention could be read.
         seconds: Of training in total.
         projected_seconds: What all epochs would take, where that is more than our limit allows.
+        doubts: Sentences: why the student's training may be worth more than was measured.
+        objections: Sentences: why what was measured may not be the model that was checked.
     """
 
     outcome: TrainingOutcome
@@ -181,6 +183,8 @@ class Training:
     attention: tuple[AttentionMap, ...] = ()
     seconds: float = 0.0
     projected_seconds: float | None = None
+    doubts: tuple[str, ...] = ()
+    objections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -267,13 +267,16 @@ class EpochDone:
 
     Attributes:
         learning_rate: Of the first parameter group of the optimizer that stepped last.
+        modules: The tree of the model that the student's code has now.
+        other_numbers: Trainable numbers that optimizers stepped in this epoch and that are not the model's.
         arrays: `reported` float64 (numbers,): the losses that train_epoch appended or returned during this
-            epoch; `logits` float32 (test images, classes), without the chance in the student's test
-            transform; `augmented`, the same with it, where there is some.
+            epoch; `state:<name>`: the model's parameters and buffers.
     """
 
     number: int
     learning_rate: float
+    modules: tuple[Module, ...] = ()
+    other_numbers: int = 0
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -283,14 +286,41 @@ class Trained:
 
     Attributes:
         epochs: How many; fewer than planned where the student's loop stops early.
-        restored: The student's code put other weights into the model than those of the last epoch.
-        arrays: `logits` and perhaps `augmented`, as of an epoch, of the model as the student's code leaves
-            it; `attention` float32 (images, layers, tokens, tokens), the mean over heads, where it was asked
-            for and can be read.
+        modules: The tree of the model as the student's code leaves it.
+        arrays: `state:<name>`: its parameters and buffers; where it can answer, `probe` float32 (images,
+            channels, height, width), some of what the student's code validates on, and `probe_logits` float32
+            (images, classes), what the model answers.
     """
 
     epochs: int
-    restored: bool = False
+    modules: tuple[Module, ...] = ()
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measurable:
+    """The model was built for measuring.
+
+    Attributes:
+        modules: Its tree.
+    """
+
+    modules: tuple[Module, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the model answers with the weights that it was given.
+
+    Attributes:
+        misfit: Why the weights are not those of this model, as a clause; empty where they are.
+        arrays: `logits` float32 (test images, classes), without the chance in the student's test transform;
+            `augmented`, the same with it, where there is some; `probe_logits` float32 (images, classes);
+            `attention` float32 (images, layers, tokens, tokens), the mean over heads, where it was asked for
+            and can be read; `inputs` float32 (images, channels, height, width).
+    """
+
+    misfit: str = ""
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -321,5 +351,7 @@ Reply = (
     | TrainingPlan
     | EpochDone
     | Trained
+    | Measurable
+    | Answered
     | CheckpointLoaded
 )

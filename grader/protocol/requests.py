@@ -11,6 +11,8 @@ from grader.domain.program import Program
 from grader.domain.standin import StandIn
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
+STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
+MOST_STATE = 400_000_000  # bytes of a model's parameters and buffers
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,11 @@ class Rows:
 class Train:
     """Train the student's model by the program's recipe. Replies: EpochDone for each epoch, then Trained.
 
+    Hidden images are not here: the weights go to a worker in which nothing was trained (Measure).
+
     Attributes:
         gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
-        attention_of: Test images whose attention weights are wanted, by their indices.
-        arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,), `test_images` uint8.
+        arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,).
     """
 
     class_names: tuple[str, ...]
@@ -148,7 +151,40 @@ class Train:
     seed: int = 0
     threads: int = 1
     gpu_memory_mb: int | None = None
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Build the student's model as its source configures it, to answer with weights that are given. Reply:
+    Measurable.
+
+    Attributes:
+        seed: Of the initialization: the same as that of the training.
+        gpu_memory_mb: As for Train.
+        arrays: `train_labels` int64 (n,): what the source may count; `test_images` uint8 (n, h, w[, 3]).
+    """
+
+    class_names: tuple[str, ...]
+    device: str = "cpu"
+    seed: int = 0
+    gpu_memory_mb: int | None = None
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Put weights into the model that was built for measuring, and answer. Reply: Answered.
+
+    Attributes:
+        attention_of: Test images whose attention weights are wanted, by their indices.
+        inputs_of: Test images that are wanted as the model is fed them, by their indices.
+        arrays: `state:<name>`: the parameters and buffers; perhaps `probe`: inputs, float32 (images,
+            channels, height, width), for which it is to answer too.
+    """
+
     attention_of: tuple[int, ...] = ()
+    inputs_of: tuple[int, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -165,4 +201,4 @@ class LoadCheckpoint:
     arrays: Arrays = field(default_factory=dict)
 
 
-Request = Load | Build | Call | Weights | SetWeights | RunFunction | Train | LoadCheckpoint
+Request = Load | Build | Call | Weights | SetWeights | RunFunction | Train | Measure | Answer | LoadCheckpoint

@@ -23,6 +23,9 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
     training = evidence.training
     if item.measured != "test_accuracy":
         return _undecided(item, f"The grader does not measure '{item.measured}': a person decides.")
+    if training.objections and _is_share(training.accuracy):
+        told = f"{_told(item, training)} {' '.join(training.objections)} A person decides."
+        return _undecided(item, told)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
             if not _is_share(training.accuracy):
@@ -57,6 +60,7 @@ def _questioned(line: ScoreLine, evidence: Evidence) -> ScoreLine:
 def _doubts(evidence: Evidence) -> Iterator[str]:
     """Why what was measured may not be what the student's training is worth."""
     training, claim, shown = evidence.training, evidence.claim, evidence.shown_epochs
+    yield from training.doubts
     if training.rebuilt:
         yield "The loop over epochs could not be executed as it stands."
     if shown is not None and training.planned_epochs is not None and shown > training.planned_epochs:
@@ -67,8 +71,13 @@ def _doubts(evidence: Evidence) -> Iterator[str]:
 
 
 def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLine:
+    return _line(item, accuracy_points(item, training), preface + _told(item, training))
+
+
+def _told(item: RubricItem, training: Training) -> str:
+    """What was measured, as a sentence."""
     accuracy = training.accuracy or 0.0
-    told = f"{preface}{percent(accuracy)} of the hidden test images are classified right"
+    told = f"{percent(accuracy)} of the hidden test images are classified right"
     if training.interval is not None:
         low, high = training.interval
         seeds = f"mean of {len(training.runs)} trainings: {_listed(training.runs)}; " if training.runs else ""
@@ -78,7 +87,7 @@ def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLin
         told += f"; {percent(item.threshold)} is asked for"
         if accuracy < item.threshold and passes(training, item.threshold):
             told += ", which the interval reaches: it counts as reached"
-    return _line(item, accuracy_points(item, training), f"{told}.")
+    return f"{told}."
 
 
 def passes(training: Training, threshold: float) -> bool:

@@ -31,10 +31,13 @@ def repeated_training(
     if is_near(training.accuracy, threshold):
         runs = max(runs, RUNS)
     accuracies, notes = [training.accuracy], list(first.notes)
+    doubts, objections = dict.fromkeys(training.doubts), dict.fromkeys(training.objections)
     for run in range(2, runs + 1):
         other = measured_training(
             workers, replace(job, seed=job.seed + run - 1), _numbered(report, run, runs)
         )
+        doubts |= dict.fromkeys(other.training.doubts)
+        objections |= dict.fromkeys(other.training.objections)
         if other.training.outcome is TrainingOutcome.COMPLETED and other.training.accuracy is not None:
             accuracies.append(other.training.accuracy)
         else:
@@ -50,6 +53,8 @@ def repeated_training(
         accuracy=mean,
         interval=accuracy_interval(accuracies, images),
         runs=tuple(accuracies),
+        doubts=tuple(doubts),
+        objections=tuple(objections),
     )
     return replace(first, training=training, notes=tuple(notes))
 

@@ -8,12 +8,14 @@ from torch import Tensor
 
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
-from grader.protocol.replies import ForwardPass, Problem, Raised, Reply
+from grader.protocol.replies import Answered, ForwardPass, Measurable, Problem, Raised, Reply
 from grader.protocol.requests import (
+    Answer,
     Build,
     Call,
     Load,
     LoadCheckpoint,
+    Measure,
     Rows,
     RunFunction,
     SetWeights,
@@ -23,6 +25,7 @@ from grader.protocol.requests import (
 from grader.worker.checkpoint import checkpoint_loaded
 from grader.worker.component import Components
 from grader.worker.fault import RecipeError, StudentFault
+from grader.worker.measuring import Measuring
 from grader.worker.origin import problem
 from grader.worker.program import StudentModule, restore_torch
 from grader.worker.rebuild import Tell
@@ -67,6 +70,7 @@ class Service:
         self._tell = tell
         self._student: StudentModule | None = None
         self._components: Components | None = None
+        self._measuring: Measuring | None = None
 
     def replies(self, request: Any) -> Iterator[Reply]:
         """The replies to a request; what is raised becomes Raised, with whose it is."""
@@ -94,12 +98,23 @@ class Service:
             Weights: self._components.weights,
             SetWeights: self._components.set_weights,
             RunFunction: lambda wanted: rigged_run(self._the_student(), wanted, self._rows),
+            Measure: self._measure,
+            Answer: self._answer,
             LoadCheckpoint: lambda wanted: checkpoint_loaded(self._the_student(), wanted),
         }
         if isinstance(request, Train):
             train(self._student, request, self._tell)
         else:
             yield answers[type(request)](request)
+
+    def _measure(self, request: Measure) -> Measurable:
+        self._measuring = Measuring(self._the_student(), request)
+        return self._measuring.measurable()
+
+    def _answer(self, request: Answer) -> Answered:
+        if self._measuring is None:
+            raise RuntimeError("nothing is built for measuring")
+        return self._measuring.answered(request)
 
     def _the_student(self) -> StudentModule:
         if self._student is None:

@@ -12,6 +12,7 @@ from grader.domain.standin import StandIn
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
 from grader.protocol.replies import (
+    Answered,
     Axes,
     Built,
     Called,
@@ -21,6 +22,7 @@ from grader.protocol.replies import (
     EpochDone,
     ForwardPass,
     Loaded,
+    Measurable,
     Module,
     Parameter,
     Problem,
@@ -34,10 +36,12 @@ from grader.protocol.replies import (
     WeightValues,
 )
 from grader.protocol.requests import (
+    Answer,
     Build,
     Call,
     Load,
     LoadCheckpoint,
+    Measure,
     Rows,
     RunFunction,
     SetWeights,
@@ -64,7 +68,9 @@ MESSAGES = [
     RunFunction(
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
-    Train(("a",), "cuda", 3, 2, 4000, (4, 7), {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Train(("a",), "cuda", 3, 2, 4000, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Measure(("a",), "cuda", 3, 1000, {"test_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Answer((4, 7), (1,), {"state:w": np.zeros((1, 2), dtype=np.float32)}),
     LoadCheckpoint("cpu", 5, {"file": np.zeros(3, dtype=np.uint8)}),
     Built(
         1,
@@ -91,8 +97,10 @@ MESSAGES = [
     ForwardPass(2, True, False, (1, 2)),
     Rows({"rows": np.zeros((2, 3), dtype=np.float32)}),
     TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("No batch size was found.",)),
-    EpochDone(1, 0.1, {"logits": np.zeros((1, 2), dtype=np.float32)}),
-    Trained(3),
+    EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
+    Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
+    Measurable((Module("", "ViT", "homework", 6),)),
+    Answered("`w` is missing", {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "why", {}),
 ]
 

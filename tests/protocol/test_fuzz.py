@@ -19,6 +19,7 @@ from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import (
+    Answered,
     Axes,
     Built,
     Called,
@@ -28,6 +29,7 @@ from grader.protocol.replies import (
     EpochDone,
     ForwardPass,
     Loaded,
+    Measurable,
     Module,
     Parameter,
     Problem,
@@ -75,8 +77,10 @@ VALID: list[Any] = [
     ),
     ForwardPass(2, True, False, (1, 2)),
     TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("a note",)),
-    EpochDone(1, 0.1, {"logits": np.zeros((1, 2), dtype=np.float32)}),
-    Trained(3),
+    EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
+    Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
+    Measurable((Module("", "ViT", "homework", 6),)),
+    Answered("`w` is missing", {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "why", {}),
 ]
 

@@ -32,7 +32,7 @@ def logits(splits: Splits, wrong: int) -> Any:
 def training(splits: Splits, wrong: int) -> tuple[Any, ...]:
     """The replies of a training of one epoch."""
     arrays = {"logits": logits(splits, wrong)}
-    return PLAN, EpochDone(1, 0.1, arrays), Trained(1, False, arrays)
+    return PLAN, EpochDone(1, 0.1, arrays=arrays), Trained(1, arrays=arrays)
 
 
 @pytest.fixture
@@ -44,13 +44,16 @@ def repeated(scripted: Scripted, job: Job) -> Callable[..., tuple[Measured, list
     ) -> tuple[Measured, list[Any], list[EpochReport]]:
         replies = [training(job.splits, each) if isinstance(each, int) else each for each in script]
         made: list[Any] = []
+        calls: list[None] = []
         told: list[EpochReport] = []
 
-        def worker() -> Any:
-            made.append(scripted(*replies[len(made)]))
-            return made[-1]
+        def workers() -> Any:
+            if len(calls) % 2 == 0:
+                made.append(scripted(*replies[len(made)]))
+            calls.append(None)
+            return made[-1]()
 
-        return repeated_training(worker, job, threshold, told.append, runs), made, told
+        return repeated_training(workers, job, threshold, told.append, runs), made, told
 
     return run
 
@@ -139,7 +142,7 @@ def epochs(splits: Splits, planned: int, count: int) -> list[Any]:
     """The replies of a training that has not ended."""
     arrays = {"logits": logits(splits, 2)}
     plan = replace(PLAN, epochs=planned)
-    return [plan, *(EpochDone(number, 0.1, arrays) for number in range(1, count + 1))]
+    return [plan, *(EpochDone(number, 0.1, arrays=arrays) for number in range(1, count + 1))]
 
 
 def test_what_takes_too_long_is_known_after_two_epochs(
@@ -149,7 +152,7 @@ def test_what_takes_too_long_is_known_after_two_epochs(
     Clock(monkeypatch, 1.0)
     slow = replace(job, limits=replace(job.limits, training_seconds=60.0))
     worker = scripted(*epochs(job.splits, 100, 3), "hang")
-    found = measured_training(lambda: worker, slow).training
+    found = measured_training(worker, slow).training
     assert found.outcome is TrainingOutcome.BUDGET and len(found.epochs) == 2
     assert found.projected_seconds == pytest.approx(100, rel=0.1)
     assert "After 2 of 100 epochs it was clear that all of them take about" in found.reason
@@ -162,8 +165,8 @@ def test_what_fits_is_carried_on(scripted: Scripted, job: Job, monkeypatch: pyte
     Clock(monkeypatch, 1.0)
     enough = replace(job, limits=replace(job.limits, training_seconds=20.0))
     replies = epochs(job.splits, 8, 8)
-    end = Trained(8, False, {"logits": logits(job.splits, 2)})
-    found = measured_training(lambda: scripted(*replies, end), enough).training
+    end = Trained(8, arrays={"logits": logits(job.splits, 2)})
+    found = measured_training(scripted(*replies, end), enough).training
     assert (found.outcome, found.projected_seconds) == (TrainingOutcome.COMPLETED, None)
 
 
@@ -175,9 +178,9 @@ def test_a_loop_that_may_stop_early_is_given_its_time(
     loop = Statement("for epoch in range(100): ...", Place("homework.py", 1), (), "needed")
     program = Program("homework.py", recipe=Recipe(replay=Replay((), loop, may_stop=True)))
     stops = replace(job, program=program, limits=replace(job.limits, training_seconds=60.0))
-    end = Trained(5, False, {"logits": logits(job.splits, 2)})
+    end = Trained(5, arrays={"logits": logits(job.splits, 2)})
     replies = epochs(job.splits, 100, 5)
-    assert measured_training(lambda: scripted(*replies, end), stops).training.epochs[-1].number == 5
+    assert measured_training(scripted(*replies, end), stops).training.epochs[-1].number == 5
     rebuilt = [replace(replies[0], rebuilt=True), *replies[1:]]
-    found = measured_training(lambda: scripted(*rebuilt, end), stops).training
+    found = measured_training(scripted(*rebuilt, end), stops).training
     assert found.outcome is TrainingOutcome.BUDGET

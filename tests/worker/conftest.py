@@ -67,18 +67,21 @@ class Homework:
         loaded: Its reply to Load.
     """
 
-    def __init__(self, process: WorkerProcess, program: Program, forbidden: tuple[str, ...]) -> None:
+    def __init__(self, process: WorkerProcess, load: Load, measuring: Callable[..., Any]) -> None:
         self.link = Link(process)
-        self.loaded = self.ask(Load(program, forbidden, CLASSES, 7), Loaded)
+        self._load = load
+        self._measuring = measuring
+        self.loaded = self.ask(load, Loaded)
 
     def ask(self, request: Any, reply: Any) -> Any:
         """The reply to a request, within twenty seconds."""
         return self.link.ask(request, reply, seconds=20, limit=LIMIT)
 
     def trained(self, **changes: Any) -> tuple[TrainingPlan, list[EpochDone]]:
-        """The plan and the epochs of a training on tiny images."""
+        """The plan and the epochs of a training on tiny images, measured by a worker beside this one."""
         train, labels = tiny_images(4)
-        arrays = {"train_images": train, "train_labels": labels, "test_images": tiny_images(3, seed=2)[0]}
+        test = changes.pop("test_images", tiny_images(3, seed=2)[0])
+        arrays = {"train_images": train, "train_labels": labels}
         request = Train(**{"class_names": CLASSES, "seed": 3, "arrays": arrays, **changes})
         replies: list[Any] = []
         for reply in self.link.conversation(
@@ -90,7 +93,9 @@ class Homework:
         plan, *epochs, end = replies
         assert isinstance(plan, TrainingPlan)
         assert isinstance(end, Trained) and end.epochs == len(epochs)
-        return plan, epochs
+        beside = self._measuring(self._load, request, test)
+        beside.measured(end)
+        return plan, [beside.measured(epoch) for epoch in epochs]
 
     def checkpoint(self, data: bytes, **changes: Any) -> CheckpointLoaded:
         """What becomes of a checkpoint."""
@@ -101,7 +106,7 @@ class Homework:
 
 @pytest.fixture
 def load(
-    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program]
+    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program], measuring: Callable[..., Any]
 ) -> Iterator[Callable[..., Homework]]:
     """Load a homework, given by its text or its program, in a new worker; changes are to the program."""
     started: list[WorkerProcess] = []
@@ -109,7 +114,7 @@ def load(
     def started_with(text: str | Program, *, forbidden: tuple[str, ...] = (), **changes: Any) -> Homework:
         program = analyzed(textwrap.dedent(text)) if isinstance(text, str) else text
         started.append(spawn())
-        return Homework(started[-1], replace(program, **changes), forbidden)
+        return Homework(started[-1], Load(replace(program, **changes), forbidden, CLASSES, 7), measuring)
 
     yield started_with
     for process in started:
