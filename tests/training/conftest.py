@@ -27,7 +27,7 @@ DIE = "die"
 
 
 class ScriptedWorker:
-    """A worker that answers each request with given replies, then hangs or dies; called, a training's workers.
+    """A worker that answers each request with given replies, then hangs or dies; called, it makes workers.
 
     Attributes:
         requests: What it was asked.
