@@ -111,15 +111,12 @@ def spawn(worker_processes: Processes) -> Callable[[], WorkerProcess]:
 
 
 @pytest.fixture(scope="session")
-def examined(
-    assignment: Assignment, analyzed: Callable[[str], Program], spawn: Callable[[], WorkerProcess]
-) -> Callable[..., Any]:
-    """Run checks for the text of a homework: `examined(text, components=..., seed=...)`, an `Examined`."""
+def with_checks(assignment: Assignment) -> Callable[[Callable[[Any], Any]], Any]:
+    """Call a function with the collected checks; what it gives or raises."""
     from grader.judge.course_code import course_code
-    from grader.judge.examination import Checks, Examined, run_pytest
-    from grader.judge.student import Student
+    from grader.judge.examination import Checks, run_pytest
 
-    jobs: queue.Queue[Callable[[Checks], Examined]] = queue.Queue()
+    jobs: queue.Queue[Callable[[Checks], Any]] = queue.Queue()
     results: queue.Queue[Any] = queue.Queue()
 
     def use(checks: Checks) -> None:
@@ -132,10 +129,32 @@ def examined(
 
     # Collecting takes longer than a run: one pytest holds the collected checks for all tests. It is left
     # waiting at the end, because its closing words would come among those of the pytest around it.
-    paths = sorted((assignment.folder / "checks").glob("test_*.py"))
+    paths = [*sorted((assignment.folder / "checks").glob("test_*.py"))]
+    paths += sorted((assignment.folder / "trained").glob("test_*.py"))
     code = course_code(assignment)
     holder = threading.Thread(target=run_pytest, args=(paths, assignment, code, use), daemon=True)
     holder.start()
+
+    def called(job: Callable[[Checks], Any]) -> Any:
+        jobs.put(job)
+        result = results.get(timeout=200)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return called
+
+
+@pytest.fixture(scope="session")
+def examined(
+    assignment: Assignment,
+    analyzed: Callable[[str], Program],
+    spawn: Callable[[], WorkerProcess],
+    with_checks: Callable[[Callable[[Any], Any]], Any],
+) -> Callable[..., Any]:
+    """Run checks for the text of a homework: `examined(text, components=..., seed=...)`, an `Examined`."""
+    from grader.judge.examination import Checks, Examined
+    from grader.judge.student import Student
 
     def of(
         text: str,
@@ -155,11 +174,41 @@ def examined(
             finally:
                 student.close()
 
-        jobs.put(job)
-        result = results.get(timeout=200)
-        if isinstance(result, Exception):
-            raise result
-        return result
+        found: Examined = with_checks(job)
+        return found
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def examined_trained(
+    assignment: Assignment,
+    analyzed: Callable[[str], Program],
+    spawn: Callable[[], WorkerProcess],
+    with_checks: Callable[[Callable[[Any], Any]], Any],
+) -> Callable[..., Any]:
+    """What the checks of trained models find in a homework's model, whose weights are moved at random."""
+    import torch
+
+    from grader.domain.evidence import Finding
+    from grader.judge.examination import Checks
+    from grader.judge.student import Student
+
+    def of(text: str, *, scores: Any = None) -> tuple[Finding, ...]:
+        def job(checks: Checks) -> tuple[Finding, ...]:
+            checks.assignment = assignment
+            student = Student(spawn, analyzed(text), assignment, seed=5)
+            try:
+                model = student.configured_model()
+                model.randomize(0.2)
+                inputs = torch.randn(4, 1, 28, 28, generator=torch.Generator().manual_seed(1))
+                told = model(inputs) if scores is None else scores
+                return checks.examined_trained(student, model.weights(), inputs, told)
+            finally:
+                student.close()
+
+        found: tuple[Finding, ...] = with_checks(job)
+        return found
 
     return of
 

@@ -204,6 +204,7 @@ class Assignment:
         leaderboard: A page of accuracies without names is written beside the class page.
         public_only: This is a student's copy: only public checks, no rubric secrets.
         remarks: The comment bank, for whoever marks.
+        trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
 
@@ -225,6 +226,7 @@ class Assignment:
     leaderboard: bool = False
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
+    trained_checks: tuple[CheckSpec, ...] = ()
     digest: str = ""
 
     @property

@@ -10,12 +10,13 @@ import io
 import sys
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import CourseError, EngineError
@@ -26,6 +27,7 @@ from grader.judge.patience import OutOfPatienceError, patience
 from grader.judge.place import place_of
 from grader.judge.pytest_plugin import MARKERS
 from grader.judge.student import Student
+from grader.judge.trained_model import TrainedModel, trained_model
 from grader.judge.verdict import finding, flagged, folded, skipped
 from grader.kit import Mismatch
 from grader.protocol.link import WorkerFault
@@ -69,6 +71,7 @@ class Checks:
         self._specs = {spec.id: spec for spec in assignment.checks}
         self._items: list[pytest.Item] = []
         self._student: Student | None = None
+        self._trained: TrainedModel | None = None
         self._error: BaseException | None = None
         self.collected = False
 
@@ -79,6 +82,13 @@ class Checks:
         """The submission."""
         assert self._student is not None
         return self._student
+
+    @pytest.fixture
+    def trained(self) -> TrainedModel:
+        """The submission's trained model."""
+        if self._trained is None:
+            raise CourseError("A check of the untrained parts asks for the trained model.")
+        return self._trained
 
     @pytest.fixture
     def reference(self) -> CourseCode:
@@ -146,6 +156,27 @@ class Checks:
         student.close()
         figures, cut = tuple(student.figures), student.output_cut
         return Examined(tuple(findings), parameters, layers, figures, stand_ins, seen, cut)
+
+    def examined_trained(
+        self, student: Student, state: Mapping[str, Tensor], inputs: Tensor, scores: Tensor
+    ) -> tuple[Finding, ...]:
+        """Run the checks of trained models for one submission.
+
+        Args:
+            student: Whose it is.
+            state, inputs, scores: See `trained_model`.
+
+        Returns:
+            What did not pass, or is for a person to look at.
+        """
+        self._student = student
+        specs = self.assignment.trained_checks
+        try:
+            self._trained = trained_model(student, state, inputs, scores)
+        except (Mismatch, WorkerFault) as error:
+            return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
+        found = [self._found(spec, student, {}) for spec in specs]
+        return tuple(each for each in found if each.status is not Status.PASSED or each.message)
 
     def _found(self, spec: CheckSpec, student: Student, hung: dict[str, str]) -> Finding:
         where = place_of(student.program, spec.component)

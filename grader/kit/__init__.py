@@ -8,6 +8,7 @@ from grader.kit.encoders import block_weights, inline_attentions, inline_feed_fo
 from grader.kit.fields import Fields, fields
 from grader.kit.layers import activations, feed_forwards, layer_norms, two_layers
 from grader.kit.mismatch import Mismatch, Undecided
+from grader.kit.patches import grids, places_rearranged, rearranged
 from grader.kit.plots import HeatMap, Picture, drawn, heat_maps, pictures
 from grader.kit.projections import Projections, UnreadableWeights, attention, readings
 from grader.kit.rig import RiggedData, classified_data, image_number, trainable_data
@@ -37,6 +38,7 @@ __all__ = [
     "drawn",
     "feed_forwards",
     "fields",
+    "grids",
     "heat_maps",
     "image_number",
     "inline_attentions",
@@ -45,8 +47,10 @@ __all__ = [
     "numbers_named",
     "oddities",
     "pictures",
+    "places_rearranged",
     "plain",
     "readings",
+    "rearranged",
     "same",
     "stand_in_class",
     "stated",

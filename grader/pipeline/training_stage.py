@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from grader.domain.assignment import Assignment, Limits
+from grader.domain.errors import EngineError
 from grader.domain.evidence import (
     Attestation,
     Checkpoint,
@@ -15,6 +16,7 @@ from grader.domain.evidence import (
 from grader.domain.program import Program
 from grader.domain.submission import Intake, Submission
 from grader.kit.splits import Splits
+from grader.pipeline.judging import trained_model_judged
 from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run, hidden_seed, told_seed
 from grader.protocol.link import WorkerProcess
@@ -23,6 +25,7 @@ from grader.sandbox.limits import ProcessLimits
 from grader.training import (
     EpochReport,
     Job,
+    Measured,
     Report,
     measured_checkpoint,
     measured_training,
@@ -119,10 +122,30 @@ def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
             measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
     found.images |= measured.images
     found.add(
-        training=measured.training,
+        training=_looked_at_again(run, job, measured),
         notes=tuple(dict.fromkeys((*found.evidence.notes, *measured.notes))),
         attestation=_with_gpu(found.evidence.attestation, measured.attestation),
     )
+
+
+def _looked_at_again(run: Run, job: Job, measured: Measured) -> Training:
+    """The training, with what a judge objects to in the model that came of it."""
+    training = measured.training
+    if measured.trained is None:
+        return training
+    try:
+        findings = trained_model_judged(
+            run.hosts.judges,
+            run.hosts.workers,
+            job.program,
+            run.assignment,
+            measured.trained,
+            seed=job.order_seed or 0,
+        )
+        objections = tuple(f"The trained model: {finding.message}" for finding in findings)
+    except EngineError as error:
+        objections = (f"Whether the trained model is the one that was checked is unknown: {error}",)
+    return replace(training, objections=(*training.objections, *objections))
 
 
 def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding | None:

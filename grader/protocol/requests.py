@@ -66,6 +66,7 @@ class Call:
 
     Attributes:
         train: In training mode, else in evaluation mode.
+        without_dropout: With the rates of all dropout layers at zero.
         gradients: Also return the gradients of `(output * cotangent).sum()` by the input `0` and by every
             parameter; `cotangent` comes as an array of that name.
         seed: Of dropout.
@@ -75,6 +76,7 @@ class Call:
     train: bool = False
     gradients: bool = False
     seed: int = 0
+    without_dropout: bool = False
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -87,7 +89,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class SetWeights:
-    """Overwrite parameters of a built component by the arrays of their names. Reply: Done."""
+    """Overwrite parameters and buffers of a built component by the arrays of their names. Reply: Done."""
 
     handle: int
     arrays: Arrays = field(default_factory=dict)

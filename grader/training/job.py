@@ -1,8 +1,8 @@
 """What is trained, on what and within what, and what comes of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from grader.domain.assignment import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
@@ -64,10 +64,26 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True)
+class TrainedModel:
+    """What a judge needs to look at a trained model again.
+
+    Attributes:
+        state: Its parameters and buffers by name, arrays.
+        inputs: Some of the hidden images as it is fed them, float32 (images, channels, height, width).
+        scores: What it answered for them, float32 (images, classes).
+    """
+
+    state: Mapping[str, Any]
+    inputs: Any
+    scores: Any
+
+
+@dataclass(frozen=True)
 class Measured:
     """A training, and what belongs to it.
 
     Attributes:
+        trained: The model in the end of a training that was completed.
         images: PNG by the names in `training.predictions` and `training.attention`.
         notes: Sentences: what had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
@@ -79,3 +95,4 @@ class Measured:
     notes: tuple[str, ...] = ()
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
     crowded: bool = False
+    trained: TrainedModel | None = None

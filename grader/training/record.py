@@ -13,9 +13,9 @@ from grader.protocol.replies import MAX_NUMBER, Answered, EpochDone, Problem, Tr
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import attention_maps, example_images, first_of_each, predictions
-from grader.training.job import EpochReport, Job, Measured, Report
+from grader.training.job import EpochReport, Job, Measured, Report, TrainedModel
 from grader.training.measuring import Measurer
-from grader.training.trained_model import OtherModel, TrainedModel, asked, same_answers, same_state
+from grader.training.trained_model import ModelThen, OtherModel, asked, same_answers, same_state
 
 MAX_EPOCHS = 10_000
 MOST_TIMES = 10  # as many passes over the images as there are epochs in the student's loop
@@ -44,6 +44,7 @@ class Record:
         self._logits: Any = None
         self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
         self._attention: Any = None
+        self._model: ModelThen | None = None
         self._trained: TrainedModel | None = None
         self._restored = False
         self._other_trees: dict[str, int] = {}  # clause -> the first epoch after which it was so
@@ -61,7 +62,7 @@ class Record:
 
     @property
     def sampled(self) -> tuple[int, ...]:
-        """Some of the test images, for which a judge asks the model again."""
+        """Some of the test images, for which a judge asks the model again, as indices of the worker's."""
         random = np.random.default_rng([self._job.order_seed or 0, SAMPLED])
         count = len(self._job.splits.test_labels)
         return tuple(int(index) for index in random.permutation(count)[:SAMPLED])
@@ -113,10 +114,10 @@ class Record:
         planned = self._plan.epochs if self._plan else 0
         if done.number != number or number > MOST_TIMES * planned:
             raise NoAnswers
-        self._trained = asked(measurer, done)
-        self._note_tree(self._trained, number)
+        self._model = asked(measurer, done)
+        self._note_tree(self._model, number)
         self._other_numbers = max(self._other_numbers, min(done.other_numbers, MAX_NUMBER))
-        answered = self._trained.answered
+        answered = self._model.answered
         logits = self.blinding.answers(answered.arrays.get("logits"))
         if not np.isfinite(logits).all():
             self.end(
@@ -164,25 +165,28 @@ class Record:
             )
 
     def _take_end(self, done: Trained, measurer: Measurer) -> None:
-        if not self._epochs or self._trained is None or done.epochs != len(self._epochs):
+        if not self._epochs or self._model is None or done.epochs != len(self._epochs):
             raise NoAnswers
-        wanted = self.attention_of, self.blinding.places(self.sampled)
-        last, self._trained = self._trained, asked(measurer, done, *wanted)
-        self._note_tree(self._trained, done.epochs)
-        self._restored = not same_state(last.state, self._trained.state)
-        answered = self._trained.answered
+        last, self._model = self._model, asked(measurer, done, self.attention_of, self.sampled)
+        self._note_tree(self._model, done.epochs)
+        self._restored = not same_state(last.state, self._model.state)
+        answered = self._model.answered
         logits = self.blinding.answers(answered.arrays.get("logits"))
         if not np.isfinite(logits).all():
             self.end(TrainingOutcome.DIVERGED, "The model's outputs are no finite numbers at the end.")
             return
         self._logits = logits
+        inputs, scores = answered.arrays.get("inputs"), answered.arrays["logits"][list(self.sampled)]
+        if inputs is None or inputs.dtype != np.float32 or inputs.ndim != 4 or len(inputs) != len(scores):
+            raise NoAnswers
+        self._trained = TrainedModel(self._model.state, inputs, scores)
         self._augmented = self._with_chance(answered)
         self._attention = answered.arrays.get("attention")
         if not same_answers(done.arrays.get("probe_logits"), answered.arrays.get("probe_logits")):
             self._answers_alike = False
         self.outcome = TrainingOutcome.COMPLETED
 
-    def _note_tree(self, trained: TrainedModel, epochs: int) -> None:
+    def _note_tree(self, trained: ModelThen, epochs: int) -> None:
         """Remember where the tree of the model is not the one that was checked."""
         if trained.other_tree:
             self._other_trees.setdefault(trained.other_tree, epochs)
@@ -284,7 +288,7 @@ class Record:
             predictions=shown,
             attention=maps,
         )
-        return Measured(training, images | pictures, notes)
+        return Measured(training, images | pictures, notes, trained=self._trained)
 
     def _objections(self) -> tuple[str, ...]:
         return tuple(

@@ -23,7 +23,7 @@ class OtherModel(Exception):
 
 
 @dataclass(frozen=True)
-class TrainedModel:
+class ModelThen:
     """A model at some time of its training.
 
     Attributes:
@@ -42,7 +42,7 @@ def asked(
     told: EpochDone | Trained,
     attention_of: tuple[int, ...] = (),
     inputs_of: tuple[int, ...] = (),
-) -> TrainedModel:
+) -> ModelThen:
     """The model that a worker tells of, measured.
 
     Args:
@@ -60,7 +60,7 @@ def asked(
     answered = measurer.answered(state, attention_of=attention_of, inputs_of=inputs_of, probe=probe)
     if answered.misfit:
         raise OtherModel(difference or answered.misfit[:300])
-    return TrainedModel(state, difference, answered)
+    return ModelThen(state, difference, answered)
 
 
 def told_state(arrays: Mapping[str, Any], modules: Sequence[Module]) -> dict[str, Any]:

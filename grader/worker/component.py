@@ -1,6 +1,7 @@
 """Constructing a student's component, calling it, reading and writing its weights."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -71,7 +72,13 @@ class Components:
             if name.startswith("keyword:")
         }
         seed_all(request.seed)
-        with self._student.replaced(replacements), quiet(), torch.set_grad_enabled(request.gradients):
+        rates = _dropout_rates(module) if request.without_dropout else {}
+        with (
+            self._student.replaced(replacements),
+            quiet(),
+            torch.set_grad_enabled(request.gradients),
+            _without_dropout(rates),
+        ):
             if request.gradients:
                 module.zero_grad(set_to_none=True)
                 inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
@@ -96,12 +103,16 @@ class Components:
         return WeightValues({name: array(value) for name, value in list(named.items())[:MAX_MODULES]})
 
     def set_weights(self, request: SetWeights) -> Done:
-        """Overwrite parameters of a component."""
+        """Overwrite parameters and buffers of a component."""
         module, _, _ = self._built[request.handle]
-        parameters = dict(module.named_parameters())
+        named = {
+            **dict(module.named_parameters(remove_duplicate=False)),
+            **dict(module.named_buffers(remove_duplicate=False)),
+        }
         with torch.no_grad():
             for name, value in request.arrays.items():
-                target = parameters[name]
+                with students_code():
+                    target = named[name]
                 target.copy_(torch.from_numpy(value.copy()).to(target.dtype))
         return Done()
 
@@ -115,6 +126,23 @@ def _calls(stand_ins: StandIns, arrays: dict[str, Any]) -> tuple[Any, ...]:
     for number, (_, x) in enumerate(stand_ins.calls):
         arrays[f"call{number}"] = array(x)
     return tuple(call for call, _ in stand_ins.calls)
+
+
+def _dropout_rates(module: nn.Module) -> dict[nn.modules.dropout._DropoutNd, float]:
+    """The rates of the dropout layers."""
+    return {part: part.p for part in module.modules() if isinstance(part, nn.modules.dropout._DropoutNd)}
+
+
+@contextlib.contextmanager
+def _without_dropout(rates: Mapping[nn.modules.dropout._DropoutNd, float]) -> Iterator[None]:
+    """These layers with a rate of zero, for a while."""
+    for part in rates:
+        part.p = 0.0
+    try:
+        yield
+    finally:
+        for part, rate in rates.items():
+            part.p = rate
 
 
 def _gradients(

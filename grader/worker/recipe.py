@@ -143,7 +143,7 @@ def built_optimizer(student: StudentModule) -> tuple[torch.optim.Optimizer, Any 
 
 def configured_model(
     student: StudentModule,
-    labels: Sequence[int] = (0,),
+    labels: Sequence[int] | None = None,
     device: torch.device = CPU,
     *,
     seed: int | None = None,
@@ -151,7 +151,7 @@ def configured_model(
     """The student's model, for looking at it: with blank images in the place of the data.
 
     Args:
-        labels: Of the blank images: the source may count them.
+        labels: Of the blank images: the source may count them. None: some of each class.
         device: The student's.
         seed: Of the initialization; None leaves the random numbers as they are.
 
@@ -162,6 +162,8 @@ def configured_model(
     _run_statements(student, device)
     if seed is not None:
         seed_all(seed, device.type)
+    if labels is None:
+        labels = list(range(max(len(student.class_names), 1))) * 8
     blank = np.zeros((len(labels), 8, 8), dtype=np.uint8)
     images = GradedImages(blank, labels, student.class_names, handed_out_transform(8, 1))
     loader: DataLoader[Any] = DataLoader(images, batch_size=HANDED_OUT_BATCH_SIZE)

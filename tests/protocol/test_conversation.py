@@ -58,7 +58,7 @@ MESSAGES = [
         Program("a.py", (STATEMENT,), {"ViT": Place("a.py", 7)}, recipe=Recipe(epochs="3")), ("timm",), seed=4
     ),
     Build("Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, StandIn()),
-    Call(3, True, False, 8, {"0": np.ones((2, 3), dtype=np.float32)}),
+    Call(3, True, False, 8, True, {"0": np.ones((2, 3), dtype=np.float32)}),
     Loaded({"ViT": "class"}, (Problem("NameError", "x", "a.py:3", "x"),), ("torchsummary",)),
     Called("tensor", arrays={"output": np.zeros(2)}),
     Raised(Problem("ValueError", 'no \N{SNOWMAN} "quoted"', "cell 4, line 3"), "recipe"),
