@@ -92,10 +92,10 @@ class Record:
     def _object_to(self, other: OtherModel) -> None:
         """The weights are not those of the model that was checked: nothing can be measured."""
         built = self._job.program.recipe.model or "the source"
+        when = f"After epoch {len(self._epochs)}" if self._epochs else "In its first epoch"
         self.end(
             TrainingOutcome.UNKNOWN,
-            f"After {len(self._epochs)} measured epochs the model that trains is not the one that "
-            f"`{built[:80]}` builds and that was checked: {other}.",
+            f"{when} the model is not the one that `{built[:60]}` builds and that was checked: {other}.",
         )
 
     def _take_plan(self, plan: TrainingPlan) -> None:

@@ -212,7 +212,7 @@ def test_another_model_is_not_measured_in_the_place_of_the_one_that_was_checked(
     """Whatever it answers, its weights do not fit; nothing is taken, and a person is asked."""
     found = trained(WITH_OTHER + swap)
     assert found.outcome is TrainingOutcome.UNKNOWN
-    assert "is not the one that `ViT(image_size=8" in found.reason and SWAPPED[swap] in found.reason
+    assert "the model is not the one that `ViT(image_size=8" in found.reason and SWAPPED[swap] in found.reason
     assert found.accuracy is None or found.accuracy < 0.6
 
 
