@@ -1,8 +1,9 @@
 """Top-level statements with their text, their origin and what they bind, change and refer to."""
 
 import ast
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grader.analysis.folding import string
@@ -110,6 +111,20 @@ def unit(
         bound.add("*")
     changes = frozenset(_changed([node])) - bound
     return Unit(index, node, cell, text, first_line(node), frozenset(bound), changes, found)
+
+
+def reread(text: str, line: int, cell: Cell, index: int = 0) -> Unit:
+    """A statement of its own text, which begins on a line of the cell: its columns count within the text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        node = ast.parse(text).body[0]
+    ast.increment_lineno(node, line - 1)
+    return replace(unit(node, cell, text, {}, index), line=line)
+
+
+def aligned(item: Unit) -> Unit:
+    """The same statement with columns that count within its text: one of a main guard is dedented."""
+    return reread(item.text, item.line, item.cell, item.index) if item.node.col_offset else item
 
 
 def first_line(node: ast.stmt) -> int:
