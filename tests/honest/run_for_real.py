@@ -40,9 +40,6 @@ def run(file: Path, dataset: Path) -> str:
 
 
 def _run_here(file: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
     sys.stdout = Path("out.txt").open("w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stdout
     text = file.read_text(encoding="utf-8")
@@ -77,8 +74,16 @@ def _shelled(text: str, name: str) -> str:
 
 
 def main() -> None:
+    # once, before the processes part
+    import einops.layers.torch  # noqa: F401
+    import matplotlib as mpl
+    import seaborn  # noqa: F401
+    import sklearn.metrics
+    import sklearn.model_selection  # noqa: F401
     import torch
-    import torchvision  # noqa: F401 - once, before the processes part
+    import torchvision  # noqa: F401
+
+    mpl.use("Agg")
 
     torch.set_num_threads(1)
     folder, dataset, *chosen = sys.argv[1:]
