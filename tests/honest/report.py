@@ -53,7 +53,9 @@ def looks(submission: dict[str, Any]) -> list[str]:
             found.append(f"{finding['check']}: {finding['message']}")
         elif finding["status"] not in ("passed", "failed"):
             found.append(f"{finding['check']} {finding['status']}: {finding['message']}")
-    found += [f"forbidden part {part['name']} ({part['where']})" for part in submission["forbidden"]]
+    # what no graded part reaches is recorded, and asks nobody
+    reached = [part for part in submission["forbidden"] if part["reached_from"]]
+    found += [f"forbidden part {part['name']} ({part['where']})" for part in reached]
     if submission["lower_run"]:
         found.append(f"lower run: {submission['lower_run']}")
     if submission["checkpoint"]["status"] not in ("fits", "missing", "not_tried"):
@@ -127,7 +129,8 @@ def main() -> None:
             print("\n".join(["  pieces that stand out:", *risen]))
     noted: dict[str, list[str]] = {}
     for submission in submissions:
-        for note in submission["notes"]:
+        unreached = [part["name"] for part in submission["forbidden"] if not part["reached_from"]]
+        for note in [*submission["notes"], *(f"{name} is outside of the graded parts" for name in unreached)]:
             # the same sentence of several students, but for the place
             alike = re.sub(r"^(\S+_Homework\.py:\d+|cell \d+, line \d+): ", "", " ".join(note.split()))
             noted.setdefault(alike, []).append(submission["student_id"])

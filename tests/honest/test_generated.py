@@ -57,7 +57,7 @@ def test_every_file_can_be_compiled(seed):
         name = f"{member.student_id}.{member.kind}"
         code = generated.python_text(name, generated.source(member))
         tree = ast.parse(code, name)
-        compile(code, name, "exec", dont_inherit=True)
+        compile(tree, name, "exec", dont_inherit=True)
         defined = {n.name for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
         assert defined >= {*generated.GRADED, *generated.PLOTS}, name
 
