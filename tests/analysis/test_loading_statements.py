@@ -394,7 +394,7 @@ def test_a_method_put_on_a_graded_class_is_kept(analyzed, loaded):
 
 
 def test_what_is_left_out_under_the_main_guard_leaves_the_rest_as_it_is(analyzed):
-    """Its statements are dedented, so that columns in the file are none in them; letters may take two bytes."""
+    """Its statements are dedented: columns in the file are none in them, and letters may take two bytes."""
     text = '''
 if __name__ == "__main__":
     if not ROOT:
