@@ -78,7 +78,8 @@ class Epoch:
 
     Attributes:
         number: 1-based.
-        train_loss: Mean of what the student's train_epoch reported, None when it reported nothing.
+        train_loss: Mean of what the student's train_epoch reported, None when it reported nothing. For
+            staff, as are the learning rate and the time: the student's code controls them.
         test_loss: On the hidden test images.
         test_accuracy: On the hidden test images, 0 to 1.
         learning_rate: Of the first parameter group, at the end of the epoch.
@@ -179,6 +180,8 @@ class Training:
         confusion: Rows are true classes, columns predicted: counts.
         predictions: Four per class.
         attention: Of one image per class, where the model's attention could be read.
+        notes: Sentences: what had to be assumed, in the words of a worker that trains. For staff: it had
+            seen the images of a split.
         seconds: Of training in total.
         projected_seconds: What all epochs would take, where that is more than our limit allows.
     """
@@ -200,6 +203,7 @@ class Training:
     confusion: tuple[tuple[int, ...], ...] = ()
     predictions: tuple[Prediction, ...] = ()
     attention: tuple[AttentionMap, ...] = ()
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
     projected_seconds: float | None = None
 

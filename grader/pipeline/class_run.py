@@ -10,7 +10,7 @@ from grader.domain.errors import EngineError, GraderError
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
-from grader.pipeline.attempts import attempt_number
+from grader.pipeline.attempt_number import attempt_number
 from grader.pipeline.keeper import Keeper
 from grader.pipeline.known_work import is_known
 from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher

@@ -135,8 +135,7 @@ def _measure(run: Run, jobs: Callable[[int], Job], found: Findings, watch: Watch
             )
     found.images |= measured.images
     found.add(
-        training=measured.training,
-        notes=tuple(dict.fromkeys((*found.evidence.notes, *measured.notes))),
+        training=replace(measured.training, notes=tuple(dict.fromkeys(measured.notes))),
         attestation=_with_gpu(found.evidence.attestation, measured.attestation),
     )
 

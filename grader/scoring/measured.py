@@ -67,15 +67,20 @@ def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
             _sentence(f"Training {run.number} of {trainings} was not completed", run.reason, run.where)
             for run in training.unfinished
         ]
-    if len(training.runs) > 1:
+    if _spread(training) > WIDE:
         low, high = min(training.runs), max(training.runs)
         ends = {interpolated(item.breakpoints, low), interpolated(item.breakpoints, high)}
-        if high - low > WIDE and len(ends) > 1:
+        if len(ends) > 1:
             found.append(
                 f"Trainings that differ in their seeds alone gave {percent(low)} to {percent(high)}: "
                 "so far apart, their mean says little."
             )
     return tuple(found)
+
+
+def _spread(training: Training) -> float:
+    """How far apart the accuracies of repeated trainings are."""
+    return max(training.runs, default=0.0) - min(training.runs, default=0.0)
 
 
 def _mean_at_worst(training: Training) -> float:
@@ -129,14 +134,16 @@ def passes(training: Training, threshold: float) -> bool:
     """Whether a training reached the threshold: by its accuracy, or several by the upper end of the interval.
 
     Near the threshold chance decides between seeds, so that the doubt is the student's benefit: where the
-    mean is near it, and nothing but chance speaks, as every training was completed.
+    mean is near it, and the trainings, all of which were completed, differ by no more than chance.
     """
     accuracy = training.accuracy
     if accuracy is None:
         return False
-    repeated = len(training.runs) > 1 and not training.unfinished and training.interval is not None
+    if accuracy >= threshold:
+        return True
+    repeated = len(training.runs) > 1 and not training.unfinished and _spread(training) <= WIDE
     near = accuracy >= threshold - NEAR_THRESHOLD - 1e-9
-    return accuracy >= threshold or (repeated and near and training.interval[1] >= threshold)  # type: ignore[index]
+    return repeated and near and training.interval is not None and training.interval[1] >= threshold
 
 
 def accuracy_points(item: RubricItem, training: Training) -> float:

@@ -16,7 +16,7 @@ from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutc
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.pipeline import class_run
-from grader.pipeline.attempts import attempt_number, attempts
+from grader.pipeline.attempt_number import attempt_number, attempts
 from grader.pipeline.class_run import graded
 from grader.pipeline.run import Findings, Run
 
