@@ -139,7 +139,8 @@ CLAIM = Cause(
 NOTES = Cause(
     "suspicious",
     "Code that does something unusual",
-    "Data written out, text that is executed, a look into the running program: read these lines.",
+    "Data written out, text that is executed, a seed that is read, a look into the running program: read "
+    "these lines.",
 )
 WEIGHTS = Cause(
     "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
