@@ -264,6 +264,6 @@ def _warn_of_public_secret(public: bool, harmless: bool) -> None:
     if public and not harmless:
         click.echo(
             "warning: the course's secret is still the one that it was handed out with, so students could "
-            "make the hidden split themselves. Set `secret` in course.toml or GRADER_SECRET.",
+            "work out the seeds of their trainings. Set `secret` in course.toml or GRADER_SECRET.",
             err=True,
         )
