@@ -87,6 +87,9 @@ def test_a_read_in_a_graded_class_is_a_persons(analyzed, expression):
         + CLASS.replace("{0}", "told()"),
         "def told():\n    match torch:\n        case object(initial_seed=seed):\n            return seed()\n"
         + CLASS.replace("{0}", "told()"),
+        # nobody but the grader calls it
+        CLASS.replace("{0}", "0")
+        + "def evaluate(model, data_loader, loss_history): torch.initial_seed().bit_length()",
         # Python takes these letters for the plain ones
         CLASS.replace("{0}", "torch.\N{MATHEMATICAL BOLD SMALL I}nitial_seed()"),
         # a class of one's own with that method hides nothing
