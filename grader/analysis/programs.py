@@ -7,6 +7,7 @@ from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
 from grader.analysis.forbidden import forbidden_uses, suspicions
 from grader.analysis.near import definitions, near_names
+from grader.analysis.randomness import state_reads
 from grader.analysis.recipe import Sources, ingredients, reading
 from grader.analysis.roles import RoleReader, roles
 from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
@@ -88,7 +89,10 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         recipe=recipe.recipe,
         claim=claim_in_outputs(read.printed),
         shown_epochs=epochs_in_outputs(read.printed),
-        notes=(*read.notes, *recipe.notes, *suspicions(whole, aliases, deep)),
+        notes=(
+            *(*read.notes, *recipe.notes, *suspicions(whole, aliases, deep)),
+            *state_reads(whole, aliases, deep, graph, recipe.recipe),
+        ),
         source=read.text,
     )
 

@@ -99,7 +99,7 @@ def command(
     from grader.gradebook import Gradebook
     from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
-    from grader.pipeline.images import cache_folder, hidden_split
+    from grader.pipeline.images import cache_folder, hidden_splits
     from grader.pipeline.plan import Rates, kind_of_work, planned
     from grader.pipeline.run import Run
     from grader.pipeline.turns import turns_on
@@ -119,10 +119,12 @@ def command(
     book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
-    splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
+    splits = None
+    if not no_train and data is not None:
+        splits = hidden_splits(found_course, assignment, data, book.class_salt)
     where, count = training_device("cpu" if no_train else device), jobs or cores()
     rates = Rates(cache_folder())
-    work = kind_of_work(where, None if splits is None else len(splits.train_images))
+    work = kind_of_work(where, None if splits is None else splits.training_images)
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
@@ -262,6 +264,6 @@ def _warn_of_public_secret(public: bool, harmless: bool) -> None:
     if public and not harmless:
         click.echo(
             "warning: the course's secret is still the one that it was handed out with, so students could "
-            "make the hidden split themselves. Set `secret` in course.toml or GRADER_SECRET.",
+            "work out the seeds of their trainings. Set `secret` in course.toml or GRADER_SECRET.",
             err=True,
         )

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from grader.domain.submission import Role
 
+# of an accuracy, either side of the threshold: so near to it, another seed might be on its other side
+NEAR_THRESHOLD = 0.04
+
 
 @dataclass(frozen=True)
 class Component:

@@ -35,7 +35,7 @@ from grader.gradebook.statements import (
     state_of,
     totals_of,
 )
-from grader.gradebook.tables import EDITS, IMAGES, RUN_IMAGES, RUNS
+from grader.gradebook.tables import CLASS_SALT, EDITS, IMAGES, RUN_IMAGES, RUNS
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
@@ -201,6 +201,18 @@ class Gradebook:
                 totals={total.student_id: total for total in totals_of(connection, assignment_id)},
             )
 
+    def class_salt(self) -> str:
+        """The random text that the book was made with: what is drawn for this class depends on it.
+
+        A book that does not exist yet is made.
+
+        Raises:
+            UsageError: The database cannot be used.
+        """
+        with self._database.reading() as connection:
+            salt: str = connection.execute(select(CLASS_SALT.c.salt).order_by("id").limit(1)).scalar_one()
+            return salt
+
     def students(self) -> tuple[str, ...]:
         """The ids of the students with evidence, sorted."""
         if not self.assignments():
@@ -270,6 +282,19 @@ class Gradebook:
             ).one()
             return self._parsed(row)
 
+    def history(self, student_id: str) -> tuple[tuple[str, Evidence | None], ...]:
+        """(the submission's digest, what was found out) of each of the student's runs, oldest first.
+
+        What was found out is None where the record is damaged.
+        """
+        if not self.assignments():
+            return ()
+        wanted = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
+        about = of(RUNS, self._assignment(), student_id)
+        with self._database.reading() as connection:
+            rows = connection.execute(wanted.where(about).order_by("number"))
+            return tuple((row.submission_digest, _evidence_in(row)) for row in rows)
+
     def images(self, student_id: str, run: int | None = None) -> dict[str, bytes]:
         """The images that belong to the student's evidence, by name.
 
@@ -334,13 +359,19 @@ class Gradebook:
         return run
 
     def _parsed(self, row: Any) -> Evidence:
-        try:
-            found = evidence_from(row.evidence)
-        except (ValueError, RecursionError):
-            found = None
-        if found is None or found.student_id != row.student_id:
+        found = _evidence_in(row)
+        if found is None:
             raise UsageError(
                 f"{self._database.name}: run {row.number} of '{row.student_id}' is damaged: it is not what "
                 "the grader wrote. Grade that submission again."
             )
         return found
+
+
+def _evidence_in(row: Any) -> Evidence | None:
+    """The evidence that a row of `runs` holds; None where that is damaged."""
+    try:
+        found = evidence_from(row.evidence)
+    except (ValueError, RecursionError):
+        return None
+    return found if found.student_id == row.student_id else None

@@ -10,6 +10,7 @@ from grader.domain.errors import EngineError, GraderError
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
+from grader.pipeline.attempt_number import attempt_number
 from grader.pipeline.keeper import Keeper
 from grader.pipeline.known_work import is_known
 from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
@@ -93,7 +94,8 @@ class _Grading:
         if self._is_unchanged(submission):
             self._hand_on(submission, None)
             return
-        found = examined(self._run, submission, graded_at=self._clock(), watch=self._watch)
+        attempt = attempt_number(self._keeper.book, submission)
+        found = examined(self._run, submission, attempt=attempt, graded_at=self._clock(), watch=self._watch)
         self._keep(submission, found)
         self._hand_on(submission, found)
 

@@ -18,10 +18,13 @@ from grader.pipeline.run import Findings, Run, hidden_seed
 from grader.pipeline.training_stage import train, train_longer
 
 
-def examined(run: Run, submission: Submission, *, graded_at: datetime, watch: Watcher) -> Findings:
+def examined(
+    run: Run, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
+) -> Findings:
     """The evidence of one submission, with its pictures. A failure of ours is evidence too.
 
     Args:
+        attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
         graded_at: For the record.
         watch: Told how far it is.
     """
@@ -36,7 +39,8 @@ def examined(run: Run, submission: Submission, *, graded_at: datetime, watch: Wa
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,
         assignment_digest=run.assignment.digest,
-        data_digest=run.data_digest,
+        attempt=attempt if run.splits is not None else None,
+        data_digest=run.splits.digest(attempt) if run.splits is not None else "",
     )
     found = Findings(evidence)
     try:
@@ -73,7 +77,7 @@ def examined_longer(
         files = accepted(submission, run.assignment, OpenedApart(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
             program = parsed(run.hosts.parsers, files.code.name, files.code.read_bytes(), run.assignment)
-            train_longer(run, run.splits, program, submission, found, watch)
+            train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, found, watch)
     except Exception as error:  # noqa: BLE001 - what is known already is kept
         told = f"Training it again with more time failed ({type(error).__name__}: {error})."
         found.add(notes=(*found.evidence.notes, told))
@@ -106,7 +110,7 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
     with found.timed("checks"):
         _check(run, program, found, hidden_seed(run.course, submission, "checks"), watch)
     if run.splits is not None:
-        train(run, run.splits, program, files, found, watch)
+        train(run, run.splits.of(found.evidence.attempt or 1), program, files, found, watch)
 
 
 def _claim_in_report(run: Run, files: Intake) -> Claim | None:

@@ -12,6 +12,7 @@ from grader.reporting.class_training import claim_apart, claim_of
 from grader.reporting.component_reports import noted
 from grader.reporting.forbidden_parts import forbidden_rows
 from grader.reporting.standing import lateness
+from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, listed, percent, points
 from grader.scoring.waivers import with_waived
 
@@ -138,7 +139,8 @@ CLAIM = Cause(
 NOTES = Cause(
     "suspicious",
     "Code that does something unusual",
-    "Data written out, text that is executed, a look into the running program: read these lines.",
+    "Data written out, text that is executed, a seed that is read, a look into the running program: read "
+    "these lines.",
 )
 WEIGHTS = Cause(
     "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
@@ -237,15 +239,15 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
     if not gradable(score):
         return
     by_person = {item.id for item in assignment.rubric if item.by_person}
+    item = measured_item(assignment)
+    measured = item.id if item is not None else ""
     for line in score.lines:
         if line.id in score.awaiting and line.id in by_person:
             yield MARKS, f"{line.title} ({points(line.maximum)} points)", ""
         elif line.id in score.awaiting:
-            yield (
-                UNDECIDED,
-                f"{line.id.replace('_', ' ').capitalize()}: {line.reason}",
-                _why_open(line, evidence),
-            )
+            assumed = _assumed(evidence) if line.id == measured else ""
+            told = f"{line.id.replace('_', ' ').capitalize()}: {line.reason}{assumed}"
+            yield UNDECIDED, told, _why_open(line, evidence, line.id == measured)
         elif line.id in score.not_run:
             yield NOT_RUN, f"{line.title} ({points(line.maximum)} points)", ""
     errored = [finding for finding in evidence.findings if finding.status is Status.ERRORED]
@@ -254,11 +256,19 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
         yield CHECKS, f"`{finding.check}`: {finding.message or finding.title}", "" if index else short
 
 
-def _why_open(line: ScoreLine, evidence: Evidence) -> str:
+def _assumed(evidence: Evidence) -> str:
+    """Why training was rebuilt, which the student's page does not repeat."""
+    training = evidence.training
+    return f" {' '.join(training.notes)}" if training.rebuilt and training.notes else ""
+
+
+def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
     if evidence.training.outcome is TrainingOutcome.BUDGET:
         return "Training was stopped by the time limit"
     if evidence.training.outcome is TrainingOutcome.UNKNOWN:
         return evidence.training.reason or "Training could not be judged"
+    if evidence.training.unfinished and measured:
+        return "A repetition of the training was not completed"
     return f"Undecided: {line.id.replace('_', ' ')}"
 
 
@@ -295,7 +305,8 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
     for index, (name, finding) in enumerate(remarks.items()):
         short = f"Decide about: {listed([remark.replace('_', ' ') for remark in remarks])}"
         yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
-    for index, note in enumerate(note for note in evidence.notes if LOOK in note):
+    notes = (*evidence.notes, *evidence.training.notes)
+    for index, note in enumerate(note for note in notes if LOOK in note):
         yield NOTES, note, "" if index else "Unusual code"
 
 

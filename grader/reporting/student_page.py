@@ -112,7 +112,6 @@ def student_page(
             images_measured=images_measured(training),
             accuracy_curve=charts.accuracy_curve(training.epochs, threshold),
             loss_curve=charts.loss_curve(training.epochs),
-            rate_curve=charts.rate_curve(training.epochs),
             class_figures=class_figures(training),
             attention=_attention(training, images),
             beside={item.id: item.beside for item in assignment.rubric if item.beside},

@@ -38,7 +38,7 @@ class Record:
         self.blinding = Blinding(job, "training", numbers=True)
         self._job = job
         self._report = report
-        self._chosen = example_images(job.splits, job.seed)
+        self._chosen = example_images(job.splits)
         self._plan: TrainingPlan | None = None
         self._epochs: list[Epoch] = []
         self._logits: Any = None

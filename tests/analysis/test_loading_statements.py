@@ -395,7 +395,7 @@ def test_a_method_put_on_a_graded_class_is_kept(analyzed, loaded):
 
 def test_what_is_left_out_under_the_main_guard_leaves_the_rest_as_it_is(analyzed):
     """Its statements are dedented: columns in the file are none in them, and letters may take two bytes."""
-    text = '''
+    text = """
 if __name__ == "__main__":
     if not ROOT:
         ROOT = "é"; zipfile.ZipFile("dataset.zip").extractall("unzipped"); NAME = "übung"
@@ -410,7 +410,7 @@ if __name__ == "__main__":
         for values in itertools.product(*grid.values()):
             torch.manual_seed(0)
             print(values)
-'''
+"""
     program = analyzed(text)
     kept = [statement.source for statement in program.statements if "ROOT" in statement.source]
     for source in kept:

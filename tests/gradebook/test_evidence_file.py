@@ -25,6 +25,7 @@ from grader.domain.evidence import (
     Status,
     Training,
     TrainingOutcome,
+    UnfinishedRun,
 )
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.submission import Delivery, RefusedFile, Role
@@ -70,6 +71,7 @@ RICH = Evidence(
         confusion=((3, 1), (0, 4)),
         predictions=(Prediction("p0.png", 0, 1, 0.7),),
         runs=(0.3, 0.4),
+        unfinished=(UnfinishedRun(2, TrainingOutcome.FAILED, "It raised.", "homework.py:9", 4e3),),
         attention=(AttentionMap("p0.png", "a0.png", "r0.png"),),
         projected_seconds=7e3,
     ),
@@ -79,6 +81,7 @@ RICH = Evidence(
     attestation=Attestation("strict", {"seccomp": "2"}, ("No cgroup.",)),
     engine="0.1.0",
     assignment_digest="cd34",
+    attempt=2,
     data_digest="ef56",
     seconds={"checks": 1.25},
 )  # fmt: skip

@@ -91,6 +91,21 @@ def test_notes_that_ask_for_a_person_are_in_the_queue_and_others_are_not(queue, 
     assert queue([done(90.0, notes=("%matplotlib was left out.",))]) == {}
 
 
+def test_why_a_training_was_rebuilt_stands_where_the_points_are_to_be_decided(queue, class_results):
+    """The student's page does not repeat what a worker that trains says."""
+    good = class_results["good"]
+    lines = tuple(
+        replace(line, points=None, state="awaiting") if line.id in ("training", "model") else line
+        for line in good.score.lines
+    )
+    score = replace(good.score, lines=lines)
+    training = replace(good.evidence.training, rebuilt=True, notes=("It was rebuilt: why.",))
+    texts = [
+        row.text for row in queue([(replace(good.evidence, training=training), score)])["undecided"].rows
+    ]
+    assert [text.endswith("It was rebuilt: why.") for text in sorted(texts)] == [False, True]
+
+
 def test_totals_near_a_boundary_are_listed_in_their_order(queue, assignment, done):
     pairs = [done(total, str(number)) for number, total in enumerate((52.01, 52.0, 48.0, 47.9, 80.0))]
     assert [row.students for row in queue(pairs)["boundary"].rows] == [("2",), ("1",)]

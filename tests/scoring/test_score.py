@@ -31,11 +31,13 @@ from grader.domain.evidence import (
     Status,
     Training,
     TrainingOutcome,
+    UnfinishedRun,
 )
 from grader.domain.program import Claim, ForbiddenUse, Place
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.domain.submission import Role
-from grader.scoring import score, stray_targets
+from grader.scoring import passes, score, stray_targets
+from grader.training.accuracy import accuracy_interval
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CHECKS = (
@@ -439,6 +441,89 @@ def test_near_the_threshold_the_interval_of_several_trainings_decides(
     assert line.points == points and line.state == "decided"
     assert told in line.reason
     assert ("counts as reached" in line.reason) is (points == 9.0)
+
+
+def repeated(*runs: float, images: int = 540, **changes: object) -> Training:
+    """Trainings that were completed, as they are measured."""
+    mean = sum(runs) / len(runs)
+    interval = accuracy_interval(runs, images)
+    made = Training(TrainingOutcome.COMPLETED, accuracy=mean, interval=interval, runs=runs)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("training", "passed"),
+    [
+        (repeated(0.59, 0.58, 0.60), True),
+        (repeated(0.57, 0.56, 0.555), True),
+        (repeated(0.56, 0.56, 0.56), True),  # the images alone: 51.8 % to 60.1 %
+        (repeated(0.56, 0.56, 0.56, images=1000), False),
+        (repeated(0.62, 0.61, 0.50), False),
+        (repeated(0.53, 0.55, 0.57), False),  # 5 points below it: its interval reaches 61 %
+        (repeated(0.57, 0.30, 0.30), False),
+        (repeated(0.57, 0.0, 0.0), False),
+        (repeated(0.59, 0.58, unfinished=(UnfinishedRun(3, TrainingOutcome.BUDGET, "Slow."),)), False),
+        (repeated(0.63, 0.58, 0.60), True),
+    ],
+)
+def test_the_benefit_of_the_doubt_needs_a_mean_near_the_threshold_and_every_training(
+    training: Training, passed: bool
+) -> None:
+    """Chance between seeds is given to the student; a mean far below is no chance."""
+    assert passes(training, 0.6) is passed
+
+
+RAISED = UnfinishedRun(2, TrainingOutcome.FAILED, "Training ended in epoch 1", "homework.py:9")
+
+
+@pytest.mark.parametrize(
+    ("training", "floor", "told"),
+    [
+        # recognized as the first of three, whose seed a student had worked out
+        (repeated(0.563, 0.0, 0.0), 0.0, "gave 0 % to 56.3 %: so far apart, their mean says little"),
+        # and by accident
+        (repeated(0.57, 0.30, 0.30), 2.25, "gave 30 % to 57 %"),
+        (repeated(0.62, 0.61, 0.50), 6.75, "gave 50 % to 62 %"),
+        (
+            repeated(0.62, 0.66, unfinished=(RAISED,)),
+            0.0,
+            "Training 2 of 3 was not completed (homework.py:9)",
+        ),
+        (
+            repeated(0.63, unfinished=(RAISED, replace(RAISED, number=3))),
+            0.0,
+            "Training 3 of 3 was not completed",
+        ),
+        (repeated(0.59, 0.58, 0.60), None, ""),
+        (repeated(0.62, 0.57, 0.53), None, ""),  # nine points: chance between seeds
+        (repeated(0.99, 0.81, 0.85), None, ""),  # all of them are worth full points
+        (repeated(0.19, 0.02, 0.0), None, ""),  # and all of them none
+    ],
+)
+def test_trainings_that_do_not_agree_are_a_persons(
+    training: Training, floor: float | None, told: str
+) -> None:
+    """What the worst of them is worth is secured; a suspicion takes nothing."""
+    line = line_of(score(ASSIGNMENT, replace(PERFECT, training=training)), "training")
+    assert (line.state, line.floor) == ("awaiting" if told else "decided", floor)
+    assert (line.points is None) is bool(told)
+    assert told in line.reason and line.reason.endswith("A person decides.") is bool(told)
+    assert line.reason.count("A person decides.") <= 1
+    assert "counts as reached" not in line.reason or not told
+
+
+def test_full_points_that_one_training_less_could_change_are_a_persons_too() -> None:
+    """Else what raises where it would do badly kept the points of where it does well."""
+    item = replace(ASSIGNMENT.rubric[1], breakpoints=((0.2, 0), (0.6, 15)))
+    assert item.measured == "test_accuracy"
+    assignment = replace(ASSIGNMENT, rubric=(ASSIGNMENT.rubric[0], item, *ASSIGNMENT.rubric[2:]))
+    lucky = replace(PERFECT, training=repeated(0.62, 0.63, unfinished=(RAISED,)))
+    line = line_of(score(assignment, lucky), "training")
+    assert (line.state, line.points, line.floor) == ("awaiting", None, 0.0)
+    whatever = replace(PERFECT, training=repeated(0.95, 0.95, unfinished=(RAISED,)))
+    assert line_of(score(assignment, whatever), "training").points == 15
+    rebuilt = replace(PERFECT, training=repeated(0.57, 0.30, 0.30, rebuilt=True))
+    assert line_of(score(ASSIGNMENT, rebuilt), "training").floor == 2.25
 
 
 CLAIMED = Claim(0.75, "cell 12", "Test accuracy: 75%")

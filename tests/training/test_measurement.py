@@ -98,7 +98,7 @@ def test_examples_are_four_per_class_and_belong_to_their_images(scripted: Script
     again = measured(scripted, job, *replies)
     assert (again.training.predictions, again.images) == (predictions, found.images)
     others = {tuple(measured(scripted, replace(job, seed=s), *replies).images.values()) for s in range(4)}
-    assert len(others) > 1
+    assert len(others) == 1, "whoever meets the split is shown the same images"
 
 
 def test_color_images_become_color_pictures(scripted: Scripted, job: Job) -> None:
@@ -383,8 +383,42 @@ def test_checkpoint_is_scored_here(scripted: Scripted, job: Job) -> None:
     """The worker answers for images; this side counts."""
     outputs = logits(job.splits, (1,))
     loaded = CheckpointLoaded("fits", arrays={"logits": outputs})
-    found = measured_checkpoint(lambda: scripted(loaded), job, b"file", "a.pth")
+    worker = scripted(loaded)
+    found = measured_checkpoint(lambda: worker, job, b"file", "a.pth")
     assert (found.status, found.reason, found.accuracy) == ("fits", "", 12 / 13)
+    shown = [request.arrays["test_images"] for request in worker.requests[1:]]
+    assert [len(images) for images in shown] == [1, 13] and shown[0].shape[1:] == shown[1].shape[1:]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        CheckpointLoaded("mismatch", "3Pr++/Xa/9n8"),
+        CheckpointLoaded("3Pr++/Xa/9n8", "3Pr++/Xa/9n8"),
+        Raised(Problem("ValueError", "3Pr++/Xa/9n8")),
+        Raised(Problem("3Pr++/Xa/9n8", "3Pr++/Xa/9n8"), "engine"),
+        Raised(Problem("RecipeError", "3Pr++/Xa/9n8"), "recipe"),
+    ],
+    ids=lambda reply: type(reply).__name__,
+)
+def test_what_is_said_after_hidden_images_were_seen_is_not_repeated(
+    scripted: Scripted, job: Job, second: Any
+) -> None:
+    """Which of the published images are hidden could be told in it."""
+    made = []
+
+    class Later(list):  # type: ignore[type-arg]
+        """Another answer to each request."""
+
+        def __iter__(self) -> Any:
+            made.append(1)
+            return iter([CheckpointLoaded("fits")] if len(made) == 1 else [second])
+
+    worker = scripted()
+    worker._script[False] = Later()
+    found = measured_checkpoint(lambda: worker, job, b"file", "a.pth")
+    assert found.status in ("refused", "not_tried") and found.reason.startswith("a.pth")
+    assert len(made) == 2 and "3Pr" not in str(found)
 
 
 @pytest.mark.parametrize(
