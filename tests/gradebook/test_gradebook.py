@@ -159,7 +159,7 @@ def test_a_kind_of_edit_that_only_a_newer_grader_knows_is_named(book: Gradebook,
 
 # --- append-only ----------------------------------------------------------------------------------------
 
-TABLES = ("runs", "images", "run_images", "edits", "totals")
+TABLES = ("runs", "images", "run_images", "edits", "totals", "class_salt")
 
 
 def filled(folder: Path) -> None:
