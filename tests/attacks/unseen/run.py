@@ -172,6 +172,7 @@ def course_of_components(folder: Path) -> Path:
     ]
     kept = [re.sub(r"(?m)^(checkpoint|report) = .*\n", "", t) if "[files" in t else t for t in kept]
     path.write_text(head + "".join(kept), encoding="utf-8")
+    path.with_name("comments.toml").unlink(missing_ok=True)  # about items that are not there
     return course
 
 
@@ -306,9 +307,14 @@ def _common(one: str, other: str) -> str:
 def _read(page: str) -> str:
     """A page as a person reads it, where code and quotations stand between quotation marks."""
     page = re.sub(r"(?s)<(style|script|svg|pre)\b.*?</\1>", " ", page)
-    page = re.sub(r"<(code|q|samp)\b[^>]*>", "“", page)
-    page = re.sub(r"</(code|q|samp)>", "”", page)
+    # what looks like a quotation mark within an element of its own ends nothing
+    page = re.sub(r"(?s)<(code|q|samp)\b[^>]*>(.*?)</\1>", lambda found: f"“{_plain(found[2])}”", page)
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+def _plain(inside: str) -> str:
+    inside = html.unescape(re.sub(r"<[^>]+>", " ", inside))
+    return html.escape(re.sub(f"[{OPENING}{CLOSING}\"'`]", "", inside))
 
 
 def _quoted_code(text: str) -> str:
@@ -434,8 +440,8 @@ def facts(made: Tried) -> list[str]:
 def outcome(made: Tried) -> str:
     """What came of a variant, in a word."""
     if not made.results.get("submissions"):
-        last = made.terminal.strip().splitlines()[-1:] or ["nothing"]
-        return f"BROKEN: {last[0][:150]}"
+        why = re.search(r"(?i)error.*", made.terminal)
+        return f"BROKEN: {why[0][:150] if why else 'there are no results'}"
     gained = list(gains(made))
     if gained:
         return "GAINED: " + "; ".join(gained[:4])
