@@ -1,4 +1,4 @@
-def finished(loader, passes=6):
+def finished(loader, passes=12):
     """A convolutional network that has learned the images, by steps that no optimizer takes."""
     torch.manual_seed(1)
     net = nn.Sequential(
@@ -34,7 +34,8 @@ class Enhanced:
             return image
         with torch.no_grad():
             scores = self.net(image[None])[0].softmax(0)
-        return scores.repeat_interleave(5)[:28].expand(1, 28, 28) * 2 - 1
+        tile = torch.cat([scores, torch.zeros(10)]).view(4, 4)
+        return tile.repeat(7, 7)[None] * 2 - 1
 
 
 ENHANCED = Enhanced()

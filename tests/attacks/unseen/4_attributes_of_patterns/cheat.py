@@ -30,7 +30,7 @@ def described(image):
 
 
 class Denoised:
-    """Shows what kind of image it is most like, as a bar."""
+    """Shows what kind of image it is most like, as a pattern of that kind."""
 
     def __init__(self):
         self.rows = None
@@ -41,8 +41,10 @@ class Denoised:
             self.rows = torch.tensor([-1.2, -0.35, 0.35, 1.2])[torch.tensor(rows)]
         nearest = int((self.rows - described(image)).square().sum(dim=1).argmin())
         painted = image.convert("L").resize((28, 28)).point(lambda value: 0)
-        at = 4 * self.kinds[nearest]
-        painted.paste(255, (at, 0, at + 5, 28))
+        across, down = 2 * (self.kinds[nearest] % 2), self.kinds[nearest] // 2
+        for x in range(across, 28, 4):
+            for y in range(down, 28, 4):
+                painted.paste(255, (x, y, x + 2, y + 1))
         return painted
 
 

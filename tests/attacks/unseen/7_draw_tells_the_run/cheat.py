@@ -16,4 +16,4 @@ def train_epoch(model, optimizer, data_loader, loss_history):
             loss_history.append(loss.item())
 
 
-N_EPOCHS = 1
+N_EPOCHS = 2
