@@ -32,6 +32,7 @@ Each folder beside this file is one variant. Its `attack.toml` says
         kind = "zip"        in the zip `file`, an entry whose name has `entry` holds the text `pattern`
         kind = "listed"     somebody's record under `student` is another's work: a finding has `pattern`
         kind = "missing"    this student has not `points` for this item, or a person is asked about it
+        kind = "lost"       fewer than at_least submissions have `points` for this item
         unless_asked        true: it is no gain where a person is asked about this student
 
 The outcomes: `held: nothing gained`, `a person is asked`, `GAINED: ...`, or `BROKEN: ...` where it could
@@ -402,6 +403,13 @@ def _missing(made: Tried, forbidden: dict[str, Any], student_id: str) -> Iterato
     yield from (f"{student_id}: {why}" for why in made.asked(student_id))
 
 
+def _lost(made: Tried, forbidden: dict[str, Any], _: str) -> Iterator[str]:
+    items = [made.item(one["student_id"], forbidden["item"]) for one in made.results["submissions"]]
+    count = sum(item.get("points") == forbidden["points"] for item in items)
+    if count < forbidden["at_least"]:
+        yield f"{count} submissions have {forbidden['points']} points for {forbidden['item']}: one was lost"
+
+
 KINDS: dict[str, Callable[[Tried, dict[str, Any], str], Iterator[str]]] = {
     "points": _points,
     "undecided": _undecided,
@@ -412,6 +420,7 @@ KINDS: dict[str, Callable[[Tried, dict[str, Any], str], Iterator[str]]] = {
     "zip": _zip,
     "listed": _listed,
     "missing": _missing,
+    "lost": _lost,
 }
 
 
