@@ -17,3 +17,4 @@ def train_epoch(model, optimizer, data_loader, loss_history):
 
 
 N_EPOCHS = 2
+optimizer = optim.AdamW(model.parameters(), lr=7e-4)
