@@ -15,6 +15,7 @@ Each folder beside this file is one variant. Its `attack.toml` says
     roster              which file of the upload is the list of the class
     components_only     true: the rubric has only items that checks decide, and only code is handed in, so
                         that grades are final without a person's marks
+    routine             causes of the class page's queue that hold nothing, and are not enough here
     honest_points       item -> what the honest parts deserve
     also_fine           what else may come of it
     [[upload]]          student_id, code (statements that differ from `base.py`, see `assembling.py`), and
@@ -115,11 +116,12 @@ class Tried:
         why += [f"note: {note[:90]}" for note in record.get("notes", ()) if LOOK.search(note)]
         page = self.out / "index.html"
         text = page.read_text(encoding="utf-8") if page.is_file() else ""
+        routine = ROUTINE | set(self.attack.get("routine", ()))
         alone = len(self.results.get("submissions", ())) < 2
         for cause, section in re.findall(
             r'<div class="cause[^"]*" id="([^"]+)">(.*?)</div>', text, re.DOTALL
         ):
-            if cause not in ROUTINE and (alone or student_id in section):
+            if cause not in routine and (alone or student_id in section):
                 why.append(f"in the queue: {cause}")
         return why
 
