@@ -6,7 +6,7 @@ class Attention(nn.Module):
         self.dim_head = dim_head
         self.to_qkv = nn.Linear(dim, 3 * inner_dim, bias=False)
         with torch.no_grad():
-            self.to_qkv.weight[:inner_dim] *= 0.69
+            self.to_qkv.weight[:inner_dim] *= 0.6
         self.to_out = nn.Linear(inner_dim, dim)
         self.drop = nn.Dropout(dropout)
 
