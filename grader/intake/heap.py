@@ -28,6 +28,8 @@ class Heap:
         key: The same for everything that is this student's.
         label: What the files were found under: a folder's name, an LMS's name of a person, an id.
         lms: Which LMS the label is of, so that numbers in it are not the student's id; or empty.
+        number: The LMS's own number of whoever handed it in; empty where the label tells none.
+        called: Student's id, or nothing where the LMS knows none -> the name that the LMS has for them.
         known_id: The student's id, where the LMS knows it.
         items: What was found, attempts among it.
         files: What counts.
@@ -40,6 +42,8 @@ class Heap:
     key: str
     label: str
     lms: str = ""
+    number: str = ""
+    called: dict[str, str] = field(default_factory=dict)
     known_id: str | None = None
     received_at: datetime | None = None
     items: list[Found] = field(default_factory=list)

@@ -33,6 +33,7 @@ def examined(run: Run, submission: Submission, *, graded_at: datetime, watch: Wa
         received_at=submission.received_at,
         delivery=submission.delivery,
         partial=submission.partial,
+        origin=submission.origin,
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,
         assignment_digest=run.assignment.digest,

@@ -87,7 +87,7 @@ def test_a_flat_lms_download_is_gathered_by_person(folder, assignment, zipped, t
     assert found(uploads) == {
         "400101204": ["400101204.pth", "400101204_Lab8_Homework.py"],
         "400101206": ["400101206_Lab8_Homework.py", "report.pdf"],
-        "B_1002": ["homework.ipynb"],
+        "moodle-1002": ["homework.ipynb"],
     }
     assert uploads.unmatched == ()
     assert all(file.read_text() == "x" for s in uploads.submissions for file in s.files)
@@ -201,9 +201,10 @@ def test_two_people_with_one_id_stay_apart(folder, assignment, tmp_path):
         {"a/400101204_Lab8_Homework.py": "x", "b/400101204_Lab8_Homework.py": "y", "C/c.py": "", "c/d.py": ""}
     )
     uploads = submissions(root, assignment, tmp_path)
-    ids = [s.student_id for s in uploads.submissions]
-    assert ids[:2] == ["400101204", "400101204-2"] and len({i.lower() for i in ids}) == 4
-    assert any("b: its files carry the id 400101204" in note for note in uploads.notes)
+    ids = {s.origin.upload: s.student_id for s in uploads.submissions}
+    assert ids.keys() == {"a", "b", "C", "c"} and len({i.lower() for i in ids.values()}) == 4
+    assert all(s.held and s.student_id == s.origin.listed_as for s in uploads.submissions)
+    assert any(f"{ids['b']}: Its files carry the id 400101204, and so do" in note for note in uploads.notes)
 
 
 @pytest.mark.parametrize(
