@@ -142,7 +142,7 @@ class Gradebook:
 
         Args:
             edits: In the order in which they are to count. Each is noted to be about the student's latest
-                run, unless it says which.
+                run, unless it says which. Those on whose a submission is are about rows (`KnownUpload.row`).
             totals: Those that say the same as the last ones are left out.
             after: The state that this was worked out from.
 
@@ -165,9 +165,6 @@ class Gradebook:
 
     def relist(self, edits: Sequence[Edit]) -> None:
         """Add what was found out about whose submissions are.
-
-        Args:
-            edits: About rows.
 
         Raises:
             UsageError: The database does not take it.

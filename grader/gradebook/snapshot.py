@@ -73,6 +73,14 @@ class Snapshot:
         new = tuple(of_row(edit, self.listing) for edit in edits)
         return type(self).of(self.state, replace(self.rows, edits=(*self.rows.edits, *new)))
 
+    def with_evidence(self, evidence: Mapping[str, Evidence]) -> Self:
+        """The state in which other runs of some students count."""
+        chosen = {
+            self.listing.row(student_id): listed_as(one, self.listing.row(student_id))
+            for student_id, one in evidence.items()
+        }
+        return type(self).of(self.state, replace(self.rows, evidence={**self.rows.evidence, **chosen}))
+
     def uploads(self) -> tuple[KnownUpload, ...]:
         """The uploads that the book has results of, also those that do not count."""
         said = self.listing.said
@@ -89,15 +97,12 @@ class Snapshot:
             for row, evidence in sorted(self.rows.evidence.items())
         )
 
-    def relisted(self) -> dict[str, str | None]:
-        """Id that a row had once -> the id under which it is listed now, None where another row counts.
-
-        Ids that are somebody's now are left out.
-        """
+    def relisted(self) -> dict[str, str]:
+        """Id that a row had once -> the id that it has now; ids that are somebody's now are left out."""
         told = [(edit.student_id or "", edit.target) for edit in self.rows.edits if edit.kind in OWNERSHIP]
         once = [(row, row) for row, _ in told] + told
         return {
-            student_id: self.listing.listed(row)
+            student_id: self.listing.shown.get(row, row)
             for row, student_id in once
             if student_id not in self.evidence
         }
@@ -112,5 +117,9 @@ def listed_as(record: Record, student_id: str) -> Record:
 
 
 def of_row(edit: Edit, listed: Listing) -> Edit:
-    """An edit about a student as one about the row."""
-    return edit if edit.student_id is None else replace(edit, student_id=listed.row(edit.student_id))
+    """An edit about a student as one about the row; those on whose a submission is are about rows."""
+    return (
+        edit
+        if edit.student_id is None or edit.kind in OWNERSHIP
+        else replace(edit, student_id=listed.row(edit.student_id))
+    )

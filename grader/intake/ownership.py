@@ -279,7 +279,8 @@ def _held_by_names(claim: _Claim, known: Sequence[_Claim], rivals: Sequence[_Cla
         return f"{carried}, and by {'a person' if said else 'the LMS'} that is whoever sent {_named(known)}."
     if rivals:
         return f"{carried}, and so do those of {_named(rivals)}. The LMS does not say whose they are."
-    if claim.before is not None and claim.before.held:
+    before = claim.before
+    if before is not None and before.held and before.origin.carries == claim.origin.carries:
         return f"{carried}, and so did those of another upload. The LMS does not say whose they are."
     return ""
 

@@ -44,7 +44,7 @@ class Uploads:
     Attributes:
         submissions: One per student, sorted by id.
         unmatched: Files that belong to no student, with reasons.
-        notes: Sentences about the whole, without names of people: an id that two uploads carry.
+        notes: Sentences about the whole, without names of people.
         account: Every file of the download, and what became of it.
         moved: What turned out about uploads that the gradebook knows, and that it lists otherwise.
     """
@@ -343,8 +343,8 @@ def _notes(found: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]:
     for verdict, told in found:
         origin, student_id = verdict.origin, verdict.student_id
         if verdict.held:
-            notes.append(f"{student_id}: {verdict.held} It is held until `grader owner` says whose it is.")
-        elif not verdict.counts:
+            continue  # the submission says so itself
+        if not verdict.counts:
             notes.append(f"{origin.listed_as}: is {student_id}'s, of whom a person chose another upload.")
         elif origin.known_id and told:
             notes.append(f"{student_id}: {told[0]}")

@@ -55,6 +55,7 @@ class Generated:
         kinds: Student id -> the oddity's name.
         late: Ids of the students whom the LMS marks as late.
         notes: Words that must be in the notes about the whole.
+        held: Id of a submission of which nobody knows whose it is -> how its reason begins.
     """
 
     entries: dict[str, tuple[bytes, tuple[int, ...]]] = field(default_factory=dict)
@@ -63,6 +64,7 @@ class Generated:
     kinds: dict[str, str] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    held: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str, own: Own, student_id: str | None) -> None:
         """A file at `path` of the download, of which is expected what `own` says."""
@@ -307,11 +309,11 @@ def moodle_folders() -> Generated:
     made.add("Student 700_5700_assignsubmission_file/400101060_Lab8_Homework.py", Own(""), "moodle-5700")
     made.kinds["moodle-5700"] = "two people with one id"
     made.relist("400101060", "moodle-5060")
-    made.notes += [
-        "moodle-5060: Its files carry the id 400101060, and so do those of moodle-5700",
-        "moodle-5700: Its files carry the id 400101060, and so do those of moodle-5060",
-        "carry no student id",
-    ]
+    made.held = {
+        "moodle-5060": "Its files carry the id 400101060, and so do those of moodle-5700.",
+        "moodle-5700": "Its files carry the id 400101060, and so do those of moodle-5060.",
+    }
+    made.notes.append("carry no student id")
     return _litter(made)
 
 

@@ -86,6 +86,9 @@ def test_every_student_is_one_submission(taken_in):
     _, made, uploads = taken_in
     assert [one.student_id for one in uploads.submissions] == sorted(made.kinds)
     assert all(any(words in note for note in uploads.notes) for words in made.notes), uploads.notes
+    held = {one.student_id: one.held for one in uploads.submissions if one.held}
+    assert held.keys() == made.held.keys()
+    assert all(reason.startswith(made.held[student]) for student, reason in held.items())
 
 
 def test_what_a_submission_does_not_accept_has_a_reason(taken_in, course_assignment):
