@@ -1,5 +1,6 @@
 """The student's id that an upload carries in the names of its files, or of the folder that they lie in."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,24 +27,25 @@ class Carried:
 def carried(heaps: Sequence[Heap], file_stem: str) -> list[Carried]:
     """What the names of each upload of a class say.
 
-    A number that several uploads have somewhere in a name, and that is not as long as the ids in names that
-    are as was asked for, is a date or a size: it says nothing.
+    What several uploads have in their names says nothing where it is a word (`StudentID`), or a number
+    somewhere in a name that is not as long as the ids in names that are as was asked for (a date, a size);
+    but only where the LMS tells who handed them in.
 
     Args:
         heaps: One for each upload.
         file_stem: How files are to be named.
     """
     found = [_carried(heap, file_stem) for heap in heaps]
-    lengths = {len(one.student_id) for one in found if one.closeness <= Closeness.NEARLY and one.student_id}
-    numbers = [one.student_id for one in found if one.closeness is Closeness.ID_ONLY]
+    lengths = {len(one.student_id) for one in found if one.student_id and one.closeness <= Closeness.NEARLY}
+    counts = Counter(one.student_id.casefold() for one in found)
+
+    def is_no_id(one: Carried) -> bool:
+        is_word = not any(letter.isdigit() for letter in one.student_id)
+        is_other = one.closeness is Closeness.ID_ONLY and lengths and len(one.student_id) not in lengths
+        return counts[one.student_id.casefold()] > 1 and bool(is_word or is_other)
+
     return [
-        replace(one, student_id="", closeness=Closeness.NONE)
-        if heap.lms
-        and one.closeness is Closeness.ID_ONLY
-        and lengths
-        and len(one.student_id) not in lengths
-        and numbers.count(one.student_id) > 1
-        else one
+        replace(one, student_id="", closeness=Closeness.NONE) if heap.number and is_no_id(one) else one
         for heap, one in zip(heaps, found, strict=True)
     ]
 

@@ -97,8 +97,7 @@ def _meant(uploads: Sequence[KnownUpload], name: str) -> KnownUpload:
     asked = name.casefold()
     for found in (
         [one for one in uploads if one.counts and one.student_id.casefold() == asked],
-        [one for one in uploads if one.origin.listed_as.casefold() == asked],
-        [one for one in uploads if one.origin.upload.casefold() == asked],
+        [one for one in uploads if asked in (one.origin.listed_as.casefold(), one.origin.upload.casefold())],
     ):
         if len(found) == 1:
             return found[0]

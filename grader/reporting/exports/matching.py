@@ -102,7 +102,7 @@ def matching(
     found = sorted(results, key=lambda one: one.student_id)
     owned = [one for one in found if not one.held]
     numbers = {row: _number(table, row, number) for row in rows}
-    keys = {row: _keys(table, row, columns) for row in rows}
+    keys = {row: _keys(table, row, [at for at in columns if at != number]) for row in rows}
     fits = _by_number(owned, numbers, lms)
     placed = {student_id for students in fits.values() for student_id in students}
     _by_text([one for one in owned if one.student_id not in placed], keys, fits)
