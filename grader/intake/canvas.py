@@ -41,7 +41,7 @@ def canvas_name(name: str) -> HandedIn | None:
         name=found["name"] or found["entry"],
         holder=holder,
         lms="Canvas",
-        person=found["anonym"] or found["user"],
+        person=holder if found["anonym"] else found["user"],
         number=found["user"] or "",
         called=found["who"] or "",
         late=found["late"] is not None,

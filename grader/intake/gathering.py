@@ -9,7 +9,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Role
 from grader.intake.account import Ledger
-from grader.intake.attempts import told
+from grader.intake.attempts import told, unclear
 from grader.intake.canvas import contested
 from grader.intake.export import Export, export_of
 from grader.intake.found import Found, entries, found
@@ -47,8 +47,7 @@ class Gathering:
         self._assignment = assignment
         self._ledger = ledger
         self._opener = opener
-        archive_mb = assignment.limits.archive_mb
-        self._sorting = Sorting(assignment.file_stem, archive_mb, scratch, opener, ledger)
+        self._sorting = Sorting(assignment, scratch, opener, ledger)
         self._suffixes = {suffix for file in assignment.files for suffix in file.suffixes}
         self._code = {s for file in assignment.files if file.role is Role.CODE for s in file.suffixes}
 
@@ -61,6 +60,7 @@ class Gathering:
         """
         self._add_class(folder, "", label, depth=0)
         self._join_kinds()
+        self._part_unclear()
         for heap in self.heaps.values():
             self._sorting.sort(heap)
 
@@ -93,7 +93,8 @@ class Gathering:
             and not any(self._holds_code(one.path) for one in folders)
         ):
             name = label if shown == self._root else self._place(shown)
-            self._heap(*(self._named(label, name) or (f"folder:{name}", label))).items += inside
+            heap = self._heap(*(self._named(label, name) or (f"folder:{name}", label)))
+            heap.items, heap.whole = [*heap.items, *inside], True
             return
         for one in files:
             self._add_loose(one)
@@ -211,6 +212,20 @@ class Gathering:
             for heap in heaps[1:]:
                 heaps[0].items += heap.items
                 del self.heaps[heap.key]
+
+    def _part_unclear(self) -> None:
+        """Part what may be one student's attempts or several people's, where nothing tells which counts.
+
+        Side by side without an LMS the name is all that says whose a file is.
+        """
+        for key, heap in list(self.heaps.items()):
+            if heap.lms or not key.startswith("id:"):
+                continue
+            for one in unclear([item for item in heap.items if not item.path.is_dir()]):
+                heap.items.remove(one)
+                self._heap(f"{key}@{one.path.name}", heap.label).items.append(one)
+            if not heap.items:
+                del self.heaps[key]
 
     def _holds_code(self, folder: Path) -> bool:
         return any(Path(plain(entry.name)).suffix.lower() in self._code for entry in folder.iterdir())

@@ -1,12 +1,14 @@
 """One student's heap of files: attempts settled, folders walked, archives unpacked."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
-from grader.domain.submission import Fate, RefusedFile
+from grader.domain.submission import Fate, RefusedFile, Role
 from grader.intake.account import Ledger
 from grader.intake.archive import MEGABYTE, Caps
 from grader.intake.attempts import latest, settled, told
@@ -37,6 +39,8 @@ class Heap:
         set_aside: For the student: what does not count, and why.
         notes: For the student.
         members: The ids of others who handed it in together with the student.
+        whole: It is all that lies in one folder, and so one person's.
+        apart: Where files for one purpose lie that differ, if no LMS says that they are one student's.
     """
 
     key: str
@@ -54,16 +58,17 @@ class Heap:
     modified: float = 0.0
     marked_late: bool = False
     members: tuple[str, ...] = ()
+    whole: bool = False
+    apart: tuple[str, ...] = ()
 
 
 class Sorting:
     """Turns what was found of each student into the files that count, and accounts for the others."""
 
-    def __init__(
-        self, file_stem: str, archive_mb: int, scratch: Path, opener: Opener, ledger: Ledger
-    ) -> None:
-        self._file_stem = file_stem
-        self._archive_bytes = archive_mb * MEGABYTE
+    def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
+        self._file_stem = assignment.file_stem
+        self._roles = {suffix: file.role for file in assignment.files for suffix in file.suffixes}
+        self._archive_bytes = assignment.limits.archive_mb * MEGABYTE
         self._scratch = scratch
         self._opener = opener
         self._ledger = ledger
@@ -79,7 +84,13 @@ class Sorting:
         # of a single attempt: one that does not count may have been marked as well
         heap.marked_late = any(one.handed.late for one in counted)
         heap.modified = max((one.modified() for one in counted), default=0.0)
-        self._take(heap, counted, budget, depth=0, nested=0)
+        parts: dict[str, list[Found]] = {}
+        for one in counted:
+            before = len(heap.files)
+            self._take(heap, [one], budget, depth=0, nested=0)
+            place = one.path.name if one.path.is_dir() or one.is_archive else ""
+            parts.setdefault(place, []).extend(heap.files[before:])
+        heap.apart = () if heap.lms or heap.whole else self._overlap(parts)
         self._settle_far_apart(heap)
 
     def supersede(self, heap: Heap, one: Found, why: str) -> None:
@@ -142,6 +153,27 @@ class Sorting:
         self._ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=reason)
         self._take_folder(heap, into, one, budget, depth + 1, nested + 1)
 
+    def _overlap(self, parts: Mapping[str, Sequence[Found]]) -> tuple[str, ...]:
+        """The folders and archives, and nothing for single files, that hold different files for one purpose.
+
+        Without an LMS nothing but a name says that they are one student's, and whoever packs an archive
+        chooses the times in it.
+        """
+        found: dict[Role, dict[str, list[Path]]] = {}
+        for place, files in parts.items():
+            for one in files:
+                role = self._roles.get(Path(one.name).suffix.lower())
+                if role is not None:
+                    found.setdefault(role, {}).setdefault(place, []).append(one.path)
+        differ: set[str] = set()
+        for places in found.values():
+            if len(places) > 1:
+                contents = {place: set(map(_content, paths)) for place, paths in places.items()}
+                differ |= {
+                    place for place, own in contents.items() if any(own != one for one in contents.values())
+                }
+        return tuple(sorted(differ))
+
     def _settle_far_apart(self, heap: Heap) -> None:
         """Of homework under the asked name in several places (two archives), the last in time counts.
 
@@ -169,6 +201,12 @@ class Sorting:
         heap.set_aside.append(RefusedFile(one.name, reason))
         for name in files_of(one.path, one.shown):
             self._ledger.note(name, Fate.REFUSED, owner=heap.key, reason=reason)
+
+
+def _content(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass

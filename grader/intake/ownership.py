@@ -61,6 +61,11 @@ class Directory:
         owner = self._numbers.get(origin.carries.casefold(), origin.number)
         return owner != origin.number
 
+    def unsure(self) -> "Directory":
+        """The same where the students' numbers are not those by which files are named."""
+        students = {number: replace(one, sure=False) for number, one in self.students.items()}
+        return replace(self, students=students)
+
     @cached_property
     def _numbers(self) -> dict[str, str]:
         """Student's id, as it compares -> the LMS's number."""
@@ -91,6 +96,13 @@ def ours(student_id: str) -> bool:
     return _OURS.fullmatch(student_id) is not None
 
 
+def are_alike(student_id: str, other: str) -> bool:
+    """Whether two ids may be of one kind: numbers of one length, or no numbers."""
+    if student_id.isdecimal() or other.isdecimal():
+        return student_id.isdecimal() and other.isdecimal() and len(student_id) == len(other)
+    return True
+
+
 def listed_as(key: str, lms: str, number: str, upload: str) -> str:
     """The id under which an upload is listed while nobody knows whose it is.
 
@@ -119,6 +131,8 @@ def verdicts(
         known: The uploads that the gradebook has results of.
     """
     before = _known_by_key(uploads, known)
+    if _is_of_another_kind(directory, (origin for origin, _ in uploads.values())):
+        directory = directory.unsure()
     claims = [_claim(origin, directory, before.get(key)) for key, (origin, _) in uploads.items()]
     claims += [_claim(one.origin, directory, one) for key, one in before.items() if key not in uploads]
     rivals = {claim.origin.key: _rivals(claim, group) for group in _by_id(claims) for claim in group}
@@ -132,6 +146,21 @@ def verdicts(
         for group in _by_id(claims)
         for claim in group
     }
+
+
+def _is_of_another_kind(directory: Directory, origins: Iterable[Origin]) -> bool:
+    """Whether the list's numbers of students are others than those by which files are to be named.
+
+    That is so where no upload carries the number that the list has, and most carry something else altogether.
+    """
+    pairs = [
+        (listed.student_id, origin.carries)
+        for origin in origins
+        if origin.carries and (listed := directory.of(origin)) is not None and listed.sure
+    ]
+    if any(one.casefold() == other.casefold() for one, other in pairs):
+        return False
+    return 2 * sum(are_alike(one, other) for one, other in pairs) < len(pairs)
 
 
 class _Weight(IntEnum):
@@ -177,6 +206,8 @@ def _known_by_key(
         one = gone.get(digest)
         if key in found or one is None or not digest or new[digest] > 1 or _apart(one.origin, origin):
             continue
+        if one.decided or one.origin.known_id:
+            continue  # what is said of an upload holds for that one
         del found[one.origin.key]
         found[key] = one
     return found

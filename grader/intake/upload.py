@@ -26,7 +26,7 @@ from grader.intake.found import Found
 from grader.intake.gathering import Gathering
 from grader.intake.heap import Heap
 from grader.intake.naming import Closeness, name_match, plain
-from grader.intake.ownership import Directory, Verdict, listed_as, verdicts
+from grader.intake.ownership import Directory, Verdict, are_alike, listed_as, verdicts
 from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener, unpacked
 
@@ -138,7 +138,7 @@ def _of_class(folder: Path, source: Path, whole: "_Class") -> Uploads:
     """The submissions in a folder; `source` is what it was, or the zip that it came from."""
     whole.gathering.gather(folder, source.stem)
     uploads = whole.uploads()
-    if not uploads.submissions:
+    if not uploads.submissions and not whole.gathering.heaps:
         stem = whole.assignment.file_stem.replace("{student_id}", "<StudentID>")
         unmatched = uploads.unmatched
         why = f" The first of {len(unmatched)} files set aside: {unmatched[0].reason}" if unmatched else ""
@@ -193,7 +193,7 @@ class _Class:
         made: list[Submission] = []
         for own, says in zip(found, names, strict=True):
             for one in own:
-                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], says)
+                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], one.heap, says)
                 ids[one.owner] = verdict.student_id
             counting = [one for one in own if whose[one.origin.key].counts]
             team = tuple(sorted(whose[one.origin.key].student_id for one in counting))
@@ -310,12 +310,20 @@ def _upload(heap: Heap) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _unclear(verdict: Verdict, says: Carried) -> Verdict:
-    """The verdict on an upload whose names say as much for one id as for another, and that no LMS numbers."""
-    nobody = verdict.student_id == verdict.origin.listed_as and not verdict.origin.number
-    if verdict.held or not nobody or len(says.several) < 2 or (verdict.before and verdict.before.decided):
+def _unclear(verdict: Verdict, heap: Heap, says: Carried) -> Verdict:
+    """The verdict on an upload that may be several people's, where no LMS and no person says whose it is."""
+    origin = verdict.origin
+    if verdict.held or origin.known_id or origin.number or (verdict.before and verdict.before.decided):
         return verdict
-    return replace(verdict, held=f"Its files carry several ids: {', '.join(says.several)}.")
+    reason = ""
+    if heap.apart:
+        places = ", ".join(place or "files beside them" for place in heap.apart[::-1])
+        reason = (
+            f"Different files carry the id {says.student_id} ({places}), and nothing tells whose they are."
+        )
+    elif verdict.student_id == origin.listed_as and len(says.several) > 1:
+        reason = f"Its files carry several ids: {', '.join(says.several)}."
+    return replace(verdict, student_id=origin.listed_as, held=reason) if reason else verdict
 
 
 def _whose(heap: Heap, verdict: Verdict, says: Carried) -> list[str]:
@@ -323,7 +331,8 @@ def _whose(heap: Heap, verdict: Verdict, says: Carried) -> list[str]:
     origin = verdict.origin
     if not origin.known_id:
         return [f"The files carry several ids: {', '.join(says.several)}."] if len(says.several) > 1 else []
-    others = sorted(set(says.several) - {origin.known_id, verdict.student_id, *heap.members, heap.known_id})
+    own = {origin.known_id, verdict.student_id, heap.known_id, *heap.members}
+    others = [one for one in says.several if one not in own and are_alike(one, verdict.student_id)]
     if not others:
         return []
     return [

@@ -20,7 +20,13 @@ from grader.reporting.student_pages import REPORT
 
 def known_uploads(book: Gradebook) -> tuple[KnownUpload, ...]:
     """The uploads that a book has results of."""
-    return _noted(book.snapshot()) if book.assignments() else ()
+    return _noted(book.snapshot()) if book.students() else ()
+
+
+def uploads_of(out: Path, url: str | None, assignment_id: str) -> tuple[KnownUpload, ...]:
+    """The uploads that the book of a results folder has results of; none where there is no book."""
+    with Gradebook(out, url, assignment_id=assignment_id) as book:
+        return known_uploads(book) if assignment_id in book.assignments() else ()
 
 
 def _noted(snapshot: Snapshot) -> tuple[KnownUpload, ...]:
