@@ -219,7 +219,7 @@ class Gathering:
         Side by side without an LMS the name is all that says whose a file is.
         """
         for key, heap in list(self.heaps.items()):
-            if heap.lms or not key.startswith("id:"):
+            if heap.lms or heap.whole or not key.startswith("id:"):
                 continue
             for one in unclear([item for item in heap.items if not item.path.is_dir()]):
                 heap.items.remove(one)

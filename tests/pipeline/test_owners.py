@@ -41,6 +41,7 @@ def moodle(person: str, number: int, *names: str, text: str = GOOD) -> dict[str,
     return {f"{person}_{number}_assignsubmission_file/{name}": text for name in names}
 
 
+FULL_WIDTH = {ord(one): ord(one) + 0xFEE0 for one in "0123456789"}
 BOTH = {
     **moodle("Ada Ash", 111, f"{Z}_homework.py", text=BAD),
     **moodle("Zoe Zorn", 222, f"{Z}_homework.py"),
@@ -355,6 +356,132 @@ ATTACKS: dict[str, dict[str, str | bytes]] = {
         "400101204/homework.py": GOOD,
     },
 }
+
+
+SIDE_BY_SIDE: dict[str, dict[str, str | bytes]] = {
+    "full-width digits": {f"{Z}_homework.py": GOOD, f"{Z}_homework.py".translate(FULL_WIDTH): BAD},
+    "other capitals": {f"{Z}_homework.py": GOOD, f"{Z}_Homework.py": BAD},
+    "other separators": {f"{Z}_homework.py": GOOD, f"{Z}-homework.py": BAD},
+    "an archive with a later time": {f"{Z}_homework.py": GOOD, f"{Z}.zip": zipped({f"{Z}_homework.py": BAD})},
+    "an exact name beside a folder": {f"{Z}/homework.py": GOOD, f"{Z}_homework.py": BAD},
+    "an archive beside a folder": {f"{Z}/homework.py": GOOD, f"{Z}.zip": zipped({f"{Z}_homework.py": BAD})},
+}
+
+
+@pytest.mark.parametrize("files", SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE)
+def test_where_the_name_is_all_that_tells_it_must_be_clear(desk: Desk, files: dict[str, str | bytes]) -> None:
+    desk.grade({**files, "400101203_homework.py": GOOD})
+    assert Z not in desk.results() and desk.held() == desk.results().keys() - {"400101203"}
+    assert desk.exported() == {"111": "", "222": "", "333": "4"}
+
+
+HONEST: dict[str, tuple[dict[str, str | bytes], set[str]]] = {
+    "a folder, an archive and a file": (
+        {f"{Z}/homework.py": GOOD, f"{Z}.zip": zipped({"notes.txt": "x"}), f"{Z}_more.txt": "x"},
+        {Z},
+    ),
+    "a file and the same in an archive": (
+        {f"{Z}_homework.py": GOOD, f"{Z}.zip": zipped({f"{Z}_homework.py": GOOD})},
+        {Z},
+    ),
+    "copies by a browser": ({f"{Z}_homework.py": BAD, f"{Z}_homework (1).py": GOOD}, {Z}),
+    "two folders of a person": ({f"{Z}/homework.py": BAD, f"{Z} (1)/homework.py": GOOD}, {Z}),
+    "a folder for each kind of file": (
+        {f"{kind}/{one}_homework.{kind}": GOOD for kind in ("py", "txt") for one in (A, Z)},
+        {A, Z},
+    ),
+    "a folder with an older version": ({"homework.py": GOOD, "old/1/homework.py": GOOD}, {"download1"}),
+    "another's name on one file": (
+        {
+            f"s/{Z}_homework.py": GOOD,
+            f"s/{Z}_notes.py": GOOD,
+            "s/400101203.txt": "x",
+            "t/400101203_homework.py": GOOD,
+        },
+        {Z, "400101203"},
+    ),
+    "names of a folder that are no ids": (
+        {f"20260131/{Z}_homework.py": GOOD, f"20260130/{A}_homework.py": GOOD},
+        {A, Z},
+    ),
+    "sections": (
+        {f"section {n}/{400101200 + 10 * n + i}_homework.py": GOOD for n in (1, 2) for i in (1, 2)},
+        {"400101211", "400101212", "400101221", "400101222"},
+    ),
+    "the word of the handout": (
+        {**moodle("A", 111, "StudentID_homework.py"), **moodle("B", 222, "StudentID_homework.py")},
+        {"moodle-111", "moodle-222"},
+    ),
+    "one date in two names": (
+        {
+            **moodle("A", 111, "hw 20260131.py"),
+            **moodle("B", 222, "lab_20260131.py"),
+            **moodle("C", 333, "400101203_homework.py"),
+        },
+        {"moodle-111", "moodle-222", "400101203"},
+    ),
+    "files side by side by Moodle": (
+        {
+            f"Group 1-Ada Ash_111_assignsubmission_file_{A}_homework.py": GOOD,
+            f"Group 2-Ada Ash_111_assignsubmission_file_{A}_notes.txt": "x",
+            "Default group_assignsubmission_file_400101203_homework.py": GOOD,
+        },
+        {A, "400101203"},
+    ),
+    "Canvas": (
+        {f"doe{n}_{1000000 + n}_{98765000 + n}_{400101200 + n}_homework.py": GOOD for n in range(1, 13)},
+        {str(400101200 + n) for n in range(1, 13)},
+    ),
+    "Canvas with numbers of one length": (
+        {f"doe{n}_{20000000 + n}_{98765000 + n}_{40010120 + n}_homework.py": GOOD for n in range(1, 9)},
+        {str(40010120 + n) for n in range(1, 9)},
+    ),
+    "anonymous on Canvas": (
+        {f"anon_aB{n}_{1000 + n}_homework.py": GOOD for n in (1, 2)},
+        {"anon_aB1", "anon_aB2"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "ids"), HONEST.values(), ids=HONEST)
+def test_honest_work_waits_for_nobody(desk: Desk, files: dict[str, str | bytes], ids: set[str]) -> None:
+    desk.grade(files)
+    assert desk.held() == set() and desk.results().keys() == ids
+    assert all(one["total"] == 4 for one in desk.results().values())
+
+
+def test_a_list_with_other_numbers_than_files_have_changes_no_id(desk: Desk) -> None:
+    """The course asks for one number in names and its LMS knows another: Moodle's own tells who it is."""
+    own = {
+        **moodle("Ada Ash", 111, f"{A}_homework.py"),
+        **moodle("Zoe Zorn", 222, f"{Z}_homework.py"),
+    }
+    other = SHEET.replace(A, "s-17").replace(Z, "s-18")
+    desk.grade(own, "--roster", desk.sheet(other))
+    assert desk.results().keys() == {A, Z} and desk.held() == set()
+    assert desk.exported(other) == {"111": "4", "222": "4", "333": ""}
+    desk.out = desk.folder / "out2"
+    desk.grade(BOTH, "--roster", desk.sheet(other.replace("400101203", "s-19")))
+    assert desk.totals() == {"s-17": 0, "s-18": 4, "400101203": 4} and desk.held() == set()
+
+
+def test_a_slip_of_the_pen_is_set_right_by_the_list(desk: Desk) -> None:
+    files = {**BOTH, **moodle("Ada Ash", 111, "40010120_homework.py")}
+    del files[f"Ada Ash_111_assignsubmission_file/{Z}_homework.py"]
+    desk.grade(files, "--roster", desk.sheet())
+    assert desk.totals() == {A: 4, Z: 4, "400101203": 4}
+
+
+def test_who_calls_themselves_anonymous_is_nobody_else(desk: Desk) -> None:
+    desk.grade(
+        {
+            f"anon_142_7001_12345_{Z}_homework.py": BAD,
+            f"smithanna_142_12346_{Z}_homework.py": GOOD,
+            "birkbob_7002_12347_400101203_homework.py": GOOD,
+        }
+    )
+    totals = desk.totals()
+    assert totals.pop(Z) == totals.pop("400101203") == 4 and list(totals.values()) == [0]
 
 
 @pytest.mark.parametrize("files", ATTACKS.values(), ids=ATTACKS)
