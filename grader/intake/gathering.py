@@ -61,8 +61,7 @@ class Gathering:
         self._add_class(folder, "", label, depth=0)
         self._join_kinds()
         self._part_unclear()
-        for heap in self.heaps.values():
-            self._sorting.sort(heap)
+        self.heaps = {one.key: one for heap in self.heaps.values() for one in self._sorting.sort(heap)}
 
     def gather_file(self, path: Path) -> None:
         """Gather a file that is given by itself: it is the only one of its upload."""

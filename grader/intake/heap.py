@@ -1,9 +1,10 @@
 """One student's heap of files: attempts settled, folders walked, archives unpacked."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import combinations
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
@@ -40,7 +41,7 @@ class Heap:
         notes: For the student.
         members: The ids of others who handed it in together with the student.
         whole: It is all that lies in one folder, and so one person's.
-        apart: Where files for one purpose lie that differ, if no LMS says that they are one student's.
+        parts: The keys of the heaps that joined it.
     """
 
     key: str
@@ -59,7 +60,14 @@ class Heap:
     marked_late: bool = False
     members: tuple[str, ...] = ()
     whole: bool = False
-    apart: tuple[str, ...] = ()
+    parts: list[str] = field(default_factory=list)
+
+    def join(self, other: "Heap") -> None:
+        """Take what another heap holds."""
+        self.files += other.files
+        self.unusable |= other.unusable
+        self.set_aside += other.set_aside
+        self.parts.append(other.key)
 
 
 class Sorting:
@@ -75,8 +83,13 @@ class Sorting:
         self._count = 0
         self._archives = 0
 
-    def sort(self, heap: Heap) -> None:
-        """Fill the heap's files from its items."""
+    def sort(self, heap: Heap) -> list[Heap]:
+        """Fill the heap's files from its items; several heaps where it turns out to be several people's.
+
+        Without an LMS nothing but a name says that the folders, archives and files of a heap are one
+        student's, and whoever packs an archive chooses the times in it. Where they hold different files for
+        one purpose, they stay apart.
+        """
         budget = _Budget(self._archive_bytes)
         counted, earlier = settled(heap.items)
         for one, why in earlier:
@@ -86,12 +99,32 @@ class Sorting:
         heap.modified = max((one.modified() for one in counted), default=0.0)
         parts: dict[str, list[Found]] = {}
         for one in counted:
-            before = len(heap.files)
-            self._take(heap, [one], budget, depth=0, nested=0)
-            place = one.path.name if one.path.is_dir() or one.is_archive else ""
-            parts.setdefault(place, []).extend(heap.files[before:])
-        heap.apart = () if heap.lms or heap.whole else self._overlap(parts)
+            is_apart = not (heap.lms or heap.whole) and (one.path.is_dir() or one.is_archive)
+            parts.setdefault(one.path.name if is_apart else "", []).append(one)
+        if len(parts) < 2:
+            self._fill(heap, counted, budget)
+            return [heap]
+        heaps = [self._part(heap, place, items) for place, items in parts.items()]
+        for part in heaps:
+            self._fill(part, part.items, budget)
+        if self._overlap(heaps):
+            heaps[0].set_aside += heap.set_aside
+            heaps[0].parts.append(heap.key)
+            return heaps
+        for part in heaps:
+            heap.join(part)
         self._settle_far_apart(heap)
+        return [heap]
+
+    def _fill(self, heap: Heap, items: Sequence[Found], budget: "_Budget") -> None:
+        self._take(heap, items, budget, depth=0, nested=0)
+        self._settle_far_apart(heap)
+
+    def _part(self, heap: Heap, place: str, items: Sequence[Found]) -> Heap:
+        """A heap of what lies in one place of another one."""
+        part = Heap(f"{heap.key}#{place}", heap.label, items=list(items))
+        part.modified = max(one.modified() for one in items)
+        return part
 
     def supersede(self, heap: Heap, one: Found, why: str) -> None:
         """Keep an earlier attempt in sight."""
@@ -153,26 +186,19 @@ class Sorting:
         self._ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=reason)
         self._take_folder(heap, into, one, budget, depth + 1, nested + 1)
 
-    def _overlap(self, parts: Mapping[str, Sequence[Found]]) -> tuple[str, ...]:
-        """The folders and archives, and nothing for single files, that hold different files for one purpose.
-
-        Without an LMS nothing but a name says that they are one student's, and whoever packs an archive
-        chooses the times in it.
-        """
-        found: dict[Role, dict[str, list[Path]]] = {}
-        for place, files in parts.items():
-            for one in files:
-                role = self._roles.get(Path(one.name).suffix.lower())
-                if role is not None:
-                    found.setdefault(role, {}).setdefault(place, []).append(one.path)
-        differ: set[str] = set()
-        for places in found.values():
-            if len(places) > 1:
-                contents = {place: set(map(_content, paths)) for place, paths in places.items()}
-                differ |= {
-                    place for place, own in contents.items() if any(own != one for one in contents.values())
-                }
-        return tuple(sorted(differ))
+    def _overlap(self, heaps: Sequence[Heap]) -> bool:
+        """Whether several of the heaps hold different files for one purpose."""
+        found: dict[Role, list[set[Path]]] = {}
+        for heap in heaps:
+            roles = {one.path: self._roles.get(Path(one.name).suffix.lower()) for one in heap.files}
+            for role in set(roles.values()) - {None}:
+                assert role is not None
+                found.setdefault(role, []).append({path for path, own in roles.items() if own is role})
+        return any(
+            set(map(_content, one)) != set(map(_content, other))
+            for places in found.values()
+            for one, other in combinations(places, 2)
+        )
 
     def _settle_far_apart(self, heap: Heap) -> None:
         """Of homework under the asked name in several places (two archives), the last in time counts.

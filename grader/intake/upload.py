@@ -193,8 +193,8 @@ class _Class:
         made: list[Submission] = []
         for own, says in zip(found, names, strict=True):
             for one in own:
-                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], one.heap, says)
-                ids[one.owner] = verdict.student_id
+                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], says)
+                ids |= dict.fromkeys((one.owner, *one.heap.parts), verdict.student_id)
             counting = [one for one in own if whose[one.origin.key].counts]
             team = tuple(sorted(whose[one.origin.key].student_id for one in counting))
             for one in counting:
@@ -310,20 +310,12 @@ def _upload(heap: Heap) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _unclear(verdict: Verdict, heap: Heap, says: Carried) -> Verdict:
-    """The verdict on an upload that may be several people's, where no LMS and no person says whose it is."""
-    origin = verdict.origin
-    if verdict.held or origin.known_id or origin.number or (verdict.before and verdict.before.decided):
+def _unclear(verdict: Verdict, says: Carried) -> Verdict:
+    """The verdict on an upload whose names say as much for one id as for another, and that no LMS numbers."""
+    nobody = verdict.student_id == verdict.origin.listed_as and not verdict.origin.number
+    if verdict.held or not nobody or len(says.several) < 2 or (verdict.before and verdict.before.decided):
         return verdict
-    reason = ""
-    if heap.apart:
-        places = ", ".join(place or "files beside them" for place in heap.apart[::-1])
-        reason = (
-            f"Different files carry the id {says.student_id} ({places}), and nothing tells whose they are."
-        )
-    elif verdict.student_id == origin.listed_as and len(says.several) > 1:
-        reason = f"Its files carry several ids: {', '.join(says.several)}."
-    return replace(verdict, student_id=origin.listed_as, held=reason) if reason else verdict
+    return replace(verdict, held=f"Its files carry several ids: {', '.join(says.several)}.")
 
 
 def _whose(heap: Heap, verdict: Verdict, says: Carried) -> list[str]:

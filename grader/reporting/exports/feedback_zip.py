@@ -47,7 +47,7 @@ def feedback_zip(
         UsageError: Grades are missing, or nobody's name is known.
     """
     grades = exported_grades(results, partial=partial)
-    if not holders:
+    if grades and not holders:
         raise UsageError(
             "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
         )
