@@ -214,6 +214,11 @@ def test_two_people_with_one_id_stay_apart(folder, assignment, tmp_path):
         ("400101204_Lab8_Homework.py", "400101204", 0),
         ("ab-2_Lab8_Homework.py", "ab-2", 0),
         ("400101204_Lab8_Homework.PY", "400101204", 1),
+        # ids that have to be cleaned are not quite what was asked for
+        ("-400101204_Lab8_Homework.py", "-400101204", 1),
+        ("400101204-_Lab8_Homework.py", "400101204-", 1),
+        ("_400101204_Lab8_Homework.py", "_400101204", 1),
+        (f"{'4' * 65}_Lab8_Homework.py", "4" * 65, 1),
         ("400101204_lab8_homework (1).ipynb", "400101204", 1),
         ("400101204-Lab8 Homework.py", "400101204", 1),
         ("400101204_Lab8_Homework-1.py", "400101204", 1),
