@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
-from grader.domain.submission import Delivery, RefusedFile, Role
+from grader.domain.submission import Delivery, Origin, RefusedFile, Role
 
 
 class Status(StrEnum):
@@ -267,6 +267,7 @@ class Evidence:
         received_at: When it was handed in, where the LMS records it.
         delivery: What else is known about that: hints, marks, the student's own deadline.
         partial: A file was given by itself.
+        origin: Which upload it is.
         claim: The test accuracy that the student reports, where one was found.
         shown_epochs: The last epoch that the notebook's outputs show.
         parameters: Trainable numbers of the student's model as the student configured it.
@@ -289,6 +290,7 @@ class Evidence:
     received_at: datetime | None = None
     delivery: Delivery = field(default_factory=Delivery)
     partial: bool = False
+    origin: Origin = field(default_factory=Origin)
     code_file: str = ""
     missing: tuple[Role, ...] = ()
     refused_files: tuple[RefusedFile, ...] = ()

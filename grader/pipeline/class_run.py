@@ -127,12 +127,12 @@ class _Grading:
                 raise EngineError("The run was stopped.")
             now = self._clock()
             try:
-                result = self._keeper.kept(found.evidence, found.images, now)
+                result = self._keeper.kept(found.evidence, found.images, now, held=submission.held)
             except (GraderError, OSError):
                 raise  # the results cannot be written: nothing that follows could be kept either
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
                 failed = _without_report(self._run.assignment, submission, error, now)
-                result = self._keeper.kept(failed, {}, now)
+                result = self._keeper.kept(failed, {}, now, held=submission.held)
             self.results[submission.student_id] = result
 
     def _is_unchanged(self, submission: Submission) -> bool:
@@ -174,4 +174,5 @@ def _without_report(
         now,
         status="engine_error",
         reason=reason,
+        origin=submission.origin,
     )

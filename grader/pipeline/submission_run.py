@@ -36,6 +36,7 @@ def examined(
         received_at=submission.received_at,
         delivery=submission.delivery,
         partial=submission.partial,
+        origin=submission.origin,
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,
         assignment_digest=run.assignment.digest,

@@ -297,6 +297,14 @@ class SubmissionRecord(_Record):
         description="the latest run gave less than was told, and nobody has looked at that; else empty",
     )
     late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
+    held: str = Field(
+        default="",
+        description="why nobody knows whose it is, so that its points are nobody's yet; else empty",
+    )
+    carried_id: str = Field(
+        default="", description="of one that is held: the student's id that its files carry in their names"
+    )
+    owner: str = Field(default="", description="who said whose it is, and why; empty: nobody had to")
     engine: str = Field(description="the engine's version")
     submission_digest: str
     assignment_digest: str

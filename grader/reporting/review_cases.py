@@ -92,6 +92,12 @@ FALLEN = Cause(
     "The last attempt counts. `grader count` says that it does (`latest`), or which run counts instead.",
     holds=True,
 )
+OWNER = Cause(
+    "owner",
+    "Nobody knows whose it is",
+    "Its points reach nobody: exports, feedback and publications leave it out until `grader owner` says "
+    "whose it is. A list of the class with the LMS's numbers (`grade --roster`) may tell as well.",
+)
 LOWER = Cause(
     "lower-run",
     "Examined again, the same files gave less",
@@ -170,7 +176,7 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
-    SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
+    OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
     NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""
@@ -197,7 +203,13 @@ class Case:
 
 
 def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:
-    """What a person should look at in one result, in the order of the causes."""
+    """What a person should look at in one result, in the order of the causes.
+
+    Of one of which nobody knows whose it is that is asked first, and alone: it holds nobody's grade.
+    """
+    if score.ownership is not None and score.held:
+        told = f"{evidence.origin.upload or score.student_id}: {score.ownership.reason}"
+        return (Case(OWNER, told, score.student_id, "Nobody knows whose it is"),)
     evidence = with_waived(assignment, evidence, dict(score.waived))
     found = [
         Case(cause, text, score.student_id, short)

@@ -61,6 +61,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize(metafunc, "attack", chosen)
     if "upload" in metafunc.fixturenames:
         parametrize(metafunc, "upload", module("uploads").UPLOADS)
+    if "impostor" in metafunc.fixturenames:
+        parametrize(metafunc, "impostor", module("impostors").IMPOSTORS)
     if "hostile_checkpoint" in metafunc.fixturenames:
         parametrize(
             metafunc, "hostile_checkpoint", [each for each in module("uploads").UPLOADS if each.checkpoint]

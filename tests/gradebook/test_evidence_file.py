@@ -28,7 +28,7 @@ from grader.domain.evidence import (
     UnfinishedRun,
 )
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
-from grader.domain.submission import Delivery, RefusedFile, Role
+from grader.domain.submission import Delivery, Origin, RefusedFile, Role
 from grader.gradebook import Gradebook
 from grader.gradebook.evidence_file import evidence_from, evidence_text
 
@@ -43,6 +43,7 @@ RICH = Evidence(
     received_at=datetime(2026, 1, 30, 8),
     delivery=Delivery(datetime(2026, 1, 30, 7), "a zip", True, datetime(2026, 2, 2, tzinfo=UTC)),
     partial=True,
+    origin=Origin("Moodle:7", "A_7", "moodle-7", "Moodle", "7", "A", "400101204", "400101205"),
     code_file="homework.py",
     missing=(Role.CHECKPOINT, Role.REPORT),
     refused_files=(RefusedFile("a.pth", "It is no checkpoint."),),
