@@ -123,6 +123,7 @@ def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
         notes=tuple(dict.fromkeys((*found.evidence.notes, *measured.notes))),
         attestation=_with_gpu(found.evidence.attestation, measured.attestation),
     )
+    found.add_watched(run.assignment, job.program, measured.watched)
 
 
 def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding | None:

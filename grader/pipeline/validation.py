@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from grader.analysis.run_time import run_time_uses
 from grader.course.check_files import SUBMISSION
 from grader.course.locate import Course
 from grader.course.variants import Kind, Variant
@@ -147,7 +148,8 @@ def timed_outcome(judge: Judge, trial: Trial) -> Outcome:
 
 def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined") -> Outcome:
     """What the judge said of a trial, with the forbidden parts seen in the source or at run time."""
-    seen = {use.rule for use in program.forbidden if use.reached_from} | set(found.forbidden)
+    uses = (*program.forbidden, *run_time_uses(assignment, program, program.forbidden, found.watched.reached))
+    seen = {use.rule for use in uses if use.reached_from}
     rules = [rule for rule in assignment.forbidden if rule.pattern in seen]
     return Outcome(
         trial.variant,

@@ -35,6 +35,7 @@ def repeated_training(
         other = measured_training(
             workers, replace(job, seed=job.seed + run - 1), _numbered(report, run, runs)
         )
+        first = replace(first, watched=first.watched | other.watched)
         if other.training.outcome is TrainingOutcome.COMPLETED and other.training.accuracy is not None:
             accuracies.append(other.training.accuracy)
         else:

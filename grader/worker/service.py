@@ -8,12 +8,13 @@ from torch import Tensor
 
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
-from grader.protocol.replies import ForwardPass, Problem, Raised, Reply
+from grader.protocol.replies import Done, ForwardPass, Problem, Raised, Reply
 from grader.protocol.requests import (
     Build,
     Call,
     Load,
     LoadCheckpoint,
+    Prove,
     Rows,
     RunFunction,
     SetWeights,
@@ -23,7 +24,8 @@ from grader.protocol.requests import (
 from grader.worker.checkpoint import checkpoint_loaded
 from grader.worker.component import Components
 from grader.worker.fault import RecipeError, StudentFault
-from grader.worker.origin import problem
+from grader.worker.forbidden import ForbiddenWatch
+from grader.worker.origin import problem, student_lines
 from grader.worker.program import StudentModule, restore_torch
 from grader.worker.rebuild import Tell
 from grader.worker.rig import AskForRows
@@ -40,7 +42,11 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
         send(writer, forward)
         return torch.from_numpy(receive(reader, (Rows,), FROM_JUDGE).arrays["rows"].copy())
 
-    service = Service(rows, lambda reply: send(writer, reply))
+    def watch(request: Load) -> ForbiddenWatch:
+        lines = student_lines(request.program.source or {})
+        return ForbiddenWatch(request.forbidden, lines, writer.fileno(), lambda what: send(writer, what))
+
+    service = Service(rows, lambda reply: send(writer, reply), watch)
     while True:
         try:
             request = receive(reader, REQUESTS, FROM_JUDGE)
@@ -56,15 +62,17 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
 class Service:
     """Answers the requests about one submission."""
 
-    def __init__(self, rows: AskForRows, tell: Tell) -> None:
+    def __init__(self, rows: AskForRows, tell: Tell, watch: Callable[[Load], ForbiddenWatch]) -> None:
         """Nothing is loaded yet.
 
         Args:
             rows: Asks the judge for the rows of a rigged model's images.
             tell: Sends a reply at once, for those who train for long.
+            watch: Begins to watch for what a request says is forbidden.
         """
         self._rows = rows
         self._tell = tell
+        self._watch = watch
         self._student: StudentModule | None = None
         self._components: Components | None = None
 
@@ -81,7 +89,7 @@ class Service:
 
     def _answered(self, request: Any) -> Iterator[Reply]:
         if isinstance(request, Load):
-            self._student = StudentModule(request)
+            self._student = StudentModule(request, self._watch(request))
             self._components = Components(self._student)
             yield self._student.loaded()
             return
@@ -96,10 +104,19 @@ class Service:
             RunFunction: lambda wanted: rigged_run(self._the_student(), wanted, self._rows),
             LoadCheckpoint: lambda wanted: checkpoint_loaded(self._the_student(), wanted),
         }
+        watch = self._student.watch
         if isinstance(request, Train):
             train(self._student, request, self._tell)
+            watch.imported()
+        elif isinstance(request, Prove):
+            watch.prove(request.token)
+            yield Done()
         else:
-            yield answers[type(request)](request)
+            answer = answers[type(request)](request)
+            watch.imported()
+            if isinstance(request, Build | Call | RunFunction):
+                watch.prove(request.seed, request.seed)
+            yield answer
 
     def _the_student(self) -> StudentModule:
         if self._student is None:

@@ -13,6 +13,7 @@ from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import CheckpointLoaded, EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, LoadCheckpoint, Train
+from grader.protocol.watching import WatchRecord
 
 LIMIT = FrameLimit()
 CLASSES = ("low", "middle", "high")
@@ -68,8 +69,14 @@ class Homework:
     """
 
     def __init__(self, process: WorkerProcess, program: Program, forbidden: tuple[str, ...]) -> None:
-        self.link = Link(process)
+        self.link = Link(process, WatchRecord(forbidden, tuple(program.source or {})))
         self.loaded = self.ask(Load(program, forbidden, CLASSES, 7), Loaded)
+        self.link.watch.stage = "later"
+
+    @property
+    def reached(self) -> dict[str, tuple[str, ...]]:
+        """The forbidden parts that the student's code used, with the patterns that they fall under."""
+        return {part.name: part.patterns for part in self.link.watch.watched.reached if not part.inside}
 
     def ask(self, request: Any, reply: Any) -> Any:
         """The reply to a request, within twenty seconds."""
