@@ -39,7 +39,7 @@ def shares(
     return of
 
 
-@pytest.mark.parametrize("number", [130, 131, 132, 133, 134, 136, 138])
+@pytest.mark.parametrize("number", [130, 131, 132, 133, 136, 138])
 def test_what_is_hidden_costs_its_points(shares: Any, number: int) -> None:
     found = shares(number)
     assert found["Attention"].points == 0.0
@@ -47,10 +47,11 @@ def test_what_is_hidden_costs_its_points(shares: Any, number: int) -> None:
     assert found["PreNorm"].points == found["PreNorm"].maximum
 
 
-def test_what_is_only_flagged_keeps_its_points(shares: Any) -> None:
-    found = shares(135)
+@pytest.mark.parametrize("number", [134, 135])
+def test_what_is_only_flagged_keeps_its_points(shares: Any, number: int) -> None:
+    found = shares(number)
     assert found["Attention"].points == found["Attention"].maximum
-    assert "A person has a look: torch._inductor" in found["Attention"].reason
+    assert "A person has a look: torch." in found["Attention"].reason
 
 
 def test_a_disturbed_watch_leaves_the_points_to_a_person(shares: Any) -> None:
