@@ -17,8 +17,9 @@ from grader.course.variants import Kind, Variant
 from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
-from grader.domain.program import Program
+from grader.domain.program import LOOK, Program
 from grader.pipeline.side_by_side import side_by_side
+from grader.reporting.watch_notes import looks
 from grader.sandbox.host import Host
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Outcome:
         parameters: Trainable numbers of the model as the variant configures it; None when it has none.
         forbidden: The forbidden parts that it uses, as `assignment.toml` writes them.
         flagged: The same of those that a person looks at.
+        looks: What else a person is asked to look at, in sentences.
         seconds: Wall-clock seconds.
         fault: Why it could not be judged at all, in a sentence; empty when it was.
     """
@@ -58,6 +60,7 @@ class Outcome:
     parameters: int | None = None
     forbidden: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()
     seconds: float = 0.0
     fault: str = ""
 
@@ -157,6 +160,7 @@ def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judg
         found.parameters,
         tuple(rule.pattern for rule in rules if rule.policy == "forbid"),
         tuple(rule.pattern for rule in rules if rule.policy == "flag"),
+        (*(note for note in program.notes if LOOK in note), *looks(found.watched)),
     )
 
 

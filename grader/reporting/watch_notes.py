@@ -2,7 +2,7 @@
 
 from grader.domain.evidence import Evidence
 from grader.domain.program import LOOK
-from grader.domain.watch import Pried, Prying
+from grader.domain.watch import Pried, Prying, Watched
 
 WORDS = {
     Prying.DYNAMIC_CODE: "executes text or code that the source does not show",
@@ -18,8 +18,13 @@ WORDS = {
 
 def watch_notes(evidence: Evidence) -> tuple[str, ...]:
     """Sentences about what a person should look at: where code pried, and what is not known of it."""
-    pried = dict.fromkeys(map(pried_sentence, evidence.pried))
-    return (*pried, *map(unproven_sentence, evidence.unproven))
+    return looks(Watched((), evidence.pried, evidence.unproven))
+
+
+def looks(watched: Watched) -> tuple[str, ...]:
+    """The same of what was seen of one submission's workers."""
+    pried = dict.fromkeys(map(pried_sentence, watched.pried))
+    return (*pried, *map(unproven_sentence, watched.unproven))
 
 
 def pried_sentence(pried: Pried) -> str:
