@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from grader.analysis.effects import Aliases
 from grader.analysis.prying import Prying
-from grader.analysis.reflection import homes
+from grader.analysis.reflection import any_of, homes
 from grader.analysis.slicing import Reach
 from grader.analysis.units import Unit
 from grader.domain.assignment import ForbiddenRule
@@ -28,7 +28,9 @@ INSIDES = {
     "_triton_multi_head*": "torch.nn.MultiheadAttention",
     "_transformer_encoder*": "torch.nn.TransformerEncoderLayer",
 }
+_may_be_inside = any_of(f"*.{pattern}{rest}" for pattern in INSIDES for rest in ("", ".*"))
 TELLING = 10  # letters
+WILD = frozenset("*?[")
 # no homework writes out so much data; labels of known images, or trained weights, take more
 MUCH_DATA = 4000  # characters of one statement
 
@@ -75,7 +77,7 @@ def _same(dotted: str) -> Iterable[str]:
                 yield ".".join([VISION, home, *parts[2:]])
     if dotted.startswith("torch._C._nn."):
         yield "torch.nn.functional." + dotted.removeprefix("torch._C._nn.")
-    if parts[0] == "torch":
+    if parts[0] == "torch" and _may_be_inside(dotted):
         yield from (
             inside for pattern, inside in INSIDES.items() if any(fnmatchcase(part, pattern) for part in parts)
         )
@@ -88,22 +90,34 @@ def matches(dotted: str, pattern: str) -> bool:
     A name of a kind that only one thing has is meant wherever its library has it:
     `torch.ao.nn.quantizable.MultiheadAttention`.
     """
-    library, last = pattern.partition(".")[0] + ".", pattern.rpartition(".")[2]
+    library, last = pattern.partition(".")[0] + ".", _telling(pattern)
     return any(
-        fnmatchcase(name, pattern)
-        or fnmatchcase(name, pattern + ".*")
-        or (_is_telling(last) and name.startswith(library) and _has_part(name, last))
+        _is_named(name, pattern) or (last and name.startswith(library) and _has_part(name, last))
         for name in equivalents(dotted)
     )
 
 
-def _is_telling(name: str) -> bool:
-    """Whether a name is so long and made of several words that it is hardly used for anything else."""
-    return len(name) > TELLING and name.replace("_", "").rstrip("*").isalnum() and not name.islower()
+def _is_named(name: str, pattern: str) -> bool:
+    """Whether a pattern, mostly without a `*` or with one at its end, names it or what is around it."""
+    start = pattern.rstrip("*")
+    if not WILD & set(start):
+        return name.startswith(start) and (start != pattern or name[len(start) :][:1] in ("", "."))
+    return fnmatchcase(name, pattern) or fnmatchcase(name, pattern + ".*")
+
+
+@lru_cache(maxsize=256)
+def _telling(pattern: str) -> str:
+    """The last part of a pattern where only one thing is called so: it is long and of several words."""
+    last = pattern.rpartition(".")[2]
+    letters = last.replace("_", "").rstrip("*")
+    return last if len(last) > TELLING and letters.isalnum() and not last.islower() else ""
 
 
 def _has_part(dotted: str, last: str) -> bool:
-    return any(fnmatchcase(part, last) for part in dotted.split("."))
+    parts = dotted.split(".")
+    if last.endswith("*"):
+        return any(part.startswith(last[:-1]) for part in parts)
+    return last in parts
 
 
 def forbidden_uses(
@@ -193,6 +207,7 @@ def _without_prefixes(uses: Iterable[ForbiddenUse]) -> tuple[ForbiddenUse, ...]:
 
 def suspicions(
     units: Sequence[Unit],
+    trained: Sequence[Unit],
     aliases: Aliases,
     rules: Sequence[ForbiddenRule],
     reaches: Mapping[str, Reach],
@@ -202,12 +217,13 @@ def suspicions(
 
     Args:
         units: The whole program.
+        trained: What of it training executes, as units of their own.
         aliases: Of the same program.
         rules: What is forbidden.
         reaches: Graded names, TRAINING and LOADING -> what they depend on.
         loaded: The statements that are executed on loading.
     """
-    return [*Prying(units, aliases, rules).sentences(reaches, loaded), *_written_out(units)]
+    return [*Prying((*units, *trained), aliases, rules).sentences(reaches, loaded), *_written_out(units)]
 
 
 def _written_out(units: Sequence[Unit]) -> Iterable[str]:

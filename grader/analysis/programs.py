@@ -78,9 +78,9 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         for graded in names
     }
     trained = further_units(read.cells, training_code(read.cells, recipe), len(whole))
-    every, every_alias = (*whole, *trained), Aliases((*whole, *trained))
+    every_alias = Aliases((*whole, *trained))
     deep[TRAINING] = _and(graph.reach(_names(trained, lazy=True), executed=False), trained)
-    uses = forbidden_uses(every, every_alias, forbidden, deep)
+    uses = forbidden_uses((*whole, *trained), every_alias, forbidden, deep)
     deep[LOADING] = graph.reach(_names([cut[index] for index in kept]))
     return Program(
         file=read.file,
@@ -95,7 +95,7 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         recipe=recipe.recipe,
         claim=claim_in_outputs(read.printed),
         shown_epochs=epochs_in_outputs(read.printed),
-        notes=(*read.notes, *recipe.notes, *suspicions(every, every_alias, forbidden, deep, kept)),
+        notes=(*read.notes, *recipe.notes, *suspicions(whole, trained, every_alias, forbidden, deep, kept)),
         source=read.text,
     )
 

@@ -5,7 +5,6 @@ on the list of what an honest homework may use (`reflection`). It costs nothing 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 
 from grader.analysis.effects import Aliases
 from grader.analysis.references import ANYTHING, Computed, Reference
@@ -14,10 +13,11 @@ from grader.analysis.reflection import (
     BUILTINS,
     EXECUTING,
     FILES,
-    MADE,
     MODULES,
+    any_of,
     homes,
     is_flagged,
+    is_made,
     is_private,
 )
 from grader.analysis.slicing import KNOWN, Reach
@@ -25,7 +25,9 @@ from grader.analysis.units import Unit
 from grader.domain.assignment import ForbiddenRule
 from grader.domain.program import LOADING, LOOK, TRAINING, Place
 
-DECODING = ("base64.*decode*", "codecs.decode", "zlib.decompress", "binascii.*")
+is_decoding = any_of(("base64.*decode*", "codecs.decode", "zlib.decompress", "binascii.*"))
+# what a library expects to be given another value
+is_setting = any_of(("torch.backends.*", "torch.multiprocessing.*", "*.__version__"))
 UNBOUND = frozenset({*EXECUTING, "__builtins__", "__loader__", "__spec__", "get_ipython"})
 
 
@@ -90,9 +92,9 @@ class Prying:
         if free and root in BUILTINS and not reference.called:
             return f"{path} is handed on as a value"
         for name in self._names(reference, free):
-            if is_flagged(name) or is_private(name, self._roots) or _any(name, DECODING):
+            if is_flagged(name) or is_private(name, self._roots) or is_decoding(name):
                 return f"{path} is used"
-            if reference.called and _any(name, MADE):
+            if reference.called and is_made(name):
                 return f"{path} is used"
             if name.startswith("."):
                 continue
@@ -100,7 +102,7 @@ class Prying:
                 return f"{path} is used"
             if self._is_handed_on(name, reference.whole):
                 return f"{path} is handed on as a value"
-            if reference.stored and name.partition(".")[0] in self._roots and not _is_setting(name):
+            if reference.stored and name.partition(".")[0] in self._roots and not is_setting(name):
                 return f"{path} is given another value"
         return ""
 
@@ -129,12 +131,3 @@ def _users(unit: Unit, executed: bool, reaches: Mapping[str, Reach]) -> list[str
     if graded or TRAINING in users:
         return graded or [TRAINING]
     return [LOADING] if executed or LOADING in users else []
-
-
-def _is_setting(name: str) -> bool:
-    """Whether a library expects that another value is given there: `torch.backends.cudnn.benchmark`."""
-    return _any(name, ("torch.backends.*", "torch.multiprocessing.*", "*.__version__"))
-
-
-def _any(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -4,8 +4,13 @@ Whoever computes a name at run time and resolves it can reach everything; whoeve
 code, or the collector can change everything. `docs/security.md` lists what is allowed.
 """
 
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import translate
 from functools import lru_cache
+from typing import Any
+
+Matches = Callable[[str], Any]
 
 # Python's own functions that execute text or list names
 EXECUTING = frozenset({"exec", "eval", "compile", "__import__", "breakpoint"})
@@ -112,6 +117,15 @@ SHARED = {
 }
 
 
+def any_of(patterns: Iterable[str]) -> Matches:
+    """Whether a name matches one of several patterns. They are compiled here, once for all forks."""
+    return re.compile("|".join(map(translate, patterns))).match
+
+
+_is_flagged, _is_allowed, _is_advised = any_of(FLAGGED), any_of(ALLOWED), any_of(PRIVATE)
+is_made = any_of(MADE)
+
+
 @lru_cache(maxsize=4096)
 def homes(dotted: str) -> tuple[str, ...]:
     """A dotted name, and what it is by the modules on its way: `torch.nn.functional.sys.modules`."""
@@ -126,7 +140,7 @@ def homes(dotted: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def is_flagged(dotted: str) -> bool:
     """Whether a dotted name is one that a person should look at."""
-    return any(_any(name, FLAGGED) and not _any(name, ALLOWED) for name in homes(dotted))
+    return any(_is_flagged(name) and not _is_allowed(name) for name in homes(dotted))
 
 
 @lru_cache(maxsize=4096)
@@ -139,10 +153,6 @@ def is_private(dotted: str, roots: frozenset[str]) -> bool:
     return any(
         name.partition(".")[0] in roots
         and any(part.startswith("_") and not part.startswith("__") for part in name.split(".")[:-1])
-        and not _any(name, PRIVATE)
+        and not _is_advised(name)
         for name in homes(dotted)
     )
-
-
-def _any(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
