@@ -27,6 +27,7 @@ from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import Answered, Loaded, Measurable
 from grader.protocol.requests import STATE, Answer, Load, Measure, Train
+from grader.protocol.watching import WatchRecord
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.local import LocalProcesses
@@ -468,7 +469,7 @@ class MeasuringWorker:
     """A worker that answers for images with the weights that another one tells of."""
 
     def __init__(self, process: WorkerProcess, load: Load, train: Train, test_images: Any) -> None:
-        self._link = Link(process)
+        self._link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
         self._ask(load, Loaded)
         arrays = {"train_labels": train.arrays["train_labels"], "test_images": test_images}
         self.built = self._ask(Measure(load.class_names, train.device, train.seed, arrays=arrays), Measurable)

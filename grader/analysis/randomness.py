@@ -17,7 +17,7 @@ from grader.analysis.folding import string
 from grader.analysis.references import FUNCTIONS, references
 from grader.analysis.slicing import Graph, Reach
 from grader.analysis.units import Unit, assigned
-from grader.domain.program import LOOK, Place, Recipe
+from grader.domain.program import LOOK, TRAINING, Place, Recipe
 
 # whatever they are attributes of, and however their names are written
 READING = frozenset(
@@ -38,7 +38,6 @@ REDIRECTING = frozenset(("redirect_stdout", "stdout", "BytesIO"))
 # what a value passes through on its way
 THROUGH = (ast.Tuple, ast.List, ast.Starred, ast.keyword, ast.FormattedValue, ast.JoinedStr)
 LONGEST_WAY = 6  # from one variable to the next
-TRAINING = "training"
 # without one of these words there is nothing to be found
 HINTS = re.compile(rf"\b({'|'.join((*READING, *AMBIGUOUS, *LOOKING_UP, 'vars', '__dict__'))})\b")
 
@@ -96,7 +95,7 @@ def state_reads(
     Args:
         units: The whole program.
         aliases: Of the same program.
-        reaches: Graded name -> what it depends on.
+        reaches: Graded name, or TRAINING -> what it depends on.
         graph: Of the same program.
         recipe: What training executes.
     """
@@ -107,8 +106,8 @@ def state_reads(
     found: dict[Place, tuple[str, list[str]]] = {}
     for unit in units:
         for node, name in source.reads(unit):
-            users = [graded for graded, reach in reaches.items() if unit.index in reach.units]
-            if training.holds(unit, node.lineno):
+            users = [user for user, reach in reaches.items() if unit.index in reach.units]
+            if TRAINING not in users and training.holds(unit, node.lineno):
                 users.append(TRAINING)
             if users and not source.is_let_be(node, name):
                 found.setdefault(unit.cell.place(node.lineno), (name, users))

@@ -79,12 +79,33 @@ class Unit:
 def units(cells: Sequence[Cell]) -> tuple[Unit, ...]:
     """The top-level statements of all cells, in order."""
     strings = _strings(cells)
-    lazy = any(_is_future_annotations(node) for cell in cells for node in cell.tree.body)
+    lazy = is_lazy(cells)
     found: list[Unit] = []
     for cell in cells:
         for node in _flattened(cell.tree.body):
             found.append(unit(node, cell, segment(node, cell.lines), strings, len(found), lazy))
     return tuple(found)
+
+
+def is_lazy(cells: Sequence[Cell]) -> bool:
+    """Whether annotations are not executed: the file begins with `from __future__ import annotations`."""
+    return any(_is_future_annotations(node) for cell in cells for node in cell.tree.body)
+
+
+def further_units(
+    cells: Sequence[Cell], nodes: Iterable[tuple[ast.stmt, Cell]], first: int
+) -> tuple[Unit, ...]:
+    """Statements that stand somewhere within a program's, as units of their own.
+
+    Args:
+        cells: The program's.
+        nodes: Each statement with its cell.
+        first: The index of the first.
+    """
+    strings, lazy = _strings(cells), is_lazy(cells)
+    return tuple(
+        unit(node, cell, "", strings, first + number, lazy) for number, (node, cell) in enumerate(nodes)
+    )
 
 
 def unit(

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
 from grader.domain.submission import Delivery, Origin, RefusedFile, Role
+from grader.domain.watch import Pried
 
 
 class Status(StrEnum):
@@ -272,6 +273,8 @@ class Evidence:
         shown_epochs: The last epoch that the notebook's outputs show.
         parameters: Trainable numbers of the student's model as the student configured it.
         layers: That model's modules.
+        pried: Where running code pried, for a person.
+        unproven: The stages after which the watch for forbidden parts did not stand a trial.
         not_run: Stages that were not run on request: `training`.
         engine: The engine's version.
         assignment_digest: Of the assignment as it was then.
@@ -299,6 +302,8 @@ class Evidence:
     near_names: tuple[NearName, ...] = ()
     omissions: tuple[Omission, ...] = ()
     forbidden: tuple[ForbiddenUse, ...] = ()
+    pried: tuple[Pried, ...] = ()
+    unproven: tuple[str, ...] = ()
     tuned: tuple[TunedValue, ...] = ()
     source: dict[str, str] | None = None
     claim: Claim | None = None

@@ -21,6 +21,7 @@ from torch import Tensor
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Finding, LayerSummary, Status
+from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.judge.course_code import CourseCode
 from grader.judge.fault import explained
 from grader.judge.patience import OutOfPatienceError, patience
@@ -46,7 +47,7 @@ class Examined:
         parameters, layers: Of the model as the student configured it; None and () when it cannot be built.
         figures: (component, RGBA uint8 (height, width, 4)).
         stand_ins: Modules that are not installed here and were replaced by inert ones.
-        forbidden: Patterns reached at run time.
+        watched: What was seen of forbidden parts at run time.
         output_cut: Whether more was printed than is kept.
     """
 
@@ -55,7 +56,7 @@ class Examined:
     layers: tuple[LayerSummary, ...] = ()
     figures: tuple[tuple[str, Any], ...] = ()
     stand_ins: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
+    watched: Watched = NOTHING_SEEN
     output_cut: bool = False
 
 
@@ -152,10 +153,10 @@ class Checks:
         stand_ins: tuple[str, ...] = ()
         with contextlib.suppress(Mismatch, WorkerFault):
             stand_ins = tuple(name[:MAX_NAME] for name in student.loaded.stand_ins[:MAX_STAND_INS])
-        seen = tuple(sorted(student.forbidden_seen))
+        student.prove_watch()
         student.close()
         figures, cut = tuple(student.figures), student.output_cut
-        return Examined(tuple(findings), parameters, layers, figures, stand_ins, seen, cut)
+        return Examined(tuple(findings), parameters, layers, figures, stand_ins, student.watched, cut)
 
     def examined_trained(
         self, student: Student, state: Mapping[str, Tensor], inputs: Tensor, scores: Tensor

@@ -18,6 +18,7 @@ from grader.domain.assignment import Assignment, Limits
 from grader.domain.errors import GraderError
 from grader.domain.evidence import Attestation, Finding
 from grader.domain.program import Program
+from grader.domain.watch import Watched
 from grader.judge.course_code import course_code
 from grader.judge.examination import Checks, Examined, run_pytest
 from grader.judge.student import Student
@@ -52,7 +53,7 @@ def main() -> None:
 def _serve(checks: Checks) -> None:
     torch.set_num_threads(1)
     conversation.prepare()
-    for kind in (Program, Finding, Attestation):
+    for kind in (Program, Finding, Attestation, Watched):
         validator(kind)
 
     def judge(reader: BinaryIO, writer: BinaryIO) -> None:
@@ -120,7 +121,7 @@ class Judge:
             "layers": [[layer.path, layer.type, layer.parameters, layer.depth] for layer in examined.layers],
             "figures": [component for component, _ in examined.figures],
             "stand_ins": list(examined.stand_ins),
-            "forbidden": list(examined.forbidden),
+            "watched": validator(Watched).dump_python(examined.watched, mode="json"),
             "output_cut": examined.output_cut,
             "attestation": validator(Attestation).dump_python(student.attestation, mode="json"),
         }

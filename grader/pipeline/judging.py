@@ -12,6 +12,7 @@ from grader.domain.assignment import Assignment, CheckSpec, Limits
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
 from grader.domain.program import Program
+from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.pipeline.conversation import Silence, conversation
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.requests import STATE
@@ -33,7 +34,7 @@ class Judged:
     Attributes:
         images: PNG by the names in `figures`.
         stand_ins: Modules that are not installed here.
-        forbidden: Patterns that were reached at run time.
+        watched: What was seen of forbidden parts at run time.
         notes: Sentences for the report.
     """
 
@@ -43,7 +44,7 @@ class Judged:
     figures: tuple[Figure, ...]
     images: dict[str, bytes]
     stand_ins: tuple[str, ...]
-    forbidden: tuple[str, ...]
+    watched: Watched
     attestation: Attestation
     notes: tuple[str, ...] = ()
 
@@ -106,7 +107,7 @@ def judged(
         if not findings:
             raise EngineError(f"The judge failed: {silence}.") from silence
         known = _complete(findings, asked, f"the judge did not come to its end: {silence}")
-        return Judged(known, None, (), (), {}, (), (), Attestation("unofficial"))
+        return Judged(known, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
     raise EngineError("The judge ended without a word.")
 
 
@@ -190,7 +191,7 @@ def _judged(
         tuple(figures),
         images,
         tuple(document["stand_ins"]),
-        tuple(document["forbidden"]),
+        validator(Watched).validate_json(json.dumps(document["watched"])),
         validator(Attestation).validate_python(document["attestation"]),
         _notes(document, limits),
     )

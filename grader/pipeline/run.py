@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from grader.analysis.run_time import run_time_uses
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
+from grader.domain.program import Program
 from grader.domain.seeds import submission_seed, training_seed
 from grader.domain.submission import Submission
 from grader.domain.view import View
+from grader.domain.watch import Watched
 from grader.pipeline.hosts import Hosts
 from grader.pipeline.images import HiddenSplits
 from grader.pipeline.turns import Turns
@@ -46,6 +49,18 @@ class Findings:
     def add(self, **values: Any) -> None:
         """Replace parts of the evidence."""
         self.evidence = replace(self.evidence, **values)
+
+    def add_watched(self, assignment: Assignment, program: Program, watched: Watched) -> None:
+        """Add what was seen of forbidden parts while the code ran."""
+        known = self.evidence
+        self.add(
+            forbidden=(
+                *known.forbidden,
+                *run_time_uses(assignment, program, known.forbidden, watched.reached),
+            ),
+            pried=tuple(dict.fromkeys((*known.pried, *watched.pried))),
+            unproven=tuple(dict.fromkeys((*known.unproven, *watched.unproven))),
+        )
 
     def show(self, view: View) -> None:
         """Keep the file as a person reads it."""

@@ -1,13 +1,13 @@
 """One submission, from its files to its evidence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Evidence, Finding
-from grader.domain.program import Claim, ForbiddenUse, Place, Program
+from grader.domain.program import Claim, Program
 from grader.domain.submission import Intake, Submission
 from grader.intake import intake as accepted
 from grader.pipeline.judging import judged
@@ -152,16 +152,7 @@ def _check(run: Run, program: Program, found: Findings, seed: int, watch: Watche
         parameters=result.parameters,
         layers=result.layers,
         figures=result.figures,
-        forbidden=(*program.forbidden, *_seen_at_run_time(result.forbidden, program)),
         notes=(*found.evidence.notes, *absent, *result.notes),
         attestation=result.attestation,
     )
-
-
-def _seen_at_run_time(patterns: tuple[str, ...], program: Program) -> Iterator[ForbiddenUse]:
-    """What the source did not show: a forbidden part that was constructed or called all the same."""
-    if any(use.reached_from for use in program.forbidden):
-        return  # the source shows it; what that consists of inside is not the student's writing
-    place = (program.defined or {}).get("ViT", Place(program.file, 1))
-    for pattern in patterns:
-        yield ForbiddenUse(pattern, pattern, place, ("the model",))
+    found.add_watched(run.assignment, program, result.watched)

@@ -141,6 +141,7 @@ def _measure(run: Run, jobs: Callable[[int], Job], found: Findings, watch: Watch
         training=_looked_at_again(run, jobs(1), measured),
         attestation=_with_gpu(found.evidence.attestation, measured.attestation),
     )
+    found.add_watched(run.assignment, jobs(1).program, measured.watched)
 
 
 def _looked_at_again(run: Run, job: Job, measured: Measured) -> Training:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grader.domain.watch import Prying
 from grader.protocol.requests import Arrays
 
 
@@ -44,13 +45,11 @@ class Loaded:
         kinds: Graded name -> `class`, `function` or `other`, for those that exist.
         problems: Statements that raised; the others were executed all the same.
         stand_ins: Modules that are not installed here and were replaced by inert ones.
-        forbidden: Forbidden parts that were imported while loading.
     """
 
     kinds: dict[str, str]
     problems: tuple[Problem, ...] = ()
     stand_ins: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,6 @@ class Built:
     parameters: tuple[Parameter, ...]
     modules: tuple[Module, ...]
     made: tuple[StandInMade, ...] = ()
-    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,6 @@ class Called:
     result: str
     calls: tuple[StandInCall, ...] = ()
     no_gradient: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -338,6 +335,69 @@ class CheckpointLoaded:
     reason: str = ""
     arrays: Arrays = field(default_factory=dict)
 
+
+@dataclass(frozen=True)
+class WatchedPart:
+    """A forbidden part that is watched: its dotted name, and the patterns that it falls under."""
+
+    name: str
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Further parts are watched. The first comes before any code of the student's runs, perhaps without any.
+
+    Attributes:
+        parts: They are numbered in the order in which they come, from 0.
+    """
+
+    parts: tuple[WatchedPart, ...]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A forbidden part is used.
+
+    Attributes:
+        part: Its number.
+        inside: The part whose own code uses it, or -1.
+        file, line: Of the student's line that asked for it; empty and 0 where that cannot be told.
+    """
+
+    part: int
+    inside: int
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A part was used by Prove, or after a request with that seed."""
+
+    part: int
+    token: int
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A forbidden module is imported: the number of its pattern in Load."""
+
+    pattern: int
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The student's code pries."""
+
+    prying: Prying
+    file: str
+    line: int
+
+
+Notice = Watching | Reached | Tried | Imported | Seen  # may come at any time, before the reply to a request
 
 Reply = (
     Raised

@@ -21,8 +21,7 @@ class Load:
 
     Attributes:
         program: What to execute.
-        forbidden: Dotted patterns that must not be reached at run time (their import or construction is
-            recorded).
+        forbidden: Dotted patterns of what must not be used: each use is told at once.
         class_names: Of the data set; what the source takes from a data set it does not have.
         seed: Of torch, numpy and random.
         device: What the student's `cuda` means: `cpu`, or `cuda` where training runs on a GPU.
@@ -203,4 +202,23 @@ class LoadCheckpoint:
     arrays: Arrays = field(default_factory=dict)
 
 
-Request = Load | Build | Call | Weights | SetWeights | RunFunction | Train | Measure | Answer | LoadCheckpoint
+@dataclass(frozen=True)
+class Prove:
+    """Use every part that is watched, without effect, so that each tells of it (Tried). Reply: Done."""
+
+    token: int
+
+
+Request = (
+    Prove
+    | Load
+    | Build
+    | Call
+    | Weights
+    | SetWeights
+    | RunFunction
+    | Train
+    | Measure
+    | Answer
+    | LoadCheckpoint
+)

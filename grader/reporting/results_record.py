@@ -27,6 +27,7 @@ from grader.reporting.results_contract import (
     UnfinishedRunRecord,
 )
 from grader.reporting.typesetting import printable
+from grader.reporting.watch_notes import watch_notes
 
 
 def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
@@ -88,7 +89,10 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
             for one in evidence.tuned
         ],
-        notes=[printable(note) for note in dict.fromkeys((*evidence.notes, *training.notes))],
+        notes=[
+            printable(note)
+            for note in dict.fromkeys((*evidence.notes, *training.notes, *watch_notes(evidence)))
+        ],
         sandbox=SandboxRecord(
             level=attestation.level,
             layers=dict(attestation.layers or {}),

@@ -14,6 +14,7 @@ from grader.reporting.forbidden_parts import forbidden_rows
 from grader.reporting.standing import lateness
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, listed, percent, points
+from grader.reporting.watch_notes import pried_sentence, unproven_sentence
 from grader.scoring.waivers import with_waived
 
 
@@ -148,6 +149,11 @@ NOTES = Cause(
     "Data written out, text that is executed, a seed that is read, a look into the running program: read "
     "these lines.",
 )
+DISTURBED = Cause(
+    "disturbed-watch",
+    "The watch for forbidden parts was disturbed",
+    "What the code used is not known, so these points are open. Read the source, then `grader marks set`.",
+)
 WEIGHTS = Cause(
     "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
 )
@@ -176,8 +182,8 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
-    OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
-    NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
+    OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
+    LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""
 
@@ -317,8 +323,11 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
     for index, (name, finding) in enumerate(remarks.items()):
         short = f"Decide about: {listed([remark.replace('_', ' ') for remark in remarks])}"
         yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
-    notes = (*evidence.notes, *evidence.training.notes)
-    for index, note in enumerate(note for note in notes if LOOK in note):
+    for stage in evidence.unproven:
+        yield DISTURBED, unproven_sentence(stage), "The watch was disturbed"
+    looks = [note for note in (*evidence.notes, *evidence.training.notes) if LOOK in note]
+    looks += dict.fromkeys(map(pried_sentence, evidence.pried))
+    for index, note in enumerate(looks):
         yield NOTES, note, "" if index else "Unusual code"
 
 

@@ -50,7 +50,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
     evidence = replace(with_waived(assignment, evidence, waived), claim=claim)
     status, reason = _status(assignment, evidence)
     nothing = _nothing_found(status, evidence)
-    found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings)
+    found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings, evidence.unproven)
     lines = []
     for item in assignment.rubric:
         if nothing and not item.by_person:

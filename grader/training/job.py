@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from grader.domain.assignment import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
 from grader.domain.program import Program
+from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.kit.splits import Splits
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import WorkerProcess
@@ -87,6 +88,7 @@ class Measured:
         images: PNG by the names in `training.predictions` and `training.attention`.
         notes: Sentences: what had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
+        watched: What was seen of forbidden parts at run time.
         crowded: The GPU's memory, or its part of it, was not enough.
     """
 
@@ -94,5 +96,6 @@ class Measured:
     images: dict[str, bytes]
     notes: tuple[str, ...] = ()
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
+    watched: Watched = NOTHING_SEEN
     crowded: bool = False
     trained: TrainedModel | None = None

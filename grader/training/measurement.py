@@ -5,13 +5,16 @@ data: weights, which the student's class, as it was checked, answers with in a w
 """
 
 import contextlib
+import secrets
 from dataclasses import replace
 
 from grader.domain.errors import EngineError
 from grader.domain.evidence import TrainingOutcome
+from grader.domain.program import TRAINING
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, Train
+from grader.protocol.watching import WatchRecord
 from grader.training.job import REPLY_LIMIT, Job, Measured, Report, Workers
 from grader.training.measuring import STATE_LIMIT, BuiltOnceOnly, Measurer
 from grader.training.record import Record
@@ -27,14 +30,17 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
     blinding = record.blinding
     labels = blinding.train_labels
     load = Load(job.program, job.forbidden, blinding.classes, job.seed, job.device)
+    files = tuple(job.program.source or {})
     with contextlib.ExitStack() as stack:
-        trainer = Link(workers())
+        trainer = Link(workers(), WatchRecord(job.forbidden, files))
         stack.callback(trainer.close)
         arrays = {"train_labels": labels, "test_images": blinding.test_images}
         measurer = Measurer(workers(), job, load, arrays)
         stack.callback(measurer.close)
         try:
             trainer.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+            trainer.watch.stage = TRAINING
+            prove_watch(trainer, job)
             share = job.gpu_memory_mb
             train = Train(
                 class_names=blinding.classes,
@@ -49,6 +55,9 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
                 record.take(reply, measurer)
                 if record.outcome is not None:
                     break
+            if record.outcome is TrainingOutcome.COMPLETED:
+                prove_watch(trainer, job)
+                prove_watch(measurer.link, job)
         except StudentRaised as raised:
             record.fail(raised)
         except BuiltOnceOnly as error:
@@ -57,4 +66,11 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
             record.give_up(fault)
         except EngineError as error:
             record.end(TrainingOutcome.UNKNOWN, str(error))
-    return replace(record.measured(), attestation=trainer.process.attestation)
+    watched = trainer.watch.watched | measurer.link.watch.watched
+    return replace(record.measured(), attestation=trainer.process.attestation, watched=watched)
+
+
+def prove_watch(link: Link, job: Job) -> None:
+    """Try whether all that is watched still tells that it is used."""
+    token, seconds = secrets.randbelow(2**31), job.limits.load_seconds
+    link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)

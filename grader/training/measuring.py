@@ -4,10 +4,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grader.domain.program import TRAINING
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
 from grader.protocol.replies import Answered, Loaded, Measurable, Module
 from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, Measure
+from grader.protocol.watching import WatchRecord
 from grader.training.job import REPLY_LIMIT, Job
 
 STATE_LIMIT = FrameLimit(document=2_000_000, arrays=MOST_STATE + 64_000_000)
@@ -29,7 +31,7 @@ class Measurer:
             load: What is executed there: the same as where it is trained.
             arrays: `train_labels` and `test_images` of Measure.
         """
-        self.link = Link(process)
+        self.link = Link(process, WatchRecord(job.forbidden, tuple(job.program.source or {})))
         self._job = job
         self._load = load
         self._arrays = arrays
@@ -60,6 +62,7 @@ class Measurer:
         )
         try:
             self.link.ask(self._load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+            self.link.watch.stage = TRAINING
             return self.link.ask(measure, Measurable, seconds=self._left, limit=REPLY_LIMIT)
         except StudentRaised as raised:
             raise BuiltOnceOnly(f"{raised.problem.type} where it was built again") from raised

@@ -44,6 +44,7 @@ def repeated_training(
     for run in range(2, runs + 1):
         other = measured_training(workers, jobs(run), _numbered(report, run, runs))
         ended = other.training
+        first = replace(first, watched=first.watched | other.watched)
         doubts |= dict.fromkeys(ended.doubts)
         objections |= dict.fromkeys(ended.objections)
         if ended.outcome is TrainingOutcome.COMPLETED and ended.accuracy is not None:

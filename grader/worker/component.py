@@ -55,9 +55,7 @@ class Components:
             parameters = _parameters(built)
         modules = module_tree(built)
         self._built.append((built, stand_ins, replacements))
-        self._student.watch.imported()
-        seen = tuple(self._student.watch.seen)
-        return Built(len(self._built) - 1, parameters, modules, tuple(stand_ins.made), seen)
+        return Built(len(self._built) - 1, parameters, modules, tuple(stand_ins.made))
 
     def call(self, request: Call) -> Called:
         """Call a component; whatever the student's code raises goes through."""
@@ -94,7 +92,7 @@ class Components:
         if request.gradients:
             cotangent = torch.from_numpy(request.arrays["cotangent"].copy())
             no_gradient = _gradients(module, inputs[0], output, cotangent, arrays)
-        return Called("tensor", calls, no_gradient, tuple(self._student.watch.seen), arrays)
+        return Called("tensor", calls, no_gradient, arrays)
 
     def weights(self, request: Weights) -> WeightValues:
         """The parameters and buffers of a component."""
@@ -111,8 +109,7 @@ class Components:
         }
         with torch.no_grad():
             for name, value in request.arrays.items():
-                with students_code():
-                    target = named[name]
+                target = named[name]
                 target.copy_(torch.from_numpy(value.copy()).to(target.dtype))
         return Done()
 

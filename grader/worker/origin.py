@@ -4,13 +4,22 @@ import __future__
 
 import ast
 import functools
+import json
 import linecache
 import operator
+import os
+import sysconfig
 import traceback
+from pathlib import Path
 from types import CodeType
 
+import numpy
+import torch
+
+import grader
 from grader.domain.program import Place, Statement
 from grader.protocol.replies import Problem
+from grader.worker.voice import Lines
 
 PREFIX = "submission:"  # marks the code objects that come from the student
 
@@ -33,6 +42,16 @@ def future_flags(statement: Statement) -> int:
         return 0
     features = [getattr(__future__, name, None) for name in statement.binds]
     return functools.reduce(operator.or_, (f.compiler_flag for f in features if f is not None), 0)
+
+
+def student_lines(source: dict[str, str]) -> Lines:
+    """How the student's lines are told from those of libraries."""
+    files = {PREFIX + file: json.dumps(file).encode() for file in source}
+    paths = sysconfig.get_paths()
+    folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {str(Path(package.__path__[0]).parent) for package in (torch, numpy)}
+    folders.add(grader.__path__[0])
+    return Lines(PREFIX, files, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
 
 
 def remember_source(source: dict[str, str]) -> None:

@@ -31,10 +31,10 @@ class StudentModule:
         program: What was executed.
         namespace: The module's globals.
         class_names: Of the data set.
-        watch: What was reached of the forbidden parts.
+        watch: For forbidden parts.
     """
 
-    def __init__(self, request: Load) -> None:
+    def __init__(self, request: Load, watch: ForbiddenWatch) -> None:
         self.program: Program = request.program
         module = ModuleType(MODULE)
         sys.modules[MODULE] = module
@@ -46,7 +46,7 @@ class StudentModule:
         self._flags = 0
         if request.device == "cpu":
             redirect_gpu_calls()
-        self.watch = ForbiddenWatch(request.forbidden)
+        self.watch = watch
         remember_source(request.program.source or {})
         self._absent = AbsentFinder(PREFIX)
         sys.meta_path.append(self._absent)
@@ -79,7 +79,6 @@ class StudentModule:
             kinds={name: _kind(self.namespace[name]) for name in self._graded() if name in self.namespace},
             problems=tuple(self._problems[:20]),
             stand_ins=tuple(self._absent.names[:50]),
-            forbidden=tuple(self.watch.seen),
         )
 
     def run(self, statements: Iterable[Statement]) -> None:

@@ -140,7 +140,7 @@ def test_the_loop_and_what_it_calls_count_as_reached(analyzed):
     for read in reads:
         made = analyzed(HEAD + CLASS.replace("{0}", "0") + LOOP + read)
         (note,) = asked(made)
-        assert "for training;" in note, read
+        assert "for the training;" in note, read
 
 
 HONEST = {

@@ -29,6 +29,7 @@ from grader.domain.evidence import (
 )
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.submission import Delivery, Origin, RefusedFile, Role
+from grader.domain.watch import Pried, Prying
 from grader.gradebook import Gradebook
 from grader.gradebook.evidence_file import evidence_from, evidence_text
 
@@ -54,7 +55,9 @@ RICH = Evidence(
     ),
     near_names=(NearName("ViT", "VIT", Place("cell 4", 3)),),
     omissions=(Omission(Place("homework.py", 1), "plt.show()", "It draws."),),
-    forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention")),),
+    forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention"), "timm.a"),),
+    pried=(Pried(Prying.FRAMES, Place("homework.py", 2), "ViT"), Pried(Prying.MEMORY, None, "the training")),
+    unproven=("Attention",),
     tuned=(TunedValue("dim", "64", Place("homework.py", 9)),),
     source={"homework.py": "import torch\n"},
     claim=Claim(0.85, "cell 4", "Test accuracy: 85%"),

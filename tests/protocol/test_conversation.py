@@ -9,6 +9,7 @@ import pytest
 
 from grader.domain.program import Place, Program, Recipe, Statement
 from grader.domain.standin import StandIn
+from grader.domain.watch import Prying
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
 from grader.protocol.replies import (
@@ -21,18 +22,25 @@ from grader.protocol.replies import (
     DrawnFigure,
     EpochDone,
     ForwardPass,
+    Imported,
     Loaded,
     Measurable,
     Module,
+    Notice,
     Parameter,
     Problem,
     Raised,
     Ran,
+    Reached,
     Reply,
+    Seen,
     StandInCall,
     StandInMade,
     Trained,
     TrainingPlan,
+    Tried,
+    WatchedPart,
+    Watching,
     WeightValues,
 )
 from grader.protocol.requests import (
@@ -42,6 +50,7 @@ from grader.protocol.requests import (
     Load,
     LoadCheckpoint,
     Measure,
+    Prove,
     Rows,
     RunFunction,
     SetWeights,
@@ -49,7 +58,7 @@ from grader.protocol.requests import (
     Weights,
 )
 
-REPLIES: tuple[type[Any], ...] = Reply.__args__
+REPLIES: tuple[type[Any], ...] = (*Reply.__args__, *Notice.__args__)
 LIMIT = FrameLimit(document=100_000, arrays=100_000)
 
 STATEMENT = Statement("import torch", Place("cell 4", 3), ("torch",), "import")
@@ -77,11 +86,8 @@ MESSAGES = [
         (Parameter("w", (2, 3), False, ("w", "v")),),
         (Module("", "ViT", "homework", 6, 0.1),),
         (StandInMade("Attention", (8, None, 0.5), {"heads": 4}),),
-        ("timm",),
     ),
-    Called(
-        "tensor", (StandInCall("Attention", 1, (2, 3, 4)),), ("w",), ("timm",), {"call0": np.zeros((2, 3, 4))}
-    ),
+    Called("tensor", (StandInCall("Attention", 1, (2, 3, 4)),), ("w",), {"call0": np.zeros((2, 3, 4))}),
     WeightValues({"w": np.zeros(2)}),
     Ran(
         "loss 0.5",
@@ -102,6 +108,12 @@ MESSAGES = [
     Measurable((Module("", "ViT", "homework", 6),)),
     Answered("`w` is missing", {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "why", {}),
+    Prove(7),
+    Watching((WatchedPart("torch.nn.Identity", ("torch.nn.Id*",)),)),
+    Reached(0, -1, "cell 4", 3),
+    Tried(0, 7),
+    Imported(1, "homework.py", 2),
+    Seen(Prying.FRAMES, "homework.py", 2),
 ]
 
 

@@ -33,9 +33,10 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
-from grader.domain.program import Claim, ForbiddenUse, Place
+from grader.domain.program import LOADING, TRAINING, Claim, ForbiddenUse, Place
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.domain.submission import Role
+from grader.domain.watch import Pried, Prying
 from grader.scoring import passes, score, stray_targets
 from grader.training.accuracy import accuracy_interval
 
@@ -345,6 +346,70 @@ def test_many_uses_make_one_sentence() -> None:
     uses = tuple(use("timm", "ViT", line=line) for line in (3, 8, 9, 9))
     model = line_of(score(ASSIGNMENT, replace(PERFECT, forbidden=uses)), "model")
     assert model.reason == "timm.part at homework.py:3 (and 2 more): Write it yourself."
+
+
+def test_what_another_part_uses_inside_costs_nothing_of_its_own() -> None:
+    """Where that other part is only flagged, so is what it consists of; nobody is spared a look."""
+    inside = replace(use("torch.nn.MultiheadAttention", "Attention"), inside="torch.nn.Layer")
+    model = line_of(score(ASSIGNMENT, replace(PERFECT, forbidden=(inside,))), "model")
+    assert model.points == 12.0
+    assert (
+        "A person has a look: torch.nn.MultiheadAttention.part within torch.nn.Layer at homework.py:3: "
+        "Write attention yourself." in model.reason
+    )
+
+
+@pytest.mark.parametrize(("rule", "points"), [("timm", None), ("torch.nn.functional.scaled*", 15.0)])
+def test_what_the_training_alone_uses_is_a_matter_of_its_points(rule: str, points: float | None) -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, forbidden=(use(rule, TRAINING),)))
+    model, training = line_of(found, "model"), line_of(found, "training")
+    assert (model.points, model.reason) == (12.0, "All checks passed.")
+    assert training.points == points
+    assert f"{rule}.part at homework.py:3:" in training.reason
+    if points is None:
+        assert (training.state, training.floor) == ("awaiting", None)
+        assert "The training uses what is not allowed." in training.reason
+        assert training.reason.endswith("A person decides.") and found.total == 12.0
+
+
+def test_what_a_graded_name_and_the_training_use_costs_what_the_graded_name_costs() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, forbidden=(use("timm", "ViT", TRAINING),)))
+    assert line_of(found, "model").points == 0.0 and line_of(found, "training").points == 15.0
+
+
+def test_a_training_that_is_worth_nothing_stays_so() -> None:
+    low = replace(PERFECT.training, accuracy=0.2, interval=None)
+    evidence = replace(PERFECT, training=low, forbidden=(use("timm", TRAINING),), unproven=(TRAINING,))
+    assert line_of(score(ASSIGNMENT, evidence), "training").points == 0.0
+
+
+def test_where_the_watch_was_disturbed_a_person_decides() -> None:
+    """What forbidden parts could cost is open, and nothing else."""
+    found = score(ASSIGNMENT, replace(PERFECT, unproven=("Attention", LOADING)))
+    model = line_of(found, "model")
+    assert (model.points, model.state, model.floor) == (None, "awaiting", None)
+    assert "noticed after: Attention, the loading" in model.reason
+    assert line_of(found, "training").points == 15.0
+
+    other = replace(ASSIGNMENT, forbidden=ASSIGNMENT.forbidden[1:])  # nothing costs the whole item
+    model = line_of(score(other, replace(PERFECT, unproven=("ViT",))), "model")
+    assert [own.points for own in model.components] == [None, 4.0]
+    assert (model.points, model.floor) == (None, 4.0)
+
+
+def test_a_disturbed_watch_saves_no_points_that_a_forbidden_part_costs() -> None:
+    evidence = replace(PERFECT, forbidden=(use("timm", "ViT"),), unproven=("ViT",))
+    assert line_of(score(ASSIGNMENT, evidence), "model").points == 0.0
+
+
+def test_a_watch_that_was_disturbed_in_training_leaves_its_points_open() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, unproven=(TRAINING,)))
+    assert line_of(found, "training").points is None and line_of(found, "model").points == 12.0
+
+
+def test_prying_costs_nothing() -> None:
+    pried = (Pried(Prying.FRAMES, Place("homework.py", 3), "Attention"),)
+    assert score(ASSIGNMENT, replace(PERFECT, pried=pried)) == score(ASSIGNMENT, PERFECT)
 
 
 # --- training -------------------------------------------------------------------------------------------

@@ -13,11 +13,13 @@ import torch
 
 from grader.analysis import program
 from grader.domain.assignment import Assignment
-from grader.domain.program import Program
+from grader.domain.program import LOOK, Program
+from grader.domain.watch import Watched
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, Train
+from grader.protocol.watching import WatchRecord
 from grader.training.trained_model import other_tree, same_state, told_state
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
@@ -69,6 +71,7 @@ class Replayed:
 
     Attributes:
         restored: The weights in the end are not those of the last epoch.
+        watched: What it told of forbidden parts, and of where the code pried.
     """
 
     program: Program
@@ -76,6 +79,7 @@ class Replayed:
     epochs: list[EpochDone]
     end: Trained
     restored: bool
+    watched: Watched
 
 
 def images(per_class: int, seed: int = 1) -> tuple[Any, Any]:
@@ -87,7 +91,10 @@ def images(per_class: int, seed: int = 1) -> tuple[Any, Any]:
 
 @pytest.fixture
 def replayed(
-    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program], measuring: Callable[..., Any]
+    spawn: Callable[[], WorkerProcess],
+    analyzed: Callable[[str], Program],
+    measuring: Callable[..., Any],
+    assignment: Assignment,
 ) -> Callable[..., Replayed]:
     """Train the homework of a text, after the parts that are the same for all."""
 
@@ -95,9 +102,10 @@ def replayed(
         read = analyzed(HEAD + text) if isinstance(text, str) else text
         train, labels = images(12)
         arrays = {"train_images": train, "train_labels": labels}
-        load, request = Load(read, class_names=CLASSES, seed=seed), Train(CLASSES, seed=seed, arrays=arrays)
+        load = Load(read, assignment.forbidden_patterns, CLASSES, seed)
+        request = Train(CLASSES, seed=seed, arrays=arrays)
         process = spawn()
-        link = Link(process)
+        link = Link(process, WatchRecord(assignment.forbidden_patterns))
         replies: list[Any] = []
         try:
             link.ask(load, Loaded, seconds=30, limit=FrameLimit())
@@ -106,6 +114,7 @@ def replayed(
                 replies.append(reply)
                 if isinstance(reply, Trained):
                     break
+            link.prove_watch(7, seconds=30, limit=FrameLimit())
         finally:
             process.close()
         plan = [reply for reply in replies if isinstance(reply, TrainingPlan)][-1]
@@ -114,7 +123,8 @@ def replayed(
         beside = measuring(load, request, images(4, seed=2)[0])
         assert all(other_tree(told.modules, beside.built.modules) == "" for told in (*epochs, replies[-1]))
         end = beside.measured(replies[-1])
-        return Replayed(read, plan, [beside.measured(done) for done in epochs], end, not same_state(*states))
+        restored, watched = not same_state(*states), link.watch.watched
+        return Replayed(read, plan, [beside.measured(done) for done in epochs], end, restored, watched)
 
     return trained
 
@@ -167,6 +177,8 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
         assert not found.end.arrays["logits"].any()
     elif any(rates):
         assert found.end.arrays["logits"].any()
+    assert found.watched == Watched()
+    assert not found.program.forbidden and not [note for note in found.program.notes if LOOK in note]
     assert len(STYLES) >= 25
 
 

@@ -13,6 +13,7 @@ from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import CheckpointLoaded, EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, LoadCheckpoint, Train
+from grader.protocol.watching import WatchRecord
 
 LIMIT = FrameLimit()
 CLASSES = ("low", "middle", "high")
@@ -68,10 +69,16 @@ class Homework:
     """
 
     def __init__(self, process: WorkerProcess, load: Load, measuring: Callable[..., Any]) -> None:
-        self.link = Link(process)
+        self.link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
         self._load = load
         self._measuring = measuring
         self.loaded = self.ask(load, Loaded)
+        self.link.watch.stage = "later"
+
+    @property
+    def reached(self) -> dict[str, tuple[str, ...]]:
+        """The forbidden parts that the student's code used, with the patterns that they fall under."""
+        return {part.name: part.patterns for part in self.link.watch.watched.reached if not part.inside}
 
     def ask(self, request: Any, reply: Any) -> Any:
         """The reply to a request, within twenty seconds."""
