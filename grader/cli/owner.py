@@ -8,6 +8,7 @@ import click
 
 from grader.cli.book import book_options, desk, lower_option, now, reason, told_revision
 from grader.domain.edit import Edit
+from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from grader.gradebook import Snapshot
@@ -22,6 +23,7 @@ NONE = "none"
 @click.argument("upload")
 @click.argument("student_id", metavar="STUDENT")
 @click.option("--why", required=True, help="How you know, for the record.")
+@click.option("--instead", is_flag=True, help="It counts in the place of the submission that STUDENT has.")
 @book_options
 @lower_option
 def command(
@@ -29,6 +31,7 @@ def command(
     upload: str,
     student_id: str,
     why: str,
+    instead: bool,
     assignment_id: str | None,
     course: Path | None,
     gradebook: str | None,
@@ -42,7 +45,8 @@ def command(
     to be: its points reach nobody then.
 
     From then on its points, marks and report are that student's, also when the same download is graded again.
-    Another submission of the student's does not count any more. Nothing runs again.
+    Where the student has another submission, --instead says that it does not count any more. Nothing runs
+    again.
 
     \b
     Examples:
@@ -59,10 +63,22 @@ def command(
         def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
             owner = None if student_id == NONE else student_id
             found[:] = [new_owner(snapshot, upload, owner, who=at.who, when=now(), why=told)]
+            if found[0].displaced is not None and not instead:
+                raise UsageError(_taken(found[0]))
             return found[0].edits
 
         revision = at.revised(f"owner {student_id}", decide=decide, allow_lower=allow_lower)
     _tell(found[0], revision)
+
+
+def _taken(owner: "NewOwner") -> str:
+    other = owner.displaced
+    assert other is not None
+    name = other.origin.upload or other.origin.listed_as
+    return (
+        f"{owner.student_id} has a submission already: {name} ({other.origin.listed_as}). "
+        "Nothing was changed. Say whose that is first, or let this one count in its place by --instead."
+    )
 
 
 def _tell(owner: "NewOwner", revision: "Revision") -> None:

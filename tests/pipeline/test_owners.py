@@ -472,6 +472,14 @@ def test_a_slip_of_the_pen_is_set_right_by_the_list(desk: Desk) -> None:
     assert desk.totals() == {A: 4, Z: 4, "400101203": 4}
 
 
+@pytest.mark.parametrize("person", ["Team", "Participant", "Default group", "222"])
+def test_a_name_in_moodle_does_not_hide_the_number(desk: Desk, person: str) -> None:
+    """Zoe handed in nothing, and the list of the class knows who did."""
+    desk.grade(moodle(person, 111, f"{Z}_homework.py"), "--roster", desk.sheet())
+    assert desk.totals() == {A: 4}
+    assert desk.exported() == {"111": "4", "222": "", "333": ""}
+
+
 def test_who_calls_themselves_anonymous_is_nobody_else(desk: Desk) -> None:
     desk.grade(
         {
@@ -686,13 +694,14 @@ def test_a_second_upload_of_a_student_takes_the_firsts_place(desk: Desk) -> None
     desk.grade(mail)
     (late,) = desk.held()
     words = ("owner", desk.out, late, Z, "--why", "By mail.")
-    assert "would fall" in desk.say(*words, code=2) and desk.totals()[Z] == 4
-    told = desk.say(*words, "--allow-lower")
+    assert f"{Z} has a submission already: Zoe Zorn_222 (moodle-222)." in desk.say(*words, code=2)
+    assert "would fall" in desk.say(*words, "--instead", code=2) and desk.totals()[Z] == 4
+    told = desk.say(*words, "--instead", "--allow-lower")
     assert f"Zoe Zorn_222, which was {Z}'s, does not count any more." in told
     assert desk.totals() == {Z: 0, "400101203": 4} and desk.held() == set()
     desk.grade({**moodle("Zoe Zorn", 222, f"{Z}_homework.py"), **mail})
     assert desk.totals() == {Z: 0, "400101203": 4} and desk.held() == set()
-    desk.say("owner", desk.out, "moodle-222", Z, "--why", "The first counts.")
+    desk.say("owner", desk.out, "moodle-222", Z, "--why", "The first counts.", "--instead")
     assert desk.totals()[Z] == 4
 
 
@@ -700,7 +709,7 @@ def test_whose_place_is_taken_by_a_persons_word_waits(desk: Desk) -> None:
     """Only the names of the files said that it was hers."""
     desk.grade(moodle("Ada Ash", 111, f"{Z}_homework.py"))
     desk.grade(moodle("Zoe Zorn", 222, "homework.py"))
-    told = desk.say("owner", desk.out, "moodle-222", Z, "--why", "It is.")
+    told = desk.say("owner", desk.out, "moodle-222", Z, "--why", "It is.", "--instead")
     assert f"Ada Ash_111, which was {Z}'s, is listed as moodle-111, and nobody knows whose it is." in told
     assert desk.totals() == {Z: 4, "moodle-111": 4} and desk.held() == {"moodle-111"}
 

@@ -29,6 +29,7 @@ from grader.reporting.zip_file import zipped
 
 PLUGIN = "assignfeedback_file"
 FILE = "report.html"
+TEAM = "team"  # whose number is no participant's
 _LABEL = re.compile(r"^(?P<name>.+)_(?P<number>\d{1,20})$")
 _UNUSABLE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 
@@ -102,6 +103,7 @@ def holders_of_results(results: Results) -> dict[str, str]:
         for evidence, score in owned(results)
         if evidence.origin.lms == LMS
         and evidence.origin.number
+        and evidence.origin.person.casefold() != TEAM
         and not (score.ownership is not None and score.ownership.decided)
     }
 
@@ -117,8 +119,7 @@ def holders_of_download(files: Iterable[tuple[str, str | None]]) -> dict[str, st
         for part in PurePosixPath(path).parts:
             handed = moodle_name(part)
             label = _LABEL.match(handed.holder or "") if handed else None
-            # a team's number is no participant's
-            if student_id and label and label["name"].casefold() != "team":
+            if student_id and label and label["name"].casefold() != TEAM:
                 found.setdefault(student_id, set()).add(f"{_clean(label['name'])}_{label['number']}")
     # of two labels nobody knows which is the student's
     return {student_id: min(labels) for student_id, labels in found.items() if len(labels) == 1}
