@@ -50,7 +50,7 @@ class Run:
 
     Attributes:
         numbers: Everything that it reported: the numbers that it returned and appended, in order.
-        printed: What it printed.
+        printed: What it printed, and the texts that it returned.
         arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>` and `figure<k>`.
     """
 

@@ -214,7 +214,7 @@ class Ran:
     """A function was run.
 
     Attributes:
-        printed: What it printed, the end of it.
+        printed: What it wrote to the standard streams and the texts that it returned, the end of it all.
         returned_kind: What it returned, in words.
         history_problem: What is wrong with the history (a tensor with a graph, ...), in words.
         steps: Optimizer steps taken.

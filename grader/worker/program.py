@@ -20,6 +20,7 @@ from grader.worker.device import bind_devices, redirect_gpu_calls
 from grader.worker.fault import students_code
 from grader.worker.forbidden import ForbiddenWatch
 from grader.worker.origin import PREFIX, compiled, future_flags, problem, remember_source
+from grader.worker.streams import overheard
 
 MODULE = "homework"
 
@@ -123,29 +124,9 @@ class StudentModule:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[io.StringIO]:
-    """Standard output kept for ourselves; the last 200,000 characters of it can be read afterwards."""
-    text = BoundedText()
-    with contextlib.redirect_stdout(text):
+    """The standard streams kept for ourselves; the last 200,000 characters of both can be read afterwards."""
+    with overheard() as text:
         yield text
-
-
-class BoundedText(io.StringIO):
-    """Text output that forgets its beginning when it grows too long.
-
-    It goes on to the process's own output too, where whoever watches the process sees that it is much.
-    """
-
-    def write(self, text: str, /) -> int:
-        """Write, and cut when over twice the bound."""
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # the student may have closed it
-            sys.__stdout__.write(text)  # type: ignore[union-attr]
-        count = super().write(text)
-        if self.tell() > 400_000:
-            kept = self.getvalue()[-200_000:]
-            self.seek(0)
-            self.truncate()
-            super().write(kept)
-        return count
 
 
 def seed_all(seed: int, device: str = "cpu") -> None:
