@@ -65,11 +65,13 @@ class Homework:
 
     Attributes:
         link: The conversation with it.
+        program: What it has loaded.
         loaded: Its reply to Load.
     """
 
     def __init__(self, process: WorkerProcess, load: Load, measuring: Callable[..., Any]) -> None:
         self.link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
+        self.program = load.program
         self._load = load
         self._measuring = measuring
         self.loaded = self.ask(load, Loaded)
