@@ -16,6 +16,7 @@ from grader.protocol.raised import raised_at, raised_in_training
 from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import CheckpointLoaded, Loaded
 from grader.protocol.requests import Load, LoadCheckpoint
+from grader.protocol.watching import WatchRecord
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.job import REPLY_LIMIT, Job, Workers
 from grader.training.misfits import misfit_in_words
@@ -41,7 +42,7 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
         name: The file's name, for the sentences.
     """
     blinding = Blinding(job, "checkpoint", numbers=False)
-    link = Link(workers())
+    link = Link(workers(), WatchRecord(job.forbidden, tuple(job.program.source or {})))
     try:
         load = Load(job.program, job.forbidden, blinding.classes, job.seed, job.device)
         link.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
