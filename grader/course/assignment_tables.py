@@ -101,7 +101,7 @@ class RubricTable(Table):
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None
     by: Literal["person"] | None = None
-    beside: list[Literal["values", "accuracy", "curves", "predictions", "attention", "model"]] = Field(
+    beside: list[Literal["values", "accuracy", "curves", "predictions", "model"]] = Field(
         default_factory=list
     )
     parts: Annotated[list[PartTable], Field(min_length=1)] | None = None

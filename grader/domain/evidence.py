@@ -215,6 +215,10 @@ class Training:
     doubts: tuple[str, ...] = ()
     objections: tuple[str, ...] = ()
 
+    def class_name(self, index: int) -> str:
+        """What a class is called."""
+        return self.classes[index] if 0 <= index < len(self.classes) else f"class {index}"
+
 
 @dataclass(frozen=True)
 class Checkpoint:

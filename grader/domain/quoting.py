@@ -28,6 +28,7 @@ _DOTTED_CIRCLE = "◌"
 
 _NAME = re.compile(r"[^\W\d][\w*]*(?:\.[\w*]+)*")
 _FILE_NAME = re.compile(r"[\w(\[+-][\w()\[\].+-]*")
+_QUOTATION_ENDS = str.maketrans({OPEN: '"', CLOSE: '"'})  # a line of code ends no quotation
 _MARKS_OF_OURS = str.maketrans(dict.fromkeys('"“”„‟«»″❝❞〝〞＂', "'"))
 
 
@@ -84,7 +85,7 @@ def named(name: str, longest: int = LONGEST) -> str:
 
 def as_code(line: str, longest: int = LONGEST) -> str:
     """A line of a submission's source, as code."""
-    words = " ".join(visible(line).replace(CODE, "'").split())
+    words = " ".join(visible(line).replace(CODE, "'").translate(_QUOTATION_ENDS).split())
     return f"{CODE}{words if len(words) <= longest else words[: longest - 1].rstrip() + '…'}{CODE}"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.domain.assignment import Assignment, Limits
-from grader.domain.quoting import about_file
+from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
 from grader.intake.archive import MEGABYTE
 from grader.intake.naming import Closeness, name_match, refused_name
@@ -152,7 +152,7 @@ def _rank(name: str, student_id: str, file_stem: str, order: int) -> tuple[int, 
 
 
 def _second_choice(name: str, best: str) -> str:
-    same = "another file of the same name" if name == best else best
+    same = "another file of the same name" if name == best else file_named(best)
     return f"{name}: was set aside because {same} fits the asked name better. Hand in one file of each kind."
 
 
@@ -188,5 +188,5 @@ def _name_notes(
         match = name_match(candidate.name, assignment.file_stem)
         if match.closeness is not Closeness.EXACT:
             asked = stem + Path(candidate.name).suffix.lower()
-            notes.append(f"{candidate.name} was taken as {asked}: name it so the next time.")
+            notes.append(f"{file_named(candidate.name)} was taken as {asked}: name it so the next time.")
     return tuple(notes)

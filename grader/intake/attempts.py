@@ -1,9 +1,11 @@
 """Several attempts at the same: the last in time counts, and what says which is the last is said too."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from grader.domain.quoting import file_named
 from grader.intake.found import Found
 from grader.intake.naming import LONG_NUMBER, copy_mark
 
@@ -66,9 +68,32 @@ def unclear(siblings: Sequence[Found]) -> list[Found]:
     return found
 
 
+def differing(siblings: Sequence[Found]) -> tuple[str, ...]:
+    """The names of those that are attempts at the same and hold something else."""
+    groups: dict[tuple[str, str, bool], list[Found]] = {}
+    for one in siblings:
+        groups.setdefault(_likeness(one), []).append(one)
+    return tuple(
+        one.path.name
+        for group in groups.values()
+        if len(group) > 1 and _same_thing(group) and len({content(each.path) for each in group}) > 1
+        for one in group
+    )
+
+
+def content(path: Path) -> str:
+    """SHA-256 of a file, or of all files in a folder with their names, hexadecimal."""
+    if not path.is_dir():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    inside = sorted(one for one in path.rglob("*") if one.is_file() and not one.is_symlink())
+    lines = (f"{one.relative_to(path)}\0{content(one)}\n" for one in inside)
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
+
+
 def told(earlier: Found, last: Found, why: str) -> str:
     """The sentence about an attempt that does not count."""
-    return f"{earlier.name}: is an earlier attempt. What counts is {last.name}, {why}."
+    return f"{earlier.name}: is an earlier attempt. What counts is {file_named(last.name)}, {why}."
 
 
 def _by_mark(group: Sequence[Found]) -> tuple[Found, str]:

@@ -1,6 +1,5 @@
 """One student's heap of files: attempts settled, folders walked, archives unpacked."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +11,7 @@ from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, RefusedFile, Role
 from grader.intake.account import Ledger
 from grader.intake.archive import MEGABYTE, Caps
-from grader.intake.attempts import latest, settled, told
+from grader.intake.attempts import content, differing, latest, settled, told
 from grader.intake.found import Found, entries, files_of
 from grader.intake.naming import CLUTTER, Closeness, copy_mark, name_match
 from grader.intake.unpacking import Opener, unpacked
@@ -42,6 +41,7 @@ class Heap:
         members: The ids of others who handed it in together with the student.
         whole: It is all that lies in one folder, and so one person's.
         parts: The keys of the heaps that joined it.
+        rivals: What of it is one student's attempts, or several people's work: nothing but names tells.
     """
 
     key: str
@@ -61,6 +61,7 @@ class Heap:
     members: tuple[str, ...] = ()
     whole: bool = False
     parts: list[str] = field(default_factory=list)
+    rivals: tuple[str, ...] = ()
 
     def join(self, other: "Heap") -> None:
         """Take what another heap holds."""
@@ -91,6 +92,8 @@ class Sorting:
         one purpose, they stay apart.
         """
         budget = _Budget(self._archive_bytes)
+        if not (heap.lms or heap.whole):
+            heap.rivals = differing(heap.items)
         counted, earlier = settled(heap.items)
         for one, why in earlier:
             self.supersede(heap, one, why)
@@ -195,7 +198,7 @@ class Sorting:
                 assert role is not None
                 found.setdefault(role, []).append({path for path, own in roles.items() if own is role})
         return any(
-            set(map(_content, one)) != set(map(_content, other))
+            set(map(content, one)) != set(map(content, other))
             for places in found.values()
             for one, other in combinations(places, 2)
         )
@@ -227,12 +230,6 @@ class Sorting:
         heap.set_aside.append(RefusedFile(one.name, reason))
         for name in files_of(one.path, one.shown):
             self._ledger.note(name, Fate.REFUSED, owner=heap.key, reason=reason)
-
-
-def _content(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass

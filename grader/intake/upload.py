@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError, UsageError
+from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import (
     AccountedFile,
     Delivery,
@@ -193,7 +194,7 @@ class _Class:
         made: list[Submission] = []
         for own, says in zip(found, names, strict=True):
             for one in own:
-                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], says)
+                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], one, says)
                 ids |= dict.fromkeys((one.owner, *one.heap.parts), verdict.student_id)
             counting = [one for one in own if whose[one.origin.key].counts]
             team = tuple(sorted(whose[one.origin.key].student_id for one in counting))
@@ -255,7 +256,7 @@ class _Class:
         for file in heap.files:
             note = self._reading(file, asked)
             if file.own != file.handed.name and file.handed.name:
-                notes.append(note)
+                notes.append(about_file(file.own or file.path.name, note))
             if file.path not in heap.unusable and one.owner == heap.key:
                 self.ledger.note(file.shown, Fate.MATCHED, owner=heap.key, reason=note)
         hint = IN_ZIP if self._from_zip else ON_DISK
@@ -310,10 +311,17 @@ def _upload(heap: Heap) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _unclear(verdict: Verdict, says: Carried) -> Verdict:
-    """The verdict on an upload whose names say as much for one id as for another, and that no LMS numbers."""
-    nobody = verdict.student_id == verdict.origin.listed_as and not verdict.origin.number
-    if verdict.held or not nobody or len(says.several) < 2 or (verdict.before and verdict.before.decided):
+def _unclear(verdict: Verdict, one: _Upload, says: Carried) -> Verdict:
+    """The verdict on an upload, held where its names do not tell whose all of it is, and no LMS does."""
+    before, origin = verdict.before, verdict.origin
+    if verdict.held or origin.known_id:
+        return verdict
+    if one.heap.rivals and not (before and before.decided and before.digest == one.digest):
+        which = " and ".join(map(file_named, sorted(one.heap.rivals)[:3]))
+        held = f"{which} may be one student's attempts or several people's: nothing but their names tells."
+        return replace(verdict, student_id=origin.listed_as, held=held)
+    nobody = verdict.student_id == origin.listed_as and not origin.number
+    if not nobody or len(says.several) < 2 or (before and before.decided):
         return verdict
     return replace(verdict, held=f"Its files carry several ids: {', '.join(says.several)}.")
 

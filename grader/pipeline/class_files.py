@@ -7,6 +7,7 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.gradebook import durable
 from grader.pipeline.result import Result
+from grader.reporting.attention_page import ATTENTION_PAGE, attention_page, shows_attention
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.code_links import PAGE
 from grader.reporting.exports.matching import candidates
@@ -26,7 +27,7 @@ def report_path(out: Path, student_id: str) -> Path:
 def write_student(
     assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
 ) -> None:
-    """Write one student's report, and the page of the submission beside it."""
+    """Write one student's report, the page of the submission beside it, and the one for staff."""
     folder = report_path(out, result.evidence.student_id).parent
     folder.mkdir(parents=True, exist_ok=True)
     made = student_pages(assignment, result.evidence, result.score, images, now)
@@ -34,6 +35,11 @@ def write_student(
         (folder / PAGE).unlink(missing_ok=True)  # of an earlier upload
     for name, page in made.items():
         durable.write(folder / name, page)
+    attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
+    if attention is None:
+        (folder / ATTENTION_PAGE).unlink(missing_ok=True)
+    else:
+        durable.write(folder / ATTENTION_PAGE, attention.encode("utf-8"))
 
 
 def write_class(
@@ -55,8 +61,19 @@ def write_class(
     out.mkdir(parents=True, exist_ok=True)
     download = attended(download, candidates(pairs))
     similarity = previous_similarity(out, assignment.id)
+    attention = {
+        evidence.student_id: f"students/{evidence.student_id}/{ATTENTION_PAGE}"
+        for evidence, _ in pairs
+        if shows_attention(evidence)
+    }
     page = class_page(
-        assignment, pairs, links=links, generated_at=now, download=download, similarity=similarity
+        assignment,
+        pairs,
+        links=links,
+        generated_at=now,
+        attention=attention,
+        download=download,
+        similarity=similarity,
     )
     durable.write(out / "index.html", page.encode("utf-8"))
     if assignment.leaderboard:

@@ -13,6 +13,7 @@ from grader.domain.submission import KnownUpload, Origin
 from grader.gradebook import Gradebook, Snapshot
 from grader.intake.naming import sanitized
 from grader.intake.ownership import EARLIER, Verdict, listed_as, ours
+from grader.reporting.attention_page import ATTENTION_PAGE
 from grader.reporting.code_links import PAGE
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.student_pages import REPORT
@@ -144,7 +145,7 @@ def remove_moved_pages(out: Path, snapshot: Snapshot) -> None:
     """Remove the pages that stand under ids that nobody has any more."""
     for student_id in snapshot.relisted():
         folder = out / "students" / student_id
-        for name in (REPORT, PAGE):
+        for name in (REPORT, PAGE, ATTENTION_PAGE):
             (folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # it is not there, or somebody put something else into it
             folder.rmdir()

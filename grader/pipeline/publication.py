@@ -10,6 +10,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.gradebook import durable
 from grader.pipeline.result import Result
+from grader.reporting.attention_page import attention_page, shows_attention
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.exports.grade import owned
 from grader.reporting.exports.matching import candidates
@@ -20,6 +21,8 @@ from grader.reporting.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.student_pages import REPORT, student_pages
 from grader.reporting.zip_file import zipped
+
+ATTENTION = "attention"  # the folder of the pages about where models look
 
 Page = tuple[str, bytes]
 """(path within the publication, content)."""
@@ -66,6 +69,11 @@ def pages(
         pairs,
         links=links,
         generated_at=now,
+        attention={
+            score.student_id: f"{ATTENTION}/{score.student_id}.html"
+            for evidence, score in told
+            if shows_attention(evidence)
+        },
         download=attended(download, candidates(pairs)),
         similarity=similarity[0] if similarity else None,
     )
@@ -76,9 +84,13 @@ def pages(
         made = leaderboard_page(assignment, pairs, generated_at=now)
         yield "instructors/leaderboard.html", made.encode("utf-8")
     for evidence, score in told:
-        own = student_pages(assignment, evidence, score, images(score.student_id), now)
+        own_images = images(score.student_id)
+        own = student_pages(assignment, evidence, score, own_images, now)
         for name, page in own.items():
             yield f"students/{score.student_id}/{name}", page
+        attention = attention_page(assignment, evidence, images=own_images, generated_at=now)
+        if attention is not None:
+            yield f"instructors/{ATTENTION}/{score.student_id}.html", attention.encode("utf-8")
 
 
 def publish(found: Iterable[Page], target: Path, now: datetime) -> None:

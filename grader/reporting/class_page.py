@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
@@ -56,6 +57,7 @@ def class_page(
     *,
     links: Mapping[str, str],
     generated_at: datetime,
+    attention: Mapping[str, str] = MappingProxyType({}),
     download: DownloadRecord | None = None,
     similarity: SimilarityRecord | None = None,
 ) -> str:
@@ -66,6 +68,7 @@ def class_page(
         results: What was found and scored, in any order.
         links: Student id -> relative address of the report.
         generated_at: When the page is made.
+        attention: Student id -> relative address of the page about the model's attention, where there is one.
         download: The account of the files.
         similarity: What was found when the submissions were compared; `similarity.html` is beside the page.
 
@@ -91,6 +94,7 @@ def class_page(
                 if evidence.origin.person
             },
             code_pages={student_id: beside(_relative(link)) for student_id, link in links.items()},
+            attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),
             holding=[section for section in queue if section.cause.holds],

@@ -1,6 +1,5 @@
 """The report that a student receives: one HTML file that needs nothing else."""
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +11,7 @@ from grader.reporting import charts
 from grader.reporting.class_figures import class_figures
 from grader.reporting.code_links import CodeLinks
 from grader.reporting.component_reports import component_reports
+from grader.reporting.data_uri import data_uri
 from grader.reporting.excerpt import CodeLine, excerpt
 from grader.reporting.fixes import Fix, fixes
 from grader.reporting.forbidden_parts import forbidden_rows
@@ -22,7 +22,6 @@ from grader.reporting.typesetting import environment
 from grader.reporting.watch_notes import watch_notes
 from grader.scoring.waivers import with_waived
 
-_PNG = b"\x89PNG\r\n\x1a\n"
 _FIXES_SHOWN = 3
 
 
@@ -115,11 +114,10 @@ def student_page(
             accuracy_curve=charts.accuracy_curve(training.epochs, threshold),
             loss_curve=charts.loss_curve(training.epochs),
             class_figures=class_figures(training),
-            attention=_attention(training, images),
             beside={item.id: item.beside for item in assignment.rubric if item.beside},
             confusion=confusion_rows(training),
             predictions=_prediction_groups(training, images),
-            figures=[(figure.check, _data_uri(images, figure.image)) for figure in evidence.figures],
+            figures=[(figure.check, data_uri(images, figure.image)) for figure in evidence.figures],
             layers=layer_rows(evidence.layers),
             code=code or CodeLinks(),
             generated_at=generated_at,
@@ -134,7 +132,7 @@ def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
         whole = sum(counts)
         shares = tuple((count, count / whole if whole else 0.0) for count in counts)
         recall = shares[index][1] if index < len(shares) else 0.0
-        rows.append(ConfusionRow(_class_name(training, index), shares, recall))
+        rows.append(ConfusionRow(training.class_name(index), shares, recall))
     return tuple(rows)
 
 
@@ -153,44 +151,8 @@ def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tu
 def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
     groups: dict[int, list[tuple[Prediction, str, str]]] = {}
     for one in training.predictions:
-        shown = (one, _class_name(training, one.predicted_class), _data_uri(images, one.image))
+        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image))
         groups.setdefault(one.true_class, []).append(shown)
     return tuple(
-        PredictionGroup(_class_name(training, index), tuple(groups[index])) for index in sorted(groups)
+        PredictionGroup(training.class_name(index), tuple(groups[index])) for index in sorted(groups)
     )
-
-
-@dataclass(frozen=True)
-class AttentionRow:
-    """Where the model looks in one image, as data URIs (empty when missing)."""
-
-    name: str
-    predicted: str
-    image: str
-    last_layer: str
-    rollout: str
-
-
-def _attention(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow, ...]:
-    predictions = {one.image: one for one in training.predictions}
-    return tuple(
-        AttentionRow(
-            _class_name(training, predictions[each.prediction].true_class),
-            _class_name(training, predictions[each.prediction].predicted_class),
-            _data_uri(images, each.prediction),
-            _data_uri(images, each.last_layer),
-            _data_uri(images, each.rollout),
-        )
-        for each in training.attention
-        if each.prediction in predictions
-    )
-
-
-def _class_name(training: Training, index: int) -> str:
-    return training.classes[index] if 0 <= index < len(training.classes) else f"class {index}"
-
-
-def _data_uri(images: Mapping[str, bytes], name: str) -> str:
-    """A PNG as a data URI, empty when it is missing or is something else."""
-    data = images.get(name, b"")
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}" if data.startswith(_PNG) else ""

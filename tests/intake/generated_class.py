@@ -442,7 +442,10 @@ def plain_zip() -> Generated:
 
 
 def _apart(made: Generated, before: str) -> Generated:
-    """Students in folders, and two attempts of one in two folders."""
+    """Students in folders; two attempts of one in two folders, and of one in two archives that differ."""
+    nobody = "upload-400101034_1_zip_and_1_more-3c9953c8"
+    made.relist("400101034", nobody)
+    made.held[nobody] = "“400101034 (1).zip” and 400101034.zip may be one student's attempts"
     for number in (910, 911):
         stem = f"400101{number}_Lab8_Homework"
         made.add(f"{before}400101{number}/{stem}.py", Own(""), f"400101{number}")

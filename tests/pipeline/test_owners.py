@@ -384,8 +384,9 @@ HONEST: dict[str, tuple[dict[str, str | bytes], set[str]]] = {
         {f"{Z}_homework.py": GOOD, f"{Z}.zip": zipped({f"{Z}_homework.py": GOOD})},
         {Z},
     ),
-    "copies by a browser": ({f"{Z}_homework.py": BAD, f"{Z}_homework (1).py": GOOD}, {Z}),
-    "two folders of a person": ({f"{Z}/homework.py": BAD, f"{Z} (1)/homework.py": GOOD}, {Z}),
+    "copies by a browser": ({f"{Z}_homework.py": GOOD, f"{Z}_homework (1).py": GOOD}, {Z}),
+    "two folders with the same": ({f"{Z}/homework.py": GOOD, f"{Z} (1)/homework.py": GOOD}, {Z}),
+    "attempts in one's folder": ({f"{Z}/homework.py": BAD, f"{Z}/homework (1).py": GOOD}, {Z}),
     "a folder for each kind of file": (
         {f"{kind}/{one}_homework.{kind}": GOOD for kind in ("py", "txt") for one in (A, Z)},
         {A, Z},
@@ -743,3 +744,35 @@ def test_names_are_for_staff(desk: Desk) -> None:
     for name in names:
         for part in (name, name.replace(" ", "_"), name.split()[0]):
             assert part.encode() not in pages + own + files, part
+
+
+# --- attempts that only names tell of ---------------------------------------------------------------------
+
+RIVALS = {
+    "a mark of a copy": (f"{Z}_homework.py", f"{Z}_homework (1).py"),
+    "a version": (f"{Z}_homework.py", f"{Z}_homework_v2.py"),
+    "folders": (f"{Z}/homework.py", f"{Z} (1)/homework.py"),
+    "a folder in other digits": (f"{Z}/homework.py", f"{Z.translate(FULL_WIDTH)} resubmission/homework.py"),
+}
+
+
+@pytest.mark.parametrize("names", RIVALS.values(), ids=RIVALS)
+def test_what_may_be_ones_attempts_or_anothers_work_takes_nobodys_place(
+    desk: Desk, names: tuple[str, str]
+) -> None:
+    """A name and a time can be chosen by anybody: a person is asked, and the answer holds for these files."""
+    mine, later = names
+    desk.grade({mine: GOOD, "400101203_homework.py": GOOD})
+    assert desk.held() == set() and Z in desk.results()
+    both = {mine: GOOD, later: BAD, "400101203_homework.py": GOOD}
+    desk.grade(both)
+    (held,) = desk.held()
+    told = desk.results()[held]["held"]
+    assert "may be one student's attempts or several people's" in told
+    assert "400101203" not in desk.held() and held in desk.page
+    said = desk.say("owner", desk.out, held, Z, "--why", "He says so.", "--instead")
+    assert desk.held() == set(), said
+    desk.grade(both)
+    assert desk.held() == set() and Z in desk.results()
+    desk.grade({**both, later: "x = 5\n"})
+    assert len(desk.held()) == 1
