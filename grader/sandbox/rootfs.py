@@ -17,6 +17,9 @@ _TEMPORARY = Path("/tmp")
 LANDLOCK_CANARY = Path("/landlock-canary")
 WRITABLE = (SCRATCH, _TEMPORARY, _SHARED_MEMORY)
 MOST_FILES = 4096
+# what a process finds of itself. Not: `smaps`, `pagemap` and `numa_maps`, which count who else has a file's page
+# in memory; nor what /proc counts for the whole machine
+_OWN_FILES = ("fd", "maps", "status", "stat", "statm", "limits", "cmdline", "comm")
 
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
@@ -41,9 +44,7 @@ def enter_new_root(plan: Visible, *, mount_point: Path, scratch_mb: int, owner: 
     _add_readable(plan, mount_point)
     _add_devices(plan, mount_point)
     _add_accounts(mount_point, account)
-    _below(mount_point, Path("/proc")).mkdir()
-    flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
-    _mount("proc", _below(mount_point, Path("/proc")), "proc", flags)
+    _add_proc(plan, mount_point)
     os.chdir(mount_point)
     libc.pivot_root()
     _set_attributes(Path("/"), _READ_ONLY | _NO_SUID | _NO_DEVICES, recursive=False)
@@ -107,9 +108,33 @@ def _add_readable(plan: Visible, root: Path) -> None:
         _set_attributes(_below(root, path), _READ_ONLY | _NO_SUID | _NO_DEVICES, recursive=False)
 
 
+def _add_proc(plan: Visible, root: Path) -> None:
+    """The calling process's own files of /proc, and facts; or all of /proc."""
+    proc = _below(root, Path("/proc"))
+    proc.mkdir()
+    flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
+    _mount("proc", proc, "proc", flags)
+    if plan.whole_proc:
+        return
+    shown = _below(root, Path("/proc-shown"))
+    own = shown / "self"
+    own.mkdir(parents=True)
+    for name in _OWN_FILES:
+        source, target = proc / "self" / name, own / name
+        target.mkdir() if source.is_dir() else target.touch()
+        _mount(source, target, None, libc.MS_BIND)
+    for path, text in plan.facts:
+        (shown / path.name).write_bytes(text)
+    # each of the files keeps what it is of
+    libc.checked("umount2", os.fsencode(proc), libc.MNT_DETACH)
+    proc.rmdir()
+    shown.rename(proc)
+
+
 def _add_devices(plan: Visible, root: Path) -> None:
     for node in plan.devices:
-        _bind(node, root)
+        # it can be written to all the same; only its dates, which others see, cannot be set
+        _set_attributes(_bind(node, root), _READ_ONLY | _NO_SUID | _NO_EXEC, recursive=False)
     for name, goal in (("fd", "/proc/self/fd"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")):
         (root / "dev" / name).symlink_to(goal)
 
