@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from grader.domain.errors import SandboxError
-from grader.sandbox import capabilities, landlock, libc, rootfs, syscall_filter
+from grader.sandbox import capabilities, landlock, libc, pipes, rootfs, syscall_filter
 from grader.sandbox.cgroups import Cgroup
 from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
 from grader.sandbox.limits import MEGABYTE, ProcessLimits, address_space, apply_limits
@@ -145,6 +145,8 @@ def confine(child: Confinement) -> dict[str, str]:
     if Layer.SECCOMP in child.layers:
         with _step("the system-call filter"):
             syscall_filter.load_filter(gpu=child.gpu)
+        if not child.gpu:
+            pipes.replace_pipes(rootfs.SHARED_MEMORY if own_root else child.scratch)
     return told
 
 

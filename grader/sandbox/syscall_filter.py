@@ -23,10 +23,10 @@ _FILES = """
     fdatasync fallocate sendfile copy_file_range utimensat umask dup dup2 dup3
 """
 _WAITING = """
-    poll ppoll select pselect6 pipe2 eventfd eventfd2 epoll_create1 epoll_ctl epoll_wait epoll_pwait
+    poll ppoll select pselect6 eventfd eventfd2 epoll_create1 epoll_ctl epoll_wait epoll_pwait
     nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday times
 """
-_MEMORY = "mprotect munmap mremap brk membarrier"
+_MEMORY = "mprotect munmap mremap brk"
 _THREADS = """
     set_robust_list get_robust_list set_tid_address rseq gettid getpid getppid getpgrp
     sched_yield sched_setaffinity sched_getaffinity sched_getparam sched_getscheduler
@@ -37,7 +37,7 @@ _FACTS = """
     uname getrlimit prlimit64 getrusage getuid geteuid getgid getegid getrandom getcpu
 """
 # for the CUDA driver; not yet run on a GPU
-_GPU = "mincore mlock munlock sysinfo ioctl madvise mbind get_mempolicy"
+_GPU = "mincore mlock munlock sysinfo ioctl madvise mbind get_mempolicy pipe2 membarrier"
 
 # --- by argument ------------------------------------------------------------------------------------------
 
@@ -57,6 +57,10 @@ _FADVISE, _FADVISE_DONTNEED = (0, 1, 2, 3, 5), 4
 _MAP_HUGETLB = 0x40000  # from a pool that the whole machine shares
 # get_mempolicy: of the caller. Not: where a page of a file lies
 _GET_MEMPOLICY = (0, 4)
+# membarrier: QUERY, [REGISTER_]PRIVATE_EXPEDITED, [..._]SYNC_CORE. Not: the processors of others
+_MEMBARRIER = (0, 8, 16, 32, 64)
+# mknod: named pipes alone, of which `pipes.py` makes nameless ones
+_FILE_KIND, _NAMED_PIPE = 0o170000, 0o010000
 # futex: within a process only. A word in a file that two processes map is one futex for both, even read-only.
 # glibc waits by such a futex for the end of a thread and libstdc++ for a future, in loops that look again
 # when a wait is over at once
@@ -64,7 +68,10 @@ _FUTEX_PRIVATE, _FUTEX_COMMAND = 0x80, 0x7F
 _FUTEX_WAITS = (0, 9)  # FUTEX_WAIT, FUTEX_WAIT_BITSET
 _FUTEX_WAKES = (1, 3, 4, 5, 10)  # FUTEX_WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAKE_BITSET
 
-BY_ARGUMENT = ("fcntl", "flock", "ioctl", "madvise", "fadvise64", "mmap", "mbind", "get_mempolicy", "futex")
+BY_ARGUMENT = (
+    *("fcntl", "flock", "ioctl", "madvise", "fadvise64", "mmap", "mbind", "get_mempolicy", "membarrier"),
+    *("mknod", "mknodat", "futex"),
+)
 ALLOWED = tuple(" ".join((_FILES, _WAITING, _MEMORY, _THREADS, _SIGNALS, _FACTS)).split())
 # these act on a process, which must be the caller
 OWN_PROCESS_ONLY = ("kill", "tgkill")
@@ -134,8 +141,12 @@ def _add_rules_by_argument(rules: Any, *, gpu: bool) -> None:
         rule(seccomp.ALLOW, "madvise", equals(2, advice))
     for flags in () if gpu else _GET_MEMPOLICY:
         rule(seccomp.ALLOW, "get_mempolicy", equals(4, flags))
+    for command in () if gpu else _MEMBARRIER:
+        rule(seccomp.ALLOW, "membarrier", equals(0, command))
     if not gpu:
         rule(seccomp.ALLOW, "mbind", equals(5, 0))
+    rule(seccomp.ALLOW, "mknod", masked(1, _FILE_KIND, _NAMED_PIPE))
+    rule(seccomp.ALLOW, "mknodat", masked(2, _FILE_KIND, _NAMED_PIPE))
     rule(seccomp.ALLOW, "futex", masked(1, _FUTEX_PRIVATE, _FUTEX_PRIVATE))
     whole = _FUTEX_PRIVATE | _FUTEX_COMMAND
     for command in _FUTEX_WAITS:

@@ -52,9 +52,10 @@ _GPU = (
     "/sys/module/nvidia_uvm",
 )
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-# of /proc as it was when the host began: what is counted later would tell what others do
-_FACTS = (Path("/proc/cpuinfo"), Path("/proc/meminfo"))
-_MOST_FACTS = 200_000  # bytes of each
+# of /proc as it was when the host began: what is counted later would tell what others do. A child is a copy
+# of its host, so the host's memory is laid out as its own
+_FACTS = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "version", "self/maps"))
+_MOST_FACTS = 500_000  # bytes of each
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ REFUSED = {
     "write to the library": ("import os; open(os.__file__ + 'x', 'w')", {"PermissionError", "OSError"}),
     "write to proc": ("open('/proc/self/oom_score_adj', 'w').write('0')", {"OSError", "PermissionError"}),
     "overwrite its memory": ("open('/proc/self/mem', 'r+b')", {"FileNotFoundError"}),
+    "list its descriptors": ("import os; os.listdir('/proc/self/fd')", {"FileNotFoundError"}),
     "read the load": ("open('/proc/loadavg').read()", {"FileNotFoundError"}),
     "count the machine's files": ("open('/proc/sys/fs/file-nr').read()", {"FileNotFoundError"}),
     "see who shares a page": ("open('/proc/self/smaps').read()", {"FileNotFoundError"}),
@@ -57,6 +58,7 @@ REFUSED = {
     "start a shell": ("import subprocess; subprocess.run('true', shell=True)", {"PermissionError"}),
     "kill everything": ("import os; os.kill(-1, 9)", {"PermissionError"}),
     "kill the host": ("import os; os.kill(os.getppid(), 9)", {"PermissionError"}),
+    "make a pipe past Python's": ("import posix; posix.pipe()", {"PermissionError"}),
     "hide memory": ("import os; os.memfd_create('x')", {"PermissionError"}),
     "become root": ("import os; os.setuid(0)", {"PermissionError"}),
     "change the root": ("import os; os.chroot('/sandbox')", {"PermissionError"}),
@@ -72,6 +74,7 @@ SYSTEM_CALLS = {
     "sysinfo": "libc.sysinfo(ctypes.create_string_buffer(200))",
     "futex_waitv": "libc.syscall(449, 0, 0, 0, 0, 0)",
     "madvise of another's pages": "libc.madvise(0, 4096, 21)",
+    "a barrier for all processors": "libc.syscall(324, 1, 0, 0)",
     "huge pages": "libc.mmap(0, 1 << 21, 3, 0x40022, -1, 0)",
     "policy of a page": "libc.syscall(239, 0, 0, 0, 0, 3)",
     "unshare": "libc.unshare(0x10000000)",
@@ -114,9 +117,16 @@ def test_clone3_is_unknown_so_that_threads_fall_back(child, answer):
 def test_only_its_own_process_and_files_are_there(child, answer):
     code = """
 import os
+
+def is_open(number):
+    try:
+        return bool(os.fstat(number))
+    except OSError:
+        return False
+
 value = {
     "processes": [name for name in os.listdir("/proc") if name.isdigit()],
-    "descriptors": len(os.listdir("/proc/self/fd")),
+    "descriptors": [number for number in range(256) if is_open(number)],
     "home": os.listdir(os.path.expanduser("~")),
     "folder": os.getcwd(),
     "environment": sorted(os.environ),
@@ -126,14 +136,14 @@ value = {
 }
 """
     value = answer(child, code)["value"]
-    assert value["processes"] == []
-    # input, output twice, requests, replies, and the listing itself
-    assert value["descriptors"] == 6
+    assert value["processes"] == ["1"]
+    # input, output twice, requests, replies
+    assert value["descriptors"] == [0, 1, 2, 3, 4]
     assert value["home"] == []
     assert value["folder"] == "/sandbox"
     assert not [name for name in value["environment"] if name.startswith(("PYTHON", "SABOTAGE", "LAYERS"))]
-    assert value["proc"] == ["cpuinfo", "meminfo", "self"]
-    assert value["self"] == ["cmdline", "comm", "fd", "limits", "maps", "stat", "statm", "status"]
+    assert value["proc"] == ["1", "cpuinfo", "meminfo", "self", "stat", "version"]
+    assert value["self"] == ["cmdline", "comm", "limits", "maps", "stat", "statm", "status"]
     assert value["host name"] == "grader"
 
 
@@ -205,10 +215,19 @@ thread, begin = ctypes.c_ulong(), ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_voi
 assert libc.pthread_create(ctypes.byref(thread), None, begin, None) == 0
 value = "x" if libc.pthread_join(thread, None) == 0 else ""
 """,
+    "a pipe": """
+import os
+reader, writer = os.pipe()
+os.write(writer, b"x")
+assert os.get_blocking(reader) and not os.get_inheritable(writer)
+os.close(writer)
+value = os.read(reader, 5).decode()
+assert os.read(reader, 5) == b"" and not os.listdir("/dev/shm")
+""",
     "facts": """
 import os
 assert "MemTotal" in open("/proc/meminfo").read() and "processor" in open("/proc/cpuinfo").read()
-assert "Threads" in open("/proc/self/status").read() and os.readlink("/proc/self/fd/0") == "/dev/null"
+assert "Threads" in open("/proc/self/status").read() and open("/proc/1/stat").read().startswith("1 ")
 value = "x" if "/" in open("/proc/self/maps").read() else ""
 """,
     "null": "open('/dev/null', 'w').write('x'); value = 'x'",
