@@ -85,9 +85,14 @@ class Locks:
         self.held: list[int] = []
 
     def take(self, path: str) -> None:
-        """Hold the lock of a file for good."""
+        """Hold the lock of a file until `release`."""
         self.held.append(os.open(path, os.O_RDONLY))
         fcntl.flock(self.held[-1], fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        """Hold none."""
+        while self.held:
+            os.close(self.held.pop())
 
     def ask(self, path: str) -> float:
         """Whether somebody holds the lock of a file."""
@@ -115,6 +120,7 @@ def at_places(order: dict[str, Any], locks: Locks) -> list[float]:
     channel, bits = order["channel"], order["bits"]
     act = {"names": look_up, "pages": read_once, "locks": locks.take}[channel]
     if bits is not None:
+        locks.release()
         for bit, path in zip(bits, order["paths"], strict=True):
             if bit:
                 act(path)
