@@ -1,4 +1,4 @@
-"""The benchmark of the channels between workers: what it computes, and that it hears what is there to hear."""
+"""The benchmark of the channels between workers: what it computes, and that it hears what is there."""
 
 import sys
 

@@ -11,6 +11,8 @@ import pytest
 from grader.sandbox import ProcessLimits
 
 SHARED = "import ctypes, errno, fcntl, mmap, os, resource, signal, struct, sys, time\n"
+# the kernel counts some numbers by processor
+SHARED += "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
 LOCK = "struct.pack('hhqqi4x', fcntl.F_RDLCK, 0, 0, 0, 0)"
 # what a neighbor does, and what asks for a trace of it; the second half leaves a trace without the layers
 WAYS = {
