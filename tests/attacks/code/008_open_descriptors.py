@@ -3,7 +3,7 @@
 Stopped by: descriptors are closed
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 """
 
 

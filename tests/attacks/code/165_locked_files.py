@@ -3,7 +3,7 @@
 Stopped by: the system-call filter: locks answer as if they were taken and have no effect, the rest is refused
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: the system-call filter: who waits, waits for its own threads only
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: pipes have numbers of the worker's own file system; /proc shows it no folder and no live map
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: of /proc and /sys there are facts that do not change; devices are mounted read-only; the filter
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: each worker's files, their numbers and their room are those of file systems of its own
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 Twice: yes
 """
 
