@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import check, class_size, gpu, interruptions, lockdown, recipes, training
+from benchmarks import channels, check, class_size, gpu, interruptions, lockdown, recipes, training
 from benchmarks.peers import comparison
 from benchmarks.peers.cost import ToolError
 from benchmarks.peers.environment import NotInstalledError
@@ -17,6 +17,7 @@ Benchmarks = Mapping[str, Callable[[], Section]]
 
 QUICK: Benchmarks = {
     "lockdown": lockdown.measured,
+    "channels": channels.measured,
     "check": check.measured,
     "training": training.overhead,
     "data": training.data,

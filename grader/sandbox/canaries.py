@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -102,17 +103,23 @@ def _execute(_: Outside) -> None:
 
 
 def _other_processes(_: Outside) -> None:
-    if [name for name in os.listdir("/proc") if name.isdigit()] == [str(os.getpid())]:  # noqa: PTH208
+    if not {name for name in os.listdir("/proc") if name.isdigit()} - {str(os.getpid())}:  # noqa: PTH208
         raise ProcessLookupError
 
 
 def _descriptors(outside: Outside) -> None:
-    listed = {int(name) for name in os.listdir("/proc/self/fd")}  # noqa: PTH208
-    # the listing's own descriptor is in the list and closed by now
     if not [
-        number for number in listed - outside.descriptors if Path(f"/proc/self/fd/{number}").is_symlink()
+        n for n in range(max(1024, os.sysconf("SC_OPEN_MAX"))) if n not in outside.descriptors and _is_open(n)
     ]:
         raise FileNotFoundError
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def _write_packages(_: Outside) -> None:
@@ -121,6 +128,24 @@ def _write_packages(_: Outside) -> None:
 
 def _memory_file(_: Outside) -> None:
     os.close(os.memfd_create("canary"))
+
+
+def _lock_a_file(_: Outside) -> None:
+    import fcntl  # Windows has none
+
+    with open(os.__file__, "rb") as one, open(os.__file__, "rb") as other:  # noqa: PTH123
+        fcntl.flock(one, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+    raise PermissionError(errno.EPERM, "locks have no effect")
+
+
+def _ask_for_a_lock(_: Outside) -> None:
+    import fcntl
+
+    fcntl.fcntl(0, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
 
 
 _FILES = frozenset({Layer.NAMESPACES, Layer.LANDLOCK})
@@ -145,6 +170,9 @@ _CANARIES = (
     _Canary("fork", _FILTER, _fork),
     _Canary("start a program", _FILTER, _execute),
     _Canary("hide memory in a file", _FILTER, _memory_file),
+    _Canary("lock a file for others", _FILTER, _lock_a_file),
+    _Canary("ask for a lock of others", _FILTER, _ask_for_a_lock),
+    _Canary("set the date of a device", _ALONE, lambda _: os.utime("/dev/null")),
     _Canary("make a namespace", _FILTER, lambda _: libc.checked("unshare", libc.CLONE_NEWUSER)),
     _Canary("mount", frozenset(), lambda _: libc.checked("mount", None, b".", b"tmpfs", 0, None)),
     _Canary("become root", frozenset(), lambda _: os.setuid(0)),

@@ -71,11 +71,12 @@ def become_user(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
-def enter_user_namespace(*, inside: tuple[int, int] | None = None) -> None:
+def enter_user_namespace(*, inside: tuple[int, int] | None = None, own_files: int | None = None) -> None:
     """Enter a new user namespace that maps the caller's uid and gid alone.
 
     Args:
         inside: (uid, gid) that the caller has within; None keeps the numbers.
+        own_files: A descriptor of the caller's own folder of /proc, where that cannot be seen any more.
 
     Raises:
         OSError: The machine does not allow it, or the process has several threads.
@@ -85,6 +86,14 @@ def enter_user_namespace(*, inside: tuple[int, int] | None = None) -> None:
     # the files below belong to root while the process is not dumpable
     libc.prctl(libc.PR_SET_DUMPABLE, 1)
     libc.checked("unshare", libc.CLONE_NEWUSER)
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{inside_uid} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{inside_gid} {gid} 1")
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{inside_uid} {uid} 1"),
+        ("gid_map", f"{inside_gid} {gid} 1"),
+    ):
+        path = f"/proc/self/{name}" if own_files is None else name
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC, dir_fd=own_files)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)

@@ -12,14 +12,14 @@ from grader.sandbox import libc
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
-_REFER, _TRUNCATE = 1 << 13, 1 << 14
+_MAKE_FIFO, _REFER, _TRUNCATE = 1 << 10, 1 << 13, 1 << 14
 # rights to files that each version of the interface added
 _HANDLED_BITS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _NET_TCP = 3
 _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _READ = _READ_FILE | _READ_DIR
-_WRITE = _WRITE_FILE | _TRUNCATE | _REFER | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG
+_WRITE = _WRITE_FILE | _TRUNCATE | _REFER | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _MAKE_FIFO
 
 
 def interface_version() -> int:

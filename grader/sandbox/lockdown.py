@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from grader.domain.errors import SandboxError
-from grader.sandbox import capabilities, landlock, libc, rootfs, syscall_filter
+from grader.sandbox import capabilities, landlock, libc, pipes, rootfs, syscall_filter
 from grader.sandbox.cgroups import Cgroup
 from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
 from grader.sandbox.limits import MEGABYTE, ProcessLimits, address_space, apply_limits
@@ -116,6 +116,8 @@ def confine(child: Confinement) -> dict[str, str]:
             child.cgroup.enter()
             # when memory runs out, it is the one to be killed
             Path("/proc/self/oom_score_adj").write_text("1000")
+    # what the new root shows of /proc cannot be written to
+    own_files = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if own_root:
         with _step("namespaces"):
             leave_shared_namespaces()
@@ -133,7 +135,8 @@ def confine(child: Confinement) -> dict[str, str]:
     # the rules name files that the user who follows may be unable to reach
     ruleset = _file_rules(child)
     with _step("an unprivileged user"):
-        _give_up_user(child, uid)
+        _give_up_user(child, uid, own_files)
+        os.close(own_files)
     with _step("resource limits"):
         bounded = child.cgroup is None and not child.gpu
         apply_limits(child.limits, address_space_bytes=memory if bounded else None)
@@ -145,16 +148,21 @@ def confine(child: Confinement) -> dict[str, str]:
     if Layer.SECCOMP in child.layers:
         with _step("the system-call filter"):
             syscall_filter.load_filter(gpu=child.gpu)
+        if not child.gpu:
+            pipes.replace_pipes(rootfs.SHARED_MEMORY if own_root else child.scratch)
     return told
 
 
-def _give_up_user(child: Confinement, uid: int) -> None:
-    """Become another user without any capability, and die with the host."""
+def _give_up_user(child: Confinement, uid: int, own_files: int) -> None:
+    """Become another user without any capability, and die with the host.
+
+    `own_files` is a descriptor of the process's folder of /proc.
+    """
     if child.who.own_uids:
         capabilities.drop_bounding_set()
         become_user(uid)
     elif Layer.NAMESPACES in child.layers:
-        enter_user_namespace(inside=(NOBODY, NOBODY))
+        enter_user_namespace(inside=(NOBODY, NOBODY), own_files=own_files)
         capabilities.drop_bounding_set()
     capabilities.drop_all()
     # changing the user resets both

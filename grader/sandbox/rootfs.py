@@ -11,12 +11,16 @@ from grader.sandbox.visible import Visible
 # clusters keep environments in /scratch, so the names are ones that no machine has
 SCRATCH = Path("/sandbox")
 _DISK = Path("/sandbox-disk")
-_SHARED_MEMORY = _DISK / "shm"
+SHARED_MEMORY = _DISK / "shm"
 _TEMPORARY = Path("/tmp")
 # readable to everybody in the new root, so that only Landlock can be what refuses it
 LANDLOCK_CANARY = Path("/landlock-canary")
-WRITABLE = (SCRATCH, _TEMPORARY, _SHARED_MEMORY)
+WRITABLE = (SCRATCH, _TEMPORARY, SHARED_MEMORY)
 MOST_FILES = 4096
+# what a process finds of itself. Not: `smaps`, `pagemap` and `numa_maps`, which count who else has a file's
+# page in memory; `maps`, whose lines, and folders, whose entries get numbers that are counted for the whole
+# machine; nor what /proc counts for all of it
+_OWN_FILES = ("status", "stat", "statm", "limits", "cmdline", "comm")
 
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
@@ -41,9 +45,7 @@ def enter_new_root(plan: Visible, *, mount_point: Path, scratch_mb: int, owner: 
     _add_readable(plan, mount_point)
     _add_devices(plan, mount_point)
     _add_accounts(mount_point, account)
-    _below(mount_point, Path("/proc")).mkdir()
-    flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
-    _mount("proc", _below(mount_point, Path("/proc")), "proc", flags)
+    _add_proc(plan, mount_point)
     os.chdir(mount_point)
     libc.pivot_root()
     _set_attributes(Path("/"), _READ_ONLY | _NO_SUID | _NO_DEVICES, recursive=False)
@@ -107,11 +109,36 @@ def _add_readable(plan: Visible, root: Path) -> None:
         _set_attributes(_below(root, path), _READ_ONLY | _NO_SUID | _NO_DEVICES, recursive=False)
 
 
+def _add_proc(plan: Visible, root: Path) -> None:
+    """Of /proc the calling process's own files, without its descriptors, and facts; or all of it."""
+    proc = _below(root, Path("/proc"))
+    proc.mkdir()
+    flags = libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC
+    _mount("proc", proc, "proc", flags)
+    if plan.whole_proc:
+        return
+    shown = _below(root, Path("/proc-shown"))
+    own = shown / "self"
+    own.mkdir(parents=True)
+    for name in _OWN_FILES:
+        source, target = proc / "self" / name, own / name
+        target.touch()
+        _mount(source, target, None, libc.MS_BIND)
+    for path, text in plan.facts:
+        (shown / path.relative_to("/proc")).write_bytes(text)
+    (shown / str(os.getpid())).symlink_to("self")
+    # each of the files keeps what it is of
+    libc.checked("umount2", os.fsencode(proc), libc.MNT_DETACH)
+    proc.rmdir()
+    shown.rename(proc)
+
+
 def _add_devices(plan: Visible, root: Path) -> None:
     for node in plan.devices:
-        _bind(node, root)
-    for name, goal in (("fd", "/proc/self/fd"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")):
-        (root / "dev" / name).symlink_to(goal)
+        # it can be written to all the same; only its dates, which others see, cannot be set
+        _set_attributes(_bind(node, root), _READ_ONLY | _NO_SUID | _NO_EXEC, recursive=False)
+    for name, goal in (("fd", "fd"), ("stdout", "fd/1"), ("stderr", "fd/2")) if plan.whole_proc else ():
+        (root / "dev" / name).symlink_to(Path("/proc/self", goal))
 
 
 def _add_scratch(root: Path, scratch_mb: int, owner: int) -> None:
@@ -120,7 +147,7 @@ def _add_scratch(root: Path, scratch_mb: int, owner: int) -> None:
     disk.mkdir()
     options = f"mode=755,size={scratch_mb * MEGABYTE},nr_inodes={MOST_FILES}"
     _mount("tmpfs", disk, "tmpfs", libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC, options)
-    for path in (SCRATCH, _TEMPORARY, _SHARED_MEMORY):
+    for path in (SCRATCH, _TEMPORARY, SHARED_MEMORY):
         folder = disk / path.name
         folder.mkdir(mode=0o700)
         os.chown(folder, owner, -1)
@@ -129,7 +156,7 @@ def _add_scratch(root: Path, scratch_mb: int, owner: int) -> None:
         target.mkdir()
         _mount(disk / path.name, target, None, libc.MS_BIND)
     (root / "dev").mkdir()
-    (root / "dev" / "shm").symlink_to(_SHARED_MEMORY)
+    (root / "dev" / "shm").symlink_to(SHARED_MEMORY)
 
 
 def _add_accounts(root: Path, uid: int) -> None:

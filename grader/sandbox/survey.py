@@ -18,7 +18,7 @@ from grader.sandbox.identity import identity
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Confinement, Layer, confine
 from grader.sandbox.namespaces import enter_host_namespaces, fork_first_process, own_pid_namespace
-from grader.sandbox.syscall_filter import ALLOWED
+from grader.sandbox.syscall_filter import ALLOWED, BY_ARGUMENT
 from grader.sandbox.visible import visible
 
 _REMEDIES = {
@@ -182,7 +182,7 @@ def _try_landlock(folder: Path) -> str:
 
 def _try_seccomp(folder: Path) -> str:
     confine(_confinement(Layer.SECCOMP, folder))
-    return f"{len(ALLOWED)} calls allowed"
+    return f"{len(ALLOWED)} calls allowed, {len(BY_ARGUMENT)} by their arguments"
 
 
 def _try_namespaces(folder: Path) -> str:

@@ -28,7 +28,16 @@ _SYSTEM = (
     "/etc/alternatives",
     "/etc/fonts",
     "/etc/localtime",
-    "/sys/devices/system/cpu",
+)
+# what never changes of the processors; beside it stands how busy they are
+_PROCESSORS = Path("/sys/devices/system/cpu")
+_OF_PROCESSORS = (
+    "online",
+    "possible",
+    "present",
+    "kernel_max",
+    "cpu[0-9]*/topology",
+    "cpu[0-9]*/cache",
 )
 # of a prefix only these: an environment may have been made in the folder of a course
 _PREFIX_PARTS = ("bin", "lib", "lib64", "share", "etc", "ssl", "pyvenv.cfg")
@@ -43,6 +52,10 @@ _GPU = (
     "/sys/module/nvidia_uvm",
 )
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+# of /proc as it was when the host began: what is counted later would tell what others do. A child is a copy
+# of its host, so the host's memory is laid out as its own
+_FACTS = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "version", "self/maps"))
+_MOST_FACTS = 500_000  # bytes of each
 
 
 @dataclass(frozen=True)
@@ -53,11 +66,15 @@ class Visible:
         readable: Folders and files, bound read-only at their own paths; parents before children.
         hidden: Folders that lie below a readable one and are shown empty.
         devices: Device nodes, readable and writable.
+        facts: Files of /proc and what they say to it, always the same.
+        whole_proc: It sees all of its /proc instead.
     """
 
     readable: tuple[Path, ...]
     hidden: tuple[Path, ...]
     devices: tuple[Path, ...]
+    facts: tuple[tuple[Path, bytes], ...] = ()
+    whole_proc: bool = False
 
 
 def visible(hidden: Iterable[Path] = (), *, gpu: bool = False) -> Visible:
@@ -69,6 +86,7 @@ def visible(hidden: Iterable[Path] = (), *, gpu: bool = False) -> Visible:
         gpu: It may use the GPU.
     """
     wanted = [Path(name) for name in (*_SYSTEM, *(_GPU if gpu else ()))]
+    wanted += [path for pattern in _OF_PROCESSORS for path in _PROCESSORS.glob(pattern)]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
         if prefix not in ("/", "/usr", "/usr/local"):
             wanted += [Path(prefix, part) for part in _PREFIX_PARTS]
@@ -85,6 +103,8 @@ def visible(hidden: Iterable[Path] = (), *, gpu: bool = False) -> Visible:
         tuple(path for path in readable if not _covered(path, readable, masks)),
         tuple(mask for mask in sorted(masks) if mask.is_dir() and _covered(mask, readable, ())),
         tuple(node for node in devices if node.exists()),
+        tuple((path, path.read_bytes()[:_MOST_FACTS]) for path in _FACTS if path.exists()),
+        whole_proc=gpu,
     )
 
 

@@ -20,7 +20,34 @@ REFUSED = {
     "read another's memory": ("open('/proc/2/mem').read()", {"FileNotFoundError"}),
     "see the host": ("import os; os.stat(f'/proc/{os.getppid()}')", {"FileNotFoundError"}),
     "write to the library": ("import os; open(os.__file__ + 'x', 'w')", {"PermissionError", "OSError"}),
-    "write to proc": ("open('/proc/self/oom_score_adj', 'w').write('0')", {"PermissionError"}),
+    "write to proc": ("open('/proc/self/oom_score_adj', 'w').write('0')", {"OSError", "PermissionError"}),
+    "overwrite its memory": ("open('/proc/self/mem', 'r+b')", {"FileNotFoundError"}),
+    "list its descriptors": ("import os; os.listdir('/proc/self/fd')", {"FileNotFoundError"}),
+    "read the load": ("open('/proc/loadavg').read()", {"FileNotFoundError"}),
+    "count the machine's files": ("open('/proc/sys/fs/file-nr').read()", {"FileNotFoundError"}),
+    "see who shares a page": ("open('/proc/self/smaps').read()", {"FileNotFoundError"}),
+    "see how busy a processor is": (
+        "open('/sys/devices/system/cpu/cpu0/cpuidle/state0/usage').read()",
+        {"FileNotFoundError"},
+    ),
+    "date a device": ("import os; os.utime('/dev/null')", {"OSError"}),
+    "lease a file": ("import fcntl, os; fcntl.fcntl(open(os.__file__), 1024, 0)", {"PermissionError"}),
+    "watch a folder": (
+        "import fcntl, os; fcntl.fcntl(os.open('/usr/lib', 0), fcntl.F_NOTIFY, fcntl.DN_ACCESS)",
+        {"PermissionError"},
+    ),
+    "hint at a file": (
+        "import fcntl, os; fcntl.fcntl(open(os.__file__), 1035, bytes(8))",
+        {"PermissionError"},
+    ),
+    "ask for a lock": (
+        "import fcntl, os; fcntl.fcntl(open(os.__file__), fcntl.F_GETLK, bytes(32))",
+        {"PermissionError"},
+    ),
+    "ask a device": (
+        "import fcntl; fcntl.ioctl(open('/dev/urandom'), 0x80045200, bytes(4))",
+        {"PermissionError"},
+    ),
     "open a disk": ("open('/dev/vda')", {"FileNotFoundError"}),
     "open kvm": ("open('/dev/kvm')", {"FileNotFoundError"}),
     "open fuse": ("open('/dev/fuse')", {"FileNotFoundError"}),
@@ -31,6 +58,7 @@ REFUSED = {
     "start a shell": ("import subprocess; subprocess.run('true', shell=True)", {"PermissionError"}),
     "kill everything": ("import os; os.kill(-1, 9)", {"PermissionError"}),
     "kill the host": ("import os; os.kill(os.getppid(), 9)", {"PermissionError"}),
+    "make a pipe past Python's": ("import posix; posix.pipe()", {"PermissionError"}),
     "hide memory": ("import os; os.memfd_create('x')", {"PermissionError"}),
     "become root": ("import os; os.setuid(0)", {"PermissionError"}),
     "change the root": ("import os; os.chroot('/sandbox')", {"PermissionError"}),
@@ -43,6 +71,12 @@ REFUSED = {
 }
 
 SYSTEM_CALLS = {
+    "sysinfo": "libc.sysinfo(ctypes.create_string_buffer(200))",
+    "futex_waitv": "libc.syscall(449, 0, 0, 0, 0, 0)",
+    "madvise of another's pages": "libc.madvise(0, 4096, 21)",
+    "a barrier for all processors": "libc.syscall(324, 1, 0, 0)",
+    "huge pages": "libc.mmap(0, 1 << 21, 3, 0x40022, -1, 0)",
+    "policy of a page": "libc.syscall(239, 0, 0, 0, 0, 3)",
     "unshare": "libc.unshare(0x10000000)",
     "mount": "libc.mount(b'none', b'/sandbox', b'tmpfs', 0, None)",
     "ptrace": "libc.ptrace(0, 0, 0, 0)",
@@ -83,24 +117,33 @@ def test_clone3_is_unknown_so_that_threads_fall_back(child, answer):
 def test_only_its_own_process_and_files_are_there(child, answer):
     code = """
 import os
+
+def is_open(number):
+    try:
+        return bool(os.fstat(number))
+    except OSError:
+        return False
+
 value = {
     "processes": [name for name in os.listdir("/proc") if name.isdigit()],
-    "descriptors": len(os.listdir("/proc/self/fd")),
+    "descriptors": [number for number in range(256) if is_open(number)],
     "home": os.listdir(os.path.expanduser("~")),
     "folder": os.getcwd(),
     "environment": sorted(os.environ),
-    "interfaces": open("/proc/net/dev").read().count(":"),
+    "proc": sorted(os.listdir("/proc")),
+    "self": sorted(os.listdir("/proc/self")),
     "host name": os.uname().nodename,
 }
 """
     value = answer(child, code)["value"]
     assert value["processes"] == ["1"]
-    # input, output twice, requests, replies, and the listing itself
-    assert value["descriptors"] == 6
+    # input, output twice, requests, replies
+    assert value["descriptors"] == [0, 1, 2, 3, 4]
     assert value["home"] == []
     assert value["folder"] == "/sandbox"
     assert not [name for name in value["environment"] if name.startswith(("PYTHON", "SABOTAGE", "LAYERS"))]
-    assert value["interfaces"] == 1
+    assert value["proc"] == ["1", "cpuinfo", "meminfo", "self", "stat", "version"]
+    assert value["self"] == ["cmdline", "comm", "limits", "maps", "stat", "statm", "status"]
     assert value["host name"] == "grader"
 
 
@@ -137,6 +180,56 @@ started = [threading.Thread(target=found.append, args=("x",)) for _ in range(3)]
 value = "".join(sorted(set(found)))
 """,
     "randomness": "import os; value = 'x' if os.urandom(4) and open('/dev/urandom', 'rb').read(1) else ''",
+    "locks": """
+import fcntl, os
+with open(os.__file__) as other, open("locked", "w") as own:
+    fcntl.flock(other, fcntl.LOCK_EX)
+    fcntl.lockf(own, fcntl.LOCK_EX)
+    fcntl.lockf(own, fcntl.LOCK_UN)
+value = "x"
+""",
+    "a database": """
+import sqlite3
+for _ in range(2):
+    with sqlite3.connect("kept.db") as base:
+        base.execute("create table if not exists t (a)")
+        base.execute("insert into t values ('x')")
+    base.close()
+value = sqlite3.connect("kept.db").execute("select max(a) from t").fetchone()[0]
+""",
+    "a semaphore that processes may share": """
+import ctypes, threading, time
+libc = ctypes.CDLL(None)
+semaphore = ctypes.create_string_buffer(64)
+assert libc.sem_init(semaphore, 1, 0) == 0
+threading.Timer(0.1, libc.sem_post, [semaphore]).start()
+assert libc.sem_wait(semaphore) == 0
+soon = (ctypes.c_long * 2)(int(time.time()) + 1, 0)
+started = time.monotonic()
+value = "x" if libc.sem_timedwait(semaphore, soon) == -1 and time.monotonic() - started < 5 else ""
+""",
+    "the end of a thread": """
+import ctypes
+libc = ctypes.CDLL(None)
+thread, begin = ctypes.c_ulong(), ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: None)
+assert libc.pthread_create(ctypes.byref(thread), None, begin, None) == 0
+value = "x" if libc.pthread_join(thread, None) == 0 else ""
+""",
+    "a pipe": """
+import os
+reader, writer = os.pipe()
+os.write(writer, b"x")
+assert os.get_blocking(reader) and not os.get_inheritable(writer)
+os.close(writer)
+value = os.read(reader, 5).decode()
+assert os.read(reader, 5) == b"" and not os.listdir("/dev/shm")
+""",
+    "facts": """
+import os
+assert "MemTotal" in open("/proc/meminfo").read() and "processor" in open("/proc/cpuinfo").read()
+assert "Threads" in open("/proc/self/status").read() and open("/proc/1/stat").read().startswith("1 ")
+value = "x" if "/" in open("/proc/self/maps").read() else ""
+""",
     "null": "open('/dev/null', 'w').write('x'); value = 'x'",
     "user's name": "import getpass, pwd, os; value = 'x' if pwd.getpwuid(os.getuid()).pw_name else ''",
     "processors": "import os; value = 'x' if os.cpu_count() else ''",

@@ -3,7 +3,7 @@
 Stopped by: a scrubbed environment, the PID namespace
 Outcome: nothing is found
 Fails: evaluate
-Says: \\(3, 'found \\[\\]'\\)
+Says: \\(2, 'found \\[\\]'\\)
 """
 
 
@@ -13,5 +13,8 @@ def evaluate(model, data_loader, loss_history):
     texts = [str(dict(os.environ))]
     for pid in filter(str.isdigit, os.listdir("/proc")):
         for name in ("environ", "cmdline"):
-            texts.append(open(f"/proc/{pid}/{name}").read())
+            try:
+                texts.append(open(f"/proc/{pid}/{name}").read())
+            except FileNotFoundError:
+                continue
     raise ValueError(len(texts), planted(texts))

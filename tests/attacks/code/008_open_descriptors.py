@@ -3,16 +3,20 @@
 Stopped by: descriptors are closed
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 """
 
 
 def evaluate(model, data_loader, loss_history):
     import os
+    import stat
 
-    links = [
-        os.readlink(f"/proc/self/fd/{number}")
-        for number in os.listdir("/proc/self/fd")
-        if os.path.islink(f"/proc/self/fd/{number}")
-    ]
-    raise ValueError([link for link in links if not link.startswith(("pipe:", "/dev/null"))])
+    found = []
+    for number in range(1024):
+        try:
+            mode = os.fstat(number).st_mode
+        except OSError:
+            continue
+        if not stat.S_ISFIFO(mode) and not (number == 0 and stat.S_ISCHR(mode)):
+            found.append((number, mode))
+    raise ValueError(found)

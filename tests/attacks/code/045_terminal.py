@@ -3,7 +3,7 @@
 Stopped by: a session of its own without a terminal
 Outcome: nothing happens
 Fails: evaluate
-Says: ValueError: \\(\\[25, 25, 25\\], False\\)
+Says: ValueError: “\\(\\[1, 1, 1\\], False\\)”
 """
 
 

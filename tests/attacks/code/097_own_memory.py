@@ -1,9 +1,9 @@
 """Overwrites the code of its own process through /proc/self/mem.
 
-Stopped by: the worker alone dies
+Stopped by: of /proc a worker has what it may know of itself
 Outcome: its component fails
 Fails: evaluate
-Says: signal|PermissionError
+Says: FileNotFoundError
 """
 
 
