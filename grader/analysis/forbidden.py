@@ -1,6 +1,5 @@
 """Forbidden parts in the source: seen through aliases, star imports and names put together from pieces."""
 
-import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -45,8 +44,6 @@ PRYING = (
     "torch._C*",
 )
 PRYING_ATTRIBUTES = {"__subclasses__", "__closure__", "cell_contents", "f_back", "f_globals", "f_locals"}
-# no homework writes out so much data; labels of known images, or trained weights, take more
-MUCH_DATA = 4000  # characters of one statement
 DECODING = ("base64.*decode*", "codecs.decode", "zlib.decompress", "marshal.loads", "binascii.*")
 
 
@@ -190,7 +187,7 @@ def _without_prefixes(uses: Iterable[ForbiddenUse]) -> tuple[ForbiddenUse, ...]:
 def suspicions(units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach]) -> list[str]:
     """Sentences about code of a graded name that a person should look at.
 
-    It executes text, decodes it, looks into the running program, or holds much data.
+    It executes text, decodes it, or looks into the running program.
     """
     found: dict[tuple[str, Place], list[str]] = {}
     bound = {name for unit in units for name in unit.binds}
@@ -207,18 +204,7 @@ def suspicions(units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Re
                 users = [name for name, reach in reaches.items() if unit.index in reach.units]
                 if users:
                     found.setdefault((path, unit.cell.place(reference.line)), users)
-    looks = [
+    return [
         f"{place}: {path} is used by {', '.join(users)}; {LOOK} at what it does."
         for (path, place), users in found.items()
     ]
-    return [*looks, *_written_out(units)]
-
-
-def _written_out(units: Sequence[Unit]) -> Iterable[str]:
-    """Sentences about statements that hold much data: an answer can be looked up in it."""
-    for unit in units:
-        size = sum(len(repr(node.value)) for node in ast.walk(unit.node) if isinstance(node, ast.Constant))
-        texts = (node.value for node in ast.walk(unit.node) if isinstance(node, ast.Expr))
-        size -= sum(len(repr(text.value)) for text in texts if isinstance(text, ast.Constant))
-        if size > MUCH_DATA:
-            yield f"{unit.place}: {size} characters of data are written out; {LOOK} why."

@@ -1,7 +1,9 @@
 """A submission's source, reduced to what may be executed. Nothing is executed here."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from grader.analysis.bare_text import BareTexts
 from grader.analysis.claims import claim_in_outputs, epochs_in_outputs
 from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
@@ -13,6 +15,7 @@ from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.tuned import tuned
 from grader.analysis.units import units
+from grader.analysis.written_data import written_data
 from grader.domain.assignment import Component, ForbiddenRule
 from grader.domain.errors import SubmissionError
 from grader.domain.program import NearName, Omission, Place, Program, Recipe
@@ -75,9 +78,10 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")
         for graded in names
     }
-    return Program(
+    bare = BareTexts()
+    made = Program(
         file=read.file,
-        statements=loaded,
+        statements=bare.statements(loaded),
         defined={graded: defined[found][0] for graded, found in names.items()},
         near_names=near,
         omissions=_ordered([*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe)], read),
@@ -85,12 +89,13 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         roles=_used_roles(reaches, known_roles) | recipe.roles,
         forbidden=forbidden_uses(whole, aliases, forbidden, deep),
         tuned=tuned(parts, cut, sources.flows.functions),
-        recipe=recipe.recipe,
+        recipe=bare.recipe(recipe.recipe),
         claim=claim_in_outputs(read.printed),
         shown_epochs=epochs_in_outputs(read.printed),
         notes=(*read.notes, *recipe.notes, *suspicions(whole, aliases, deep)),
         source=read.text,
     )
+    return replace(made, notes=(*made.notes, *written_data(made)))
 
 
 def _found_names(

@@ -18,7 +18,7 @@ class Load:
     """Execute the program's statements. Reply: Loaded.
 
     Attributes:
-        program: What to execute.
+        program: What to execute, whatever else was known of the source.
         forbidden: Dotted patterns that must not be reached at run time (their import or construction is
             recorded).
         class_names: Of the data set; what the source takes from a data set it does not have.
@@ -31,6 +31,9 @@ class Load:
     class_names: tuple[str, ...] = ()
     seed: int = 0
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "program", self.program.executable)
 
 
 @dataclass(frozen=True)

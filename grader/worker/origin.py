@@ -7,9 +7,10 @@ import functools
 import linecache
 import operator
 import traceback
+from collections.abc import Iterator
 from types import CodeType
 
-from grader.domain.program import Place, Statement
+from grader.domain.program import Place, Program, Statement
 from grader.protocol.replies import Problem
 
 PREFIX = "submission:"  # marks the code objects that come from the student
@@ -35,10 +36,27 @@ def future_flags(statement: Statement) -> int:
     return functools.reduce(operator.or_, (f.compiler_flag for f in features if f is not None), 0)
 
 
-def remember_source(source: dict[str, str]) -> None:
-    """Let tracebacks and `inspect.getsource` see the student's text."""
-    for file, text in source.items():
-        linecache.cache[PREFIX + file] = (len(text), None, text.splitlines(keepends=True), PREFIX + file)
+def remember_source(program: Program) -> None:
+    """Let tracebacks and `inspect.getsource` see the text of the statements, each on the student's own lines.
+
+    Where a statement is executed twice, as it stands in a function and by itself, the function is seen.
+    """
+    files: dict[str, dict[int, str]] = {}
+    for statement in program.statements:
+        lines = files.setdefault(statement.place.file, {})
+        for number, text in _numbered(statement):
+            lines[number] = f"{lines[number]}; {text}" if number in lines else text  # two on a line
+    for statement in program.recipe.all_statements:
+        lines = files.setdefault(statement.place.file, {})
+        for number, text in _numbered(statement):
+            lines.setdefault(number, text)
+    for file, lines in files.items():
+        every = [lines.get(number, "") + "\n" for number in range(1, max(lines) + 1)]
+        linecache.cache[PREFIX + file] = (sum(map(len, every)), None, every, PREFIX + file)
+
+
+def _numbered(statement: Statement) -> Iterator[tuple[int, str]]:
+    return enumerate(statement.source.split("\n"), start=statement.place.line)
 
 
 def problem(error: BaseException) -> Problem:

@@ -47,7 +47,7 @@ class StudentModule:
         if request.device == "cpu":
             redirect_gpu_calls()
         self.watch = ForbiddenWatch(request.forbidden)
-        remember_source(request.program.source or {})
+        remember_source(request.program)
         self._absent = AbsentFinder(PREFIX)
         sys.meta_path.append(self._absent)
         seed_all(request.seed)
