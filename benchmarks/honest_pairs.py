@@ -149,9 +149,9 @@ def section(done: Sequence[Pair], records: Sequence[Record]) -> Section:
     return Section(
         "Memorized: what honest work loses",
         f"The reference with {EPOCHS} epochs, trained as by `grader train` on the students' split of the "
-        "real images (70/30, seed 42), one thread, in pairs of equal seeds: on the images as they are "
-        "published, and as they are made for a submission (moved, bent, lit and grained at random, in training"
-        " and in testing). The accuracy is the one that counts: the mean of the last epochs.",
+        "real images (70/30, seed 42), one thread, in pairs of equal seeds: on the images as they "
+        "are published, and as they are made for a submission (moved, bent, lit and grained at random, in "
+        "training and in testing). The accuracy is the one that counts: the mean of the last epochs.",
         ("seed", "published images, %", "perturbed images, %", "difference, points"),
         rows,
         (_verdict(done),),

@@ -11,7 +11,7 @@ import keyword
 import math
 import re
 import tokenize
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
@@ -22,13 +22,13 @@ from grader.domain.program import LOOK, Place, Program
 
 MUCH = 6000  # bits; docs/security.md says what fits below it
 SHOWN = 3  # statements that are pointed out: those that hold most
-WORDS = frozenset(resources.files("grader.analysis").joinpath("words.txt").read_text("utf-8").split())
+WORDS = frozenset(resources.files("grader.analysis").joinpath("words.txt").read_text("utf-8").split("\n")[1:])
 
 # what says nothing because every homework has it
-FREE_WORDS = 600  # that are known
+FREE_WORDS = 500  # that are known
 FREE_CONSTANTS = 600
 FREE_NAMES = 6000  # each time that one is used counts
-FREE_NODES = 100  # of the syntax tree, in a block of statements
+FREE_NODES = 150  # of the syntax tree, in blocks of statements that are alike
 FREE_LINES = 2  # from the end of a statement to the next
 
 # in bits
@@ -49,6 +49,7 @@ LAST_ALPHABET = "\u2e7f"  # signs behind it stand for syllables and words
 DIGITS, USUAL_MARKS = "0123456789", ".,:;!?)'-"
 SIGNS = (("a-z", 26), ("A-Z", 26), ("0-9", 10), ("!-/:-@[-`{-~", 32))
 KINDS = tuple((re.compile(f"[{signs}]"), size) for signs, size in SIGNS)
+QUOTES = re.compile(r"^[A-Za-z]{0,2}(?:\"{3}|'{3}|[\"'])|[\"']{1,3}$")
 RUNS = re.compile(r"\s|\S+")
 PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]|[0-9]+|[^\W\d_a-zA-Z]+|.", re.DOTALL)
 
@@ -67,12 +68,11 @@ def written_data(program: Program) -> tuple[str, ...]:
     total = sum(each.bits for each in held)
     if total <= MUCH:
         return ()
-    most = sorted(held, key=lambda each: -each.bits)[:SHOWN]
+    most, *others = sorted(held, key=lambda each: -each.bits)[:SHOWN]
     return tuple(
         f"{each.place}: the program's constants and names hold about {_amount(total)} of data, of which "
         f"{_amount(each.bits)} are written out here; {LOOK} why."
-        for each in most
-        if each.bits > total / 10
+        for each in (most, *(each for each in others if each.bits > total / 10))
     )
 
 
@@ -102,11 +102,12 @@ class _Amount:
         self._texts: set[str] = set()
         self._pieces: set[str] = set()
         self._words = self._constants = self._names = 0
+        self._orders: defaultdict[frozenset[type[ast.AST]], Counter[str]] = defaultdict(Counter)
 
     def of(self, source: str) -> float:
         """What a statement adds, in bits."""
         before: Token | None = None
-        bits = _of_order(ast.parse(source).body)
+        bits = self._of_order(ast.parse(source).body)
         found = list(tokens(source))
         for token, behind in pairwise([*found, found[-1]]):
             begins = before is None or before.kind in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
@@ -114,6 +115,31 @@ class _Amount:
             bits += self._of_token(token, is_docstring=is_docstring)
             before = token
         return bits
+
+    def _of_order(self, block: Iterable[ast.AST]) -> float:
+        """What the order of nodes tells in displays, operators, arguments, patterns and statements.
+
+        Blocks of the same kinds of nodes count as one: a list may be cut into many small ones.
+        """
+        nodes: list[str] = []
+        kinds: set[type[ast.AST]] = set()
+        inner: list[list[ast.stmt]] = []
+        stack = [*block][::-1]
+        while stack:
+            node = stack.pop()
+            symbol, children, blocks = _parts(node)
+            nodes.append(symbol)
+            kinds.add(type(node))
+            stack += reversed(children)
+            inner += blocks
+        seen = self._orders[frozenset(kinds)]
+        bits, number = 0.0, seen.total()
+        for symbol in nodes:
+            number += 1
+            if number > FREE_NODES:
+                bits += math.log2(number / seen[symbol]) if seen[symbol] else 1
+            seen[symbol] += 1
+        return bits + sum(map(self._of_order, inner))
 
     def _of_token(self, token: Token, *, is_docstring: bool) -> float:
         """What a token adds: itself, if it is new, and that it stands there, where there are very many."""
@@ -129,7 +155,7 @@ class _Amount:
         if token.text in self._texts:
             return bits
         self._texts.add(token.text)
-        return bits + self._of_text(token.text, is_prose=is_docstring)
+        return bits + self._of_text(QUOTES.sub("", token.text), is_prose=is_docstring)
 
     def _of_text(self, text: str, *, is_prose: bool) -> float:
         return sum(self._of_run(run, is_prose=is_prose) for run in RUNS.findall(text))
@@ -171,23 +197,6 @@ class _Amount:
             alphabets = [ord(letter) >> 7 for letter in before[-1:] + word]
             bits += ALPHABET * sum(one != other for one, other in pairwise(alphabets))
         return bits * (UNKNOWN_IN_PROSE if is_prose and not mixed and len(word) <= LONGEST_WORD else 1)
-
-
-def _of_order(block: Iterable[ast.AST]) -> float:
-    """What the order of nodes tells in each block: of displays, operators, arguments, patterns."""
-    bits, seen, number = 0.0, Counter[str](), 0
-    inner: list[list[ast.stmt]] = []
-    stack = [*block][::-1]
-    while stack:
-        node = stack.pop()
-        symbol, children, blocks = _parts(node)
-        number += 1
-        if number > FREE_NODES:
-            bits += math.log2(number / seen[symbol]) if seen[symbol] else 1
-        seen[symbol] += 1
-        stack += reversed(children)
-        inner += blocks
-    return bits + sum(map(_of_order, inner))
 
 
 def _parts(node: ast.AST) -> tuple[str, list[ast.AST], list[list[ast.stmt]]]:
