@@ -71,7 +71,7 @@ class Blinding:
         if self._seed is None:
             return images
         seed = [self._seed, zlib.crc32(which)]
-        return perturbed(images, seed) if self._perturbs else _grained(images, seed)
+        return perturbed(images, seed) if self._perturbs else grained(images, seed)
 
     def places(self, images: tuple[int, ...]) -> tuple[int, ...]:
         """Where some of our test images are in the worker's order."""
@@ -92,7 +92,7 @@ class Blinding:
         return ours[:, self._numbers]
 
 
-def _grained(images: Any, seed: Sequence[int]) -> Any:
+def grained(images: Any, seed: Sequence[int]) -> Any:
     """Images whose gray values are by at most one step others: nobody sees it, but no digest fits."""
     random = np.random.default_rng(seed)
     made = np.empty_like(images)
