@@ -59,7 +59,7 @@ def test_a_perturbation_costs_tables_more_than_it_costs_honest_neighbors(
 def test_labels_that_are_found_by_exact_bits_are_lost_with_them(
     splits: Splits, before: memorized.Shown, after: memorized.Shown
 ) -> None:
-    stable = memorized.StableNumbers(after.published, after)
+    stable = memorized.StableNumbers(before.published, before)
     assert stable.exact(12, 80, before).right > 0.9
     assert stable.exact(12, 80, after).recognized < 0.6
     few = stable.exact(12, 40, before)
