@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 # before torch is imported anywhere: a worker has one thread, and so has what it is compared with
@@ -22,7 +23,11 @@ from grader.course.assignment_file import read_assignment
 from grader.course.marks import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.program import Program
-from grader.protocol.link import WorkerProcess
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, WorkerProcess
+from grader.protocol.replies import Answered, Loaded, Measurable
+from grader.protocol.requests import STATE, Answer, Load, Measure, Train
+from grader.protocol.watching import WatchRecord
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.local import LocalProcesses
@@ -107,15 +112,12 @@ def spawn(worker_processes: Processes) -> Callable[[], WorkerProcess]:
 
 
 @pytest.fixture(scope="session")
-def examined(
-    assignment: Assignment, analyzed: Callable[[str], Program], spawn: Callable[[], WorkerProcess]
-) -> Callable[..., Any]:
-    """Run checks for the text of a homework: `examined(text, components=..., seed=...)`, an `Examined`."""
+def with_checks(assignment: Assignment) -> Callable[[Callable[[Any], Any]], Any]:
+    """Call a function with the collected checks; what it gives or raises."""
     from grader.judge.course_code import course_code
-    from grader.judge.examination import Checks, Examined, run_pytest
-    from grader.judge.student import Student
+    from grader.judge.examination import Checks, run_pytest
 
-    jobs: queue.Queue[Callable[[Checks], Examined]] = queue.Queue()
+    jobs: queue.Queue[Callable[[Checks], Any]] = queue.Queue()
     results: queue.Queue[Any] = queue.Queue()
 
     def use(checks: Checks) -> None:
@@ -128,10 +130,32 @@ def examined(
 
     # Collecting takes longer than a run: one pytest holds the collected checks for all tests. It is left
     # waiting at the end, because its closing words would come among those of the pytest around it.
-    paths = sorted((assignment.folder / "checks").glob("test_*.py"))
+    paths = [*sorted((assignment.folder / "checks").glob("test_*.py"))]
+    paths += sorted((assignment.folder / "trained").glob("test_*.py"))
     code = course_code(assignment)
     holder = threading.Thread(target=run_pytest, args=(paths, assignment, code, use), daemon=True)
     holder.start()
+
+    def called(job: Callable[[Checks], Any]) -> Any:
+        jobs.put(job)
+        result = results.get(timeout=200)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return called
+
+
+@pytest.fixture(scope="session")
+def examined(
+    assignment: Assignment,
+    analyzed: Callable[[str], Program],
+    spawn: Callable[[], WorkerProcess],
+    with_checks: Callable[[Callable[[Any], Any]], Any],
+) -> Callable[..., Any]:
+    """Run checks for the text of a homework: `examined(text, components=..., seed=...)`, an `Examined`."""
+    from grader.judge.examination import Checks, Examined
+    from grader.judge.student import Student
 
     def of(
         text: str,
@@ -151,11 +175,41 @@ def examined(
             finally:
                 student.close()
 
-        jobs.put(job)
-        result = results.get(timeout=200)
-        if isinstance(result, Exception):
-            raise result
-        return result
+        found: Examined = with_checks(job)
+        return found
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def examined_trained(
+    assignment: Assignment,
+    analyzed: Callable[[str], Program],
+    spawn: Callable[[], WorkerProcess],
+    with_checks: Callable[[Callable[[Any], Any]], Any],
+) -> Callable[..., Any]:
+    """What the checks of trained models find in a homework's model, whose weights are moved at random."""
+    import torch
+
+    from grader.domain.evidence import Finding
+    from grader.judge.examination import Checks
+    from grader.judge.student import Student
+
+    def of(text: str, *, scores: Any = None) -> tuple[Finding, ...]:
+        def job(checks: Checks) -> tuple[Finding, ...]:
+            checks.assignment = assignment
+            student = Student(spawn, analyzed(text), assignment, seed=5)
+            try:
+                model = student.configured_model()
+                model.randomize(0.2)
+                inputs = torch.randn(4, 1, 28, 28, generator=torch.Generator().manual_seed(1))
+                told = model(inputs) if scores is None else scores
+                return checks.examined_trained(student, model.weights(), inputs, told)
+            finally:
+                student.close()
+
+        found: tuple[Finding, ...] = with_checks(job)
+        return found
 
     return of
 
@@ -409,3 +463,41 @@ class Doubler(nn.Module):
         return x + x
 ''',
 }
+
+
+class MeasuringWorker:
+    """A worker that answers for images with the weights that another one tells of."""
+
+    def __init__(self, process: WorkerProcess, load: Load, train: Train, test_images: Any) -> None:
+        self._link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
+        self._ask(load, Loaded)
+        arrays = {"train_labels": train.arrays["train_labels"], "test_images": test_images}
+        self.built = self._ask(Measure(load.class_names, train.device, train.seed, arrays=arrays), Measurable)
+
+    def _ask(self, request: Any, reply: type[Any]) -> Any:
+        return self._link.ask(request, reply, seconds=20, limit=FrameLimit())
+
+    def measured(self, told: Any) -> Any:
+        """What a training worker tells of, with what the model answers in the place of its weights."""
+        state = {name: value for name, value in told.arrays.items() if name.startswith((STATE, "probe"))}
+        state.pop("probe_logits", None)
+        answered = self._ask(Answer(arrays=state), Answered)
+        assert not answered.misfit, answered.misfit
+        kept = {name: value for name, value in told.arrays.items() if not name.startswith(STATE)}
+        if "probe" in kept:
+            np.testing.assert_allclose(kept["probe_logits"], answered.arrays["probe_logits"], atol=1e-5)
+        return replace(told, arrays={**kept, **answered.arrays})
+
+
+@pytest.fixture
+def measuring(spawn: Callable[[], WorkerProcess]) -> Iterator[Callable[..., MeasuringWorker]]:
+    """A worker beside one that trains, which measures what that one tells of."""
+    started: list[WorkerProcess] = []
+
+    def make(load: Load, train: Train, test_images: Any) -> MeasuringWorker:
+        started.append(spawn())
+        return MeasuringWorker(started[-1], load, train, test_images)
+
+    yield make
+    for process in started:
+        process.close()

@@ -104,12 +104,15 @@ class Aliases:
             pair = assigned(unit.node)
             if pair is not None and isinstance(pair[1], ast.Name | ast.Attribute | ast.Call):
                 self._assign(pair[0], pair[1], unit)
+            elif pair is not None and isinstance(pair[1], ast.Tuple):
+                self._assign_each(pair[0], pair[1])
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr, unit: Unit) -> None:
         """A name for a module or for something in one."""
         whole = [
             r
             for r in unit.references.used
+            if r.path[0] != ANYTHING
             if r.eager and r.line == value.lineno and (not isinstance(value, ast.Call) or r.absolute)
         ]
         for target in targets:
@@ -117,6 +120,17 @@ class Aliases:
                 reference = max(whole, key=lambda r: len(r.path))
                 if reference.path[0] != target.id:
                     self._targets[target.id] |= set(self.dotted(reference, imported_only=True))
+
+    def _assign_each(self, targets: Sequence[ast.expr], values: ast.Tuple) -> None:
+        """`nn, F = torch.nn, torch.nn.functional`."""
+        for target in targets:
+            if not isinstance(target, ast.Tuple) or len(target.elts) != len(values.elts):
+                continue
+            for name, value in zip(target.elts, values.elts, strict=True):
+                path = _path(value)
+                if isinstance(name, ast.Name) and path and path[0] != name.id:
+                    reference = Reference(path, False, value.lineno, True, False)
+                    self._targets[name.id] |= set(self.dotted(reference, imported_only=True))
 
     def dotted(self, reference: Reference, imported_only: bool = False) -> tuple[str, ...]:
         """The dotted names that a reference may stand for.
@@ -137,13 +151,19 @@ class Aliases:
 
     def names_of(self, node: ast.expr) -> tuple[str, ...]:
         """The dotted names that an expression such as `optim.AdamW` may stand for."""
-        path: list[str] = []
-        while isinstance(node, ast.Attribute):
-            path.insert(0, node.attr)
-            node = node.value
-        if not isinstance(node, ast.Name):
-            return ("." + ".".join(path),) if path else ()
-        return self.dotted(Reference((node.id, *path), False, node.lineno, True, False))
+        path = _path(node)
+        return self.dotted(Reference(path, False, node.lineno, True, False)) if path else ()
+
+
+def _path(node: ast.expr) -> tuple[str, ...]:
+    """The names of `optim.AdamW`, the first ANYTHING where it is no name; empty for another expression."""
+    path: list[str] = []
+    while isinstance(node, ast.Attribute):
+        path.insert(0, node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        return (node.id, *path)
+    return (ANYTHING, *path) if path else ()
 
 
 @cache

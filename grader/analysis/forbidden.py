@@ -1,15 +1,17 @@
 """Forbidden parts in the source: seen through aliases, star imports and names put together from pieces."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from grader.analysis.effects import Aliases
+from grader.analysis.prying import Prying
+from grader.analysis.reflection import any_of, homes
 from grader.analysis.slicing import Reach
 from grader.analysis.units import Unit
 from grader.domain.assignment import ForbiddenRule
-from grader.domain.program import LOOK, ForbiddenUse, Place
+from grader.domain.program import TRAINING, ForbiddenUse, Place
 
 VISION = "torchvision.models"
 VISION_HOMES = {
@@ -17,34 +19,17 @@ VISION_HOMES = {
     "visiontransformer": "vision_transformer",
     "swin": "swin_transformer",
 }
-# where PyTorch's own functions can be had as well, and the forbidden parts that they are the inside of
-OPERATORS = ("torch._C._VariableFunctions.", "torch._VF.", "torch.ops.aten.", "torch._C._nn.", "torch._refs.")
+# PyTorch's own functions, wherever it has them, and the forbidden parts that they are the inside of
 INSIDES = {
     "*scaled_dot_product*": "torch.nn.functional.scaled_dot_product_attention",
+    "_sfdp_*": "torch.nn.functional.scaled_dot_product_attention",
     "_native_multi_head*": "torch.nn.MultiheadAttention",
     "_triton_multi_head*": "torch.nn.MultiheadAttention",
     "_transformer_encoder*": "torch.nn.TransformerEncoderLayer",
 }
-EXECUTING = {"exec", "eval", "compile"}
-# what looks into the running program instead of at its own data: no homework needs it, and a worker that is
-# looked into can be made to say anything
-PRYING = (
-    "gc.get_*",
-    "sys._getframe",
-    "sys._current_frames",
-    "inspect.currentframe",
-    "inspect.stack",
-    "ctypes*",
-    # another copy of a module is not the one that is watched
-    "importlib.util.*",
-    "importlib.reload",
-    "importlib.machinery.*",
-    "runpy.*",
-    "sys.modules*",
-    "torch._C*",
-)
-PRYING_ATTRIBUTES = {"__subclasses__", "__closure__", "cell_contents", "f_back", "f_globals", "f_locals"}
-DECODING = ("base64.*decode*", "codecs.decode", "zlib.decompress", "marshal.loads", "binascii.*")
+_may_be_inside = any_of(f"*.{pattern}{rest}" for pattern in INSIDES for rest in ("", ".*"))
+TELLING = 10  # letters
+WILD = frozenset("*?[")
 
 
 @dataclass(frozen=True)
@@ -69,35 +54,67 @@ def equivalents(dotted: str) -> tuple[str, ...]:
     `torch.nn.modules.activation.MultiheadAttention` is `torch.nn.MultiheadAttention`;
     `torchvision.models.vit_b_16` lives in `torchvision.models.vision_transformer`.
     """
-    found = [dotted]
-    parts = dotted.split(".")
-    if parts[:3] == ["torch", "nn", "modules"] and len(parts) > 3:
-        found.append(".".join(["torch", "nn", *parts[3:]]))
-        if len(parts) > 4:
-            found.append(".".join(["torch", "nn", *parts[4:]]))
-    if dotted.startswith(VISION + ".") and len(parts) > 2:
-        if parts[2] in VISION_HOMES.values() and len(parts) > 3:
-            found.append(".".join([VISION, *parts[3:]]))
-        for start, home in VISION_HOMES.items():
-            if parts[2].lower().startswith(start):
-                found.append(".".join([VISION, home, *parts[2:]]))
-    if dotted.startswith("torch._C._nn."):
-        found.append("torch.nn.functional." + dotted.removeprefix("torch._C._nn."))
-    operator = next((dotted.removeprefix(home) for home in OPERATORS if dotted.startswith(home)), None)
-    if operator is None and dotted.startswith("torch._"):
-        operator = dotted.removeprefix("torch.")
-    if operator is not None:
-        found += [
-            inside for pattern, inside in INSIDES.items() if fnmatchcase(operator.split(".")[0], pattern)
-        ]
+    found = dict.fromkeys(each for home in homes(dotted) for each in _same(home))
     return tuple(found)
 
 
+def _same(dotted: str) -> Iterable[str]:
+    """The homes of a thing in torch and torchvision."""
+    yield dotted
+    parts = dotted.split(".")
+    if parts[:3] == ["torch", "nn", "modules"] and len(parts) > 3:
+        yield ".".join(["torch", "nn", *parts[3:]])
+        if len(parts) > 4:
+            yield ".".join(["torch", "nn", *parts[4:]])
+    if dotted.startswith(VISION + ".") and len(parts) > 2:
+        if parts[2] in VISION_HOMES.values() and len(parts) > 3:
+            yield ".".join([VISION, *parts[3:]])
+        for start, home in VISION_HOMES.items():
+            if parts[2].lower().startswith(start):
+                yield ".".join([VISION, home, *parts[2:]])
+    if dotted.startswith("torch._C._nn."):
+        yield "torch.nn.functional." + dotted.removeprefix("torch._C._nn.")
+    if parts[0] == "torch" and _may_be_inside(dotted):
+        yield from (
+            inside for pattern, inside in INSIDES.items() if any(fnmatchcase(part, pattern) for part in parts)
+        )
+
+
+@lru_cache(maxsize=16384)
 def matches(dotted: str, pattern: str) -> bool:
-    """Whether a dotted name falls under a rule's pattern, which covers what is inside it too."""
+    """Whether a dotted name falls under a rule's pattern, which covers what is inside it too.
+
+    A name of a kind that only one thing has is meant wherever its library has it:
+    `torch.ao.nn.quantizable.MultiheadAttention`.
+    """
+    library, last = pattern.partition(".")[0] + ".", _telling(pattern)
     return any(
-        fnmatchcase(name, pattern) or fnmatchcase(name, pattern + ".*") for name in equivalents(dotted)
+        _is_named(name, pattern) or (last and name.startswith(library) and _has_part(name, last))
+        for name in equivalents(dotted)
     )
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """Whether a pattern, mostly without a `*` or with one at its end, names it or what is around it."""
+    start = pattern.rstrip("*")
+    if not WILD & set(start):
+        return name.startswith(start) and (start != pattern or name[len(start) :][:1] in ("", "."))
+    return fnmatchcase(name, pattern) or fnmatchcase(name, pattern + ".*")
+
+
+@lru_cache(maxsize=256)
+def _telling(pattern: str) -> str:
+    """The last part of a pattern where only one thing is called so: it is long and of several words."""
+    last = pattern.rpartition(".")[2]
+    letters = last.replace("_", "").rstrip("*")
+    return last if len(last) > TELLING and letters.isalnum() and not last.islower() else ""
+
+
+def _has_part(dotted: str, last: str) -> bool:
+    parts = dotted.split(".")
+    if last.endswith("*"):
+        return any(part.startswith(last[:-1]) for part in parts)
+    return last in parts
 
 
 def forbidden_uses(
@@ -112,7 +129,7 @@ def forbidden_uses(
         units: The whole program.
         aliases: Of the same program.
         rules: What is forbidden.
-        reaches: Graded name -> what it depends on.
+        reaches: Graded name, or TRAINING -> what it depends on.
     """
     found: dict[tuple[str, str, Place], ForbiddenUse] = {}
     by_name: dict[str, tuple[ForbiddenRule, ...]] = {}
@@ -124,7 +141,8 @@ def forbidden_uses(
             key = (rule.pattern, use.dotted, use.place)
             earlier = found[key].reached_from if key in found else ()
             joined = tuple(name for name in reaches if name in reached or name in earlier)
-            found[key] = ForbiddenUse(rule.pattern, use.dotted, use.place, joined)
+            graded = tuple(name for name in joined if name != TRAINING)
+            found[key] = ForbiddenUse(rule.pattern, use.dotted, use.place, graded or joined)
     return _without_prefixes(found.values())
 
 
@@ -184,27 +202,22 @@ def _without_prefixes(uses: Iterable[ForbiddenUse]) -> tuple[ForbiddenUse, ...]:
     return tuple(best.values())
 
 
-def suspicions(units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach]) -> list[str]:
-    """Sentences about code of a graded name that a person should look at.
+def suspicions(
+    units: Sequence[Unit],
+    trained: Sequence[Unit],
+    aliases: Aliases,
+    rules: Sequence[ForbiddenRule],
+    reaches: Mapping[str, Reach],
+    loaded: Collection[int],
+) -> list[str]:
+    """Sentences about code that a person should look at: it pries, or holds much data.
 
-    It executes text, decodes it, or looks into the running program.
+    Args:
+        units: The whole program.
+        trained: What of it training executes, as units of their own.
+        aliases: Of the same program.
+        rules: What is forbidden.
+        reaches: Graded names, TRAINING and LOADING -> what they depend on.
+        loaded: The statements that are executed on loading.
     """
-    found: dict[tuple[str, Place], list[str]] = {}
-    bound = {name for unit in units for name in unit.binds}
-    for unit in units:
-        for reference in unit.references.used:
-            path = ".".join(reference.path)
-            runs_text = reference.called and path in EXECUTING and path not in bound
-            decodes = any(
-                fnmatchcase(name, pattern)
-                for name in aliases.dotted(reference)
-                for pattern in (*DECODING, *PRYING)
-            )
-            if runs_text or decodes or PRYING_ATTRIBUTES & set(reference.path):
-                users = [name for name, reach in reaches.items() if unit.index in reach.units]
-                if users:
-                    found.setdefault((path, unit.cell.place(reference.line)), users)
-    return [
-        f"{place}: {path} is used by {', '.join(users)}; {LOOK} at what it does."
-        for (path, place), users in found.items()
-    ]
+    return Prying((*units, *trained), aliases, rules).sentences(reaches, loaded)

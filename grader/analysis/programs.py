@@ -9,16 +9,18 @@ from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
 from grader.analysis.forbidden import forbidden_uses, suspicions
 from grader.analysis.near import definitions, near_names
+from grader.analysis.randomness import state_reads
 from grader.analysis.recipe import Sources, ingredients, reading
 from grader.analysis.roles import RoleReader, roles
 from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
+from grader.analysis.training_code import training_code
 from grader.analysis.tuned import tuned
-from grader.analysis.units import units
+from grader.analysis.units import Unit, further_units, units
 from grader.analysis.written_data import written_data
 from grader.domain.assignment import Component, ForbiddenRule
 from grader.domain.errors import SubmissionError
-from grader.domain.program import NearName, Omission, Place, Program, Recipe
+from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe
 
 
 def program(
@@ -78,6 +80,12 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")
         for graded in names
     }
+    trained = further_units(read.cells, training_code(read.cells, recipe), len(whole))
+    every_alias = Aliases((*whole, *trained))
+    deep[TRAINING] = _and(graph.reach(_names(trained, lazy=True), executed=False), trained)
+    uses = forbidden_uses((*whole, *trained), every_alias, forbidden, deep)
+    used = dict(deep)
+    deep[LOADING] = graph.reach(_names([cut[index] for index in kept]))
     bare = BareTexts()
     made = Program(
         file=read.file,
@@ -87,15 +95,29 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         omissions=_ordered([*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe)], read),
         unresolved=_unresolved(reaches),
         roles=_used_roles(reaches, known_roles) | recipe.roles,
-        forbidden=forbidden_uses(whole, aliases, forbidden, deep),
+        forbidden=uses,
         tuned=tuned(parts, cut, sources.flows.functions),
         recipe=bare.recipe(recipe.recipe),
         claim=claim_in_outputs(read.printed),
         shown_epochs=epochs_in_outputs(read.printed),
-        notes=(*read.notes, *recipe.notes, *suspicions(whole, aliases, deep)),
+        notes=(
+            *(*read.notes, *recipe.notes),
+            *suspicions(whole, trained, every_alias, forbidden, deep, kept),
+            *state_reads(whole, aliases, used, graph, recipe.recipe),
+        ),
         source=read.text,
     )
     return replace(made, notes=(*made.notes, *written_data(made)))
+
+
+def _names(units: Iterable[Unit], lazy: bool = False) -> set[str]:
+    """The names that are used when statements are executed, or also when functions in them are called."""
+    return {name for unit in units for name in (unit.eager | unit.lazy if lazy else unit.eager)}
+
+
+def _and(reach: Reach, units: Iterable[Unit]) -> Reach:
+    """What is reached, and further statements."""
+    return replace(reach, units=reach.units | {unit.index for unit in units})
 
 
 def _found_names(

@@ -4,7 +4,15 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from grader.analysis.folding import string
+from grader.analysis.folding import Unknown, string, value
+from grader.analysis.reflection import (
+    ATTRIBUTES,
+    DEFINED,
+    FINDING,
+    GETTERS,
+    LOOKING_UP,
+    MODELS,
+)
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -22,6 +30,8 @@ class Reference:
         line: 1-based, within the statement's cell.
         eager: It happens when the statement is executed, not when a function in it is called.
         called: It is called.
+        whole: It is handed on as a value, not looked into and not called.
+        stored: It is given another value.
     """
 
     path: tuple[str, ...]
@@ -29,6 +39,25 @@ class Reference:
     line: int
     eager: bool
     called: bool
+    whole: bool = False
+    stored: bool = False
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A name that is computed at run time and then resolved.
+
+    Attributes:
+        function: What resolves it: `getattr`.
+        base: What it is looked up in, as `Reference.path`; empty where that is not known.
+        absolute, line, eager: As of a Reference.
+    """
+
+    function: str
+    base: tuple[str, ...]
+    absolute: bool
+    line: int
+    eager: bool
 
 
 @dataclass(frozen=True)
@@ -45,10 +74,15 @@ class Imported:
 
 @dataclass(frozen=True)
 class References:
-    """All that a statement refers to, and what it imports at top level."""
+    """All that a statement refers to, and what it imports at top level.
+
+    Attributes:
+        computed: The names that it computes and resolves.
+    """
 
     used: tuple[Reference, ...]
     imported: tuple[Imported, ...]
+    computed: tuple[Computed, ...] = ()
 
     def names(self, eager: bool) -> frozenset[str]:
         """The global names used when the statement is executed (`eager`), or only later."""
@@ -96,17 +130,30 @@ def references(node: ast.AST, strings: Mapping[str, str], lazy_annotations: bool
     """
     visitor = _Visitor(strings, lazy_annotations)
     visitor.visit(node)
-    return References(tuple(visitor.used), tuple(visitor.imported))
+    return References(tuple(visitor.used), tuple(visitor.imported), tuple(visitor.computed))
 
 
 @dataclass
 class _Scope:
-    """A function, class or comprehension that is being visited."""
+    """A function, class or comprehension that is being visited.
+
+    Attributes:
+        own: The first parameter of a method: `self`.
+        forwarded: The name that a method `__getattr__` is asked for.
+        texts: Names that stand for one of a few texts: of a loop over them.
+    """
 
     is_class: bool
     lazy: bool
     names: set[str]
-    aliases: dict[str, tuple[tuple[str, ...], bool]] = field(default_factory=dict)
+    aliases: dict[str, "_Path"] = field(default_factory=dict)
+    own: str = ""
+    forwarded: str = ""
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_Path = tuple[tuple[str, ...], bool]
+"""A path, and whether it is absolute."""
 
 
 class _Visitor:
@@ -115,6 +162,9 @@ class _Visitor:
     def __init__(self, strings: Mapping[str, str], lazy_annotations: bool) -> None:
         self.used: list[Reference] = []
         self.imported: list[Imported] = []
+        self.computed: list[Computed] = []
+        self._texts: dict[str, tuple[str, ...]] = {}  # as of a scope, at top level
+        self._plain: set[int] = set()  # the `id` of calls of `globals` that look up a known name, or none
         self._strings = strings
         self._lazy_annotations = lazy_annotations
         self._scopes: list[_Scope] = []
@@ -123,6 +173,7 @@ class _Visitor:
             ast.Attribute: self._attribute,
             ast.Subscript: self._subscript,
             ast.Call: self._call,
+            ast.Compare: self._compare,
             ast.FunctionDef: self._function,
             ast.AsyncFunctionDef: self._function,
             ast.Lambda: self._lambda,
@@ -134,6 +185,10 @@ class _Visitor:
             ast.Import: self._import,
             ast.ImportFrom: self._import_from,
             ast.Assign: self._assign,
+            ast.AnnAssign: self._assign,
+            ast.NamedExpr: self._assign,
+            ast.For: self._for,
+            ast.Match: self._match,
         }
 
     def visit(self, node: ast.AST) -> None:
@@ -158,7 +213,7 @@ class _Visitor:
                 return scope
         return None
 
-    def _path(self, node: ast.expr) -> tuple[tuple[str, ...], bool] | None:
+    def _path(self, node: ast.expr) -> _Path | None:
         """The path that an expression stands for and whether it is absolute; None if it is none."""
         match node:
             case ast.Name(id=name):
@@ -172,11 +227,14 @@ class _Visitor:
             case ast.Subscript(value=whole, slice=index):
                 return self._item(whole, index)
             case ast.Call():
-                return self._dynamic(node)
+                found = self._dynamic(node)
+                return found[0] if len(found) == 1 else None
+            case ast.NamedExpr(value=inner_value):
+                return self._path(inner_value)
             case _:
                 return None
 
-    def _item(self, whole: ast.expr, index: ast.expr) -> tuple[tuple[str, ...], bool] | None:
+    def _item(self, whole: ast.expr, index: ast.expr) -> _Path | None:
         """The path of `nn.__dict__["Linear"]`, `vars(nn)["Linear"]` and `sys.modules["timm"]`."""
         key = string(index, self._strings)
         if key is None:
@@ -187,41 +245,93 @@ class _Visitor:
             inner = self._path(whole.value)
         elif isinstance(whole, ast.Call) and isinstance(whole.func, ast.Name) and whole.func.id == "vars":
             inner = self._path(whole.args[0]) if whole.args else None
+        elif isinstance(whole, ast.Call) and isinstance(whole.func, ast.Name) and whole.func.id == "globals":
+            return (key,), False
         else:
             return None
         return (inner[0] + (key,), inner[1]) if inner else None
 
-    def _dynamic(self, node: ast.Call) -> tuple[tuple[str, ...], bool] | None:
-        """The path of `getattr(nn, "Linear")`, `import_module("timm")` and the like."""
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        texts = [string(arg, self._strings) for arg in node.args[:2]]
-        if name in ("getattr", "__getattribute__") and len(texts) == 2 and texts[1]:
-            inner = self._path(node.args[0])
-            return (inner[0] + tuple(texts[1].split(".")), inner[1]) if inner else None
-        if name in ("import_module", "__import__", "find_spec") and texts and texts[0]:
-            return tuple(texts[0].split(".")), True
-        if name in ("get_model", "get_model_builder") and texts and texts[0]:
-            return ("torchvision", "models", texts[0]), True
-        return None
+    def _dynamic(self, node: ast.Call) -> list[_Path]:
+        """The paths of `getattr(nn, "Linear")`, `import_module("timm")` and the like: one for each name."""
+        name = _called_name(node.func)
+        if name in LOOKING_UP and len(node.args) >= 2:
+            inner = self._path(node.args[0]) or ((ANYTHING,), False)
+            return [(inner[0] + _parts(text), inner[1]) for text in self._texts_of(node.args[1])]
+        if name in ("__getattribute__", "__getattr__") and len(node.args) == 1:
+            inner = (self._path(node.func.value) if isinstance(node.func, ast.Attribute) else None) or (
+                (ANYTHING,),
+                False,
+            )
+            return [(inner[0] + _parts(text), inner[1]) for text in self._texts_of(node.args[0])]
+        if name in FINDING and node.args:
+            return [(_parts(text.lstrip(".")), True) for text in self._texts_of(node.args[0])]
+        if name in MODELS and node.args:
+            return [(("torchvision", "models", text), True) for text in self._texts_of(node.args[0])]
+        if isinstance(node.func, ast.Call) and _called_name(node.func.func) in GETTERS and node.args:
+            inner = self._path(node.args[0]) or ((ANYTHING,), False)
+            return [
+                (inner[0] + _parts(text), inner[1]) for arg in node.func.args for text in self._texts_of(arg)
+            ]
+        if name in ("get", "pop", "__getitem__", "setdefault") and isinstance(node.func, ast.Attribute):
+            found = self._item(node.func.value, node.args[0]) if node.args else None
+            return [found] if found else []
+        return []
+
+    def _texts_of(self, node: ast.expr) -> tuple[str, ...]:
+        """The texts that an expression may be; none where that is not known, or they are no names."""
+        if isinstance(node, ast.Name):
+            scope = self._scope_of(node.id)
+            texts = (scope.texts if scope is not None else self._texts).get(node.id)
+            if texts is not None:
+                return texts
+            if scope is not None:
+                return ()
+        text = string(node, self._strings)
+        return (text,) if text else ()
 
     # --- what is used ---
 
-    def _use(self, path: tuple[str, ...], absolute: bool, node: ast.expr, called: bool = False) -> None:
-        eager = not any(scope.lazy for scope in self._scopes)
-        self.used.append(Reference(path, absolute, node.lineno, eager, called))
+    def _use(
+        self,
+        path: tuple[str, ...],
+        absolute: bool,
+        node: ast.AST,
+        called: bool = False,
+        *,
+        whole: bool = False,
+        stored: bool = False,
+    ) -> None:
+        line = getattr(node, "lineno", 1)
+        self.used.append(Reference(path, absolute, line, self._eager, called, whole, stored))
+
+    def _resolves(self, function: str, base: ast.expr | None, node: ast.expr) -> None:
+        """A name that is computed is looked up."""
+        path, absolute = (self._path(base) if base is not None else None) or ((), False)
+        self.computed.append(Computed(function, path, absolute, node.lineno, self._eager))
+
+    @property
+    def _eager(self) -> bool:
+        return not any(scope.lazy for scope in self._scopes)
 
     def _name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             found = self._path(node)
             if found:
-                self._use(*found, node)
+                self._use(*found, node, whole=True)
 
     def _attribute(self, node: ast.Attribute) -> None:
         found = self._path(node)
+        if id(node) in self._plain and node.attr == "modules":  # `"google.colab" in sys.modules`
+            self._looked_into(node.value)
+            return
         if found is None:
+            if node.attr in ATTRIBUTES:
+                self._use((ANYTHING, node.attr), False, node)
             self.visit(node.value)
             return
-        self._use(*found, node)
+        self._use(
+            *found, node, whole=isinstance(node.ctx, ast.Load), stored=not isinstance(node.ctx, ast.Load)
+        )
         base: ast.expr = node
         while isinstance(base, ast.Attribute):
             base = base.value
@@ -232,11 +342,30 @@ class _Visitor:
         found = self._path(node)
         if found is not None:
             self._use(*found, node)
+        if found is not None or isinstance(node.ctx, ast.Store):
+            self._plain.add(id(node.value))
+        self._children(node)
+
+    def _compare(self, node: ast.Compare) -> None:
+        for operation, right in zip(node.ops, node.comparators, strict=True):
+            if isinstance(operation, ast.In | ast.NotIn):
+                self._plain.add(id(right))
         self._children(node)
 
     def _children(self, node: ast.AST) -> None:
         for child in ast.iter_child_nodes(node):
             self.visit(child)
+
+    def _looked_into(self, node: ast.expr) -> None:
+        """Visit what is looked into here, so that it is not handed on."""
+        found = self._path(node)
+        if found is not None and isinstance(node, ast.Name | ast.Attribute):
+            self._use(*found, node)
+        elif found is not None and isinstance(node, ast.Call) and found in self._dynamic(node):
+            self._use(*found, node)
+            self._children(node)
+        else:
+            self.visit(node)
 
     def _call(self, node: ast.Call) -> None:
         found = self._path(node.func)
@@ -245,12 +374,64 @@ class _Visitor:
         elif isinstance(node.func, ast.Attribute):
             self._use((ANYTHING, node.func.attr), False, node.func, called=True)
         dynamic = self._dynamic(node)
-        if dynamic is not None:
-            self._use(*dynamic, node)
+        for path in dynamic:
+            self._use(*path, node, whole=True)
+        if dynamic and isinstance(node.func, ast.Attribute):
+            self._plain.add(id(node.func.value))
         if found is None or not isinstance(node.func, ast.Name):
             self.visit(node.func)
-        self._visit_all(node.args)
+        args = list(node.args)
+        if args and self._looks_into(node, bool(dynamic)):
+            self._stored(node)
+            self._looked_into(args.pop(0))
+        self._visit_all(args)
         self._visit_all(keyword.value for keyword in node.keywords)
+        if not dynamic:
+            self._unresolved(node)
+
+    def _looks_into(self, node: ast.Call, resolved: bool) -> bool:
+        """Whether a call looks for nothing but known names in its first argument."""
+        name = _called_name(node.func)
+        if name in ("hasattr", "delattr", "setattr"):
+            return len(node.args) >= 2 and bool(self._texts_of(node.args[1]))
+        return resolved and (name in LOOKING_UP or isinstance(node.func, ast.Call))
+
+    def _stored(self, node: ast.Call) -> None:
+        """`setattr(nn, "Linear", Own)`."""
+        whole = self._path(node.args[0]) if _called_name(node.func) in ("setattr", "delattr") else None
+        if whole is not None:
+            for text in self._texts_of(node.args[1]):
+                self._use((*whole[0], *_parts(text)), whole[1], node, stored=True)
+
+    def _unresolved(self, node: ast.Call) -> None:
+        """Names that a call resolves and that cannot be read off the source."""
+        name, args = _called_name(node.func), node.args
+        if name in LOOKING_UP and len(args) >= 2:
+            if not (self._is_own(args[0]) or _is_plain_name(args[1]) or self._forwards(args[1])):
+                self._resolves(name, args[0], node)
+        elif name in (FINDING | MODELS | GETTERS) and not (args and self._texts_of(args[0])):
+            if args or node.keywords:
+                self._resolves(name, None, node)
+        elif name == "globals" and id(node) not in self._plain:
+            self._resolves(name, None, node)
+        elif name in ("eval", "query") and isinstance(node.func, ast.Attribute) and args:
+            text = string(args[0], self._strings)
+            if "@" in text if text is not None else name == "eval":  # pandas looks up what an @ precedes
+                self._resolves(name, None, node)
+
+    def _is_own(self, node: ast.expr) -> bool:
+        """Whether an expression is the object whose method it stands in."""
+        if not isinstance(node, ast.Name):
+            return False
+        scope = self._scope_of(node.id)
+        return scope is not None and scope.own == node.id
+
+    def _forwards(self, node: ast.expr) -> bool:
+        """Whether an expression is the name that `__getattr__` was asked for."""
+        if not isinstance(node, ast.Name):
+            return False
+        scope = self._scope_of(node.id)
+        return scope is not None and scope.forwarded == node.id
 
     # --- scopes ---
 
@@ -263,9 +444,16 @@ class _Visitor:
             self._inside(
                 _Scope(False, False, _type_parameters(node)), [a for a in annotations if a is not None]
             )
+        if node.name in DEFINED:
+            self._use((ANYTHING, node.name), False, node)
         bound, declared = bound_names(node.body)
         names = (bound | {arg.arg for arg in parameters}) - declared
-        self._inside(_Scope(False, True, names | _type_parameters(node)), node.body)
+        scope = _Scope(False, True, names | _type_parameters(node))
+        if self._scopes and self._scopes[-1].is_class and parameters:
+            scope.own = parameters[0].arg
+            if node.name == "__getattr__" and len(parameters) == 2:
+                scope.forwarded = parameters[1].arg
+        self._inside(scope, node.body)
 
     def _lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
@@ -288,7 +476,70 @@ class _Visitor:
         names = bound_names(generator.target for generator in node.generators)[0]
         parts: list[ast.AST] = [first.target, *first.ifs, *others]
         parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        self._inside(_Scope(False, False, names), parts)
+        scope = _Scope(False, False, names)
+        for generator in node.generators:
+            scope.texts |= self._texts_in(generator.target, generator.iter)
+        self._inside(scope, parts)
+
+    def _for(self, node: ast.For) -> None:
+        """A loop over a few texts: its variable is one of them."""
+        texts = self._texts_in(node.target, node.iter)
+        known = self._scopes[-1].texts if self._scopes else self._texts
+        known |= texts
+        self._children(node)
+        for name in texts:
+            known.pop(name, None)
+
+    def _texts_in(self, target: ast.expr, items: ast.expr) -> dict[str, tuple[str, ...]]:
+        """What a loop's variable is, where it goes over texts that stand there."""
+        if not isinstance(target, ast.Name):
+            return {}
+        try:
+            found = value(items)
+        except Unknown:
+            return {}
+        if not isinstance(found, list | tuple | dict) or not all(isinstance(each, str) for each in found):
+            return {}
+        return {target.id: tuple(each for each in found if each)}
+
+    # --- patterns ---
+
+    def _match(self, node: ast.Match) -> None:
+        self._visit_all([node.subject])
+        subject = self._path(node.subject)
+        for case in node.cases:
+            self._pattern(case.pattern, subject)
+            self._visit_all([case.guard, *case.body])
+
+    def _pattern(self, pattern: ast.pattern, subject: _Path | None) -> None:
+        """`case object(MultiheadAttention=M)` looks attributes up."""
+        match pattern:
+            case ast.MatchClass():
+                self.visit(pattern.cls)
+                for part in pattern.patterns:
+                    self._pattern(part, None)
+                for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+                    path, absolute = subject or ((ANYTHING,), False)
+                    self._use((*path, name), absolute, pattern)
+                    self._pattern(part, ((*path, name), absolute))
+            case ast.MatchAs(pattern=inner, name=name):
+                if name and subject and self._scopes and name in self._scopes[-1].names:
+                    self._scopes[-1].aliases[name] = subject
+                if inner is not None:
+                    self._pattern(inner, subject)
+            case ast.MatchOr(patterns=parts):
+                for part in parts:
+                    self._pattern(part, subject)
+            case ast.MatchMapping(keys=keys, patterns=parts):
+                self._visit_all(keys)
+                for part in parts:
+                    self._pattern(part, None)
+            case _:
+                for child in ast.iter_child_nodes(pattern):
+                    if isinstance(child, ast.pattern):
+                        self._pattern(child, None)
+                    else:
+                        self.visit(child)
 
     def _inside(self, scope: _Scope, body: Iterable[ast.AST]) -> None:
         self._scopes.append(scope)
@@ -327,14 +578,64 @@ class _Visitor:
         else:
             self.imported.append(Imported("", target, node.lineno))
 
-    def _assign(self, node: ast.Assign) -> None:
-        """In a function, `M = nn.MultiheadAttention` makes M another name for it."""
-        self._children(node)
-        match node.targets:
-            case [ast.Name(id=name)] if self._scopes and name in self._scopes[-1].names:
-                found = self._path(node.value)
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> None:
+        """`M = nn.MultiheadAttention` makes M another name for it."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        pairs = [pair for target in targets for pair in _pairs(target, node.value)]
+        for target, assigned in pairs:
+            if self._is_alias(target, node):
+                self._looked_into(assigned)
+            else:
+                self.visit(assigned)
+        if isinstance(node, ast.AnnAssign):
+            self.visit(node.annotation)
+        self._visit_all(targets)
+        for target, assigned in pairs:
+            if isinstance(target, ast.Name) and self._scopes and target.id in self._scopes[-1].names:
+                # what is found under another name later is known to be this
+                found = self._path(assigned)
                 if found:
-                    self._scopes[-1].aliases[name] = found
+                    self._scopes[-1].aliases[target.id] = found
+
+    def _is_alias(self, target: ast.expr, node: ast.AST) -> bool:
+        """Whether an assignment makes another name for something that is known wherever it is used."""
+        if not isinstance(target, ast.Name) or isinstance(node, ast.NamedExpr):
+            return False
+        scope = self._scopes[-1] if self._scopes else None
+        return scope is None or (target.id in scope.names and not scope.is_class)
+
+
+def _pairs(target: ast.expr, assigned: ast.expr | None) -> list[tuple[ast.expr, ast.expr]]:
+    """`a, b = nn, F` by its parts."""
+    if assigned is None:
+        return []
+    match target, assigned:
+        case ast.Tuple(elts=left), ast.Tuple(elts=right) if len(left) == len(right):
+            if not any(isinstance(each, ast.Starred) for each in (*left, *right)):
+                return list(zip(left, right, strict=True))
+    return [(target, assigned)]
+
+
+def _called_name(node: ast.expr) -> str:
+    """The last name of what is called."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """The parts of `torch.nn:MultiheadAttention`."""
+    return tuple(text.replace(":", ".").split("."))
+
+
+def _is_plain_name(node: ast.expr) -> bool:
+    """Whether a computed name begins with letters that stand there: `f"layer{number}"`."""
+    match node:
+        case ast.JoinedStr(values=[ast.Constant(value=str() as start), *_]):
+            return start[:1].isalpha()
+        case ast.BinOp(left=ast.Constant(value=str() as start), op=ast.Add() | ast.Mod()):
+            return start[:1].isalpha()
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as start), attr="format")):
+            return start[:1].isalpha()
+    return False
 
 
 def _parameters(args: ast.arguments) -> list[ast.arg]:

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 
 from grader.analysis.blocks import LOOPS, blocks, leaves, replaced
@@ -11,7 +10,7 @@ from grader.analysis.flow import Flow, Flows
 from grader.analysis.lifting import Lifting, Phase
 from grader.analysis.loops import EpochLoop
 from grader.analysis.source import Cell
-from grader.analysis.units import Unit, segment, statements_within, unit
+from grader.analysis.units import Unit, aligned, reread, segment, statements_within, unit
 from grader.domain.program import Replay, Statement
 
 # how weights are kept and restored: the worker lets it happen in memory
@@ -63,7 +62,7 @@ class Replaying:
             NoReplay: It cannot be executed.
         """
         cell = loop.unit.cell
-        step = self._pruned(_reread(segment(loop.node, cell.lines), loop.node.lineno, cell), strict=True)
+        step = self._pruned(reread(segment(loop.node, cell.lines), loop.node.lineno, cell), strict=True)
         for _ in range(MOST_MISSING):
             missing = self._missing(step, flow)
             if missing is None:
@@ -99,6 +98,7 @@ class Replaying:
         Raises:
             NoReplay: It returns from within an inner loop, if that matters (`strict`).
         """
+        step = aligned(step)
         changes: list[tuple[ast.stmt, str]] = []
         for leaf in leaves(step.node, loops=True):
             if isinstance(leaf, ast.Return):
@@ -107,7 +107,7 @@ class Replaying:
                 changes.append((leaf, "break" if strict else "pass"))
             elif self._is_out(leaf, step.cell):
                 changes.append((leaf, "pass"))
-        return _reread(replaced(step.text, step.line, changes), step.line, step.cell) if changes else step
+        return reread(replaced(step.text, step.line, changes), step.line, step.cell) if changes else step
 
     def _is_out(self, leaf: ast.stmt, cell: Cell) -> bool:
         used = unit(leaf, cell, "", {}, 0).references.used
@@ -122,6 +122,7 @@ class Replaying:
         Raises:
             NoReplay: Something else needs it.
         """
+        step = aligned(step)
         changes = []
         for leaf in leaves(step.node, loops=True):
             used = unit(leaf, step.cell, "", {}, 0).references
@@ -129,7 +130,7 @@ class Replaying:
                 changes.append((leaf, "pass"))
         if not changes:
             raise NoReplay(f"it needs `{name}`, which is not executed on loading")
-        return _reread(replaced(step.text, step.line, changes), step.line, step.cell)
+        return reread(replaced(step.text, step.line, changes), step.line, step.cell)
 
     def _preparing(self, flow: Flow, model: str) -> Iterator[Unit]:
         """What changes the model between its making and the loop: `model.apply(init_weights)`."""
@@ -148,7 +149,7 @@ class Replaying:
         cell = loop.unit.cell
         for node in _after(loop.unit.node, loop.node):
             if self._restores(node, cell):
-                yield _reread(segment(node, cell.lines), node.lineno, cell)
+                yield reread(segment(node, cell.lines), node.lineno, cell)
         for item in self._flows.units:
             if (
                 item.index > loop.unit.index
@@ -188,15 +189,6 @@ def _after(outer: ast.stmt, inner: ast.stmt) -> list[ast.stmt]:
 def _in_inner_loop(outer: ast.stmt, leaf: ast.stmt) -> bool:
     inner = [node for node in statements_within(outer) if isinstance(node, LOOPS) and node is not outer]
     return any(each is leaf for node in inner for each in statements_within(node))
-
-
-def _reread(text: str, line: int, cell: Cell) -> Unit:
-    """A statement of its own text, which begins on a line of the cell."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        node = ast.parse(text).body[0]
-    ast.increment_lineno(node, line - 1)
-    return unit(node, cell, text, {}, 0)
 
 
 def _statement(step: Unit) -> Statement:

@@ -2,15 +2,14 @@
 
 import ast
 import builtins
-import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from grader.analysis.blocks import is_kept_leaf, leaves, without
 from grader.analysis.effects import BLOCKING, Aliases, Effect, Effects, reason
 from grader.analysis.plainness import is_plain
-from grader.analysis.units import Unit, assigned, unit
+from grader.analysis.units import Unit, aligned, assigned, reread, unit
 from grader.domain.program import Omission, Statement
 
 KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "display"}
@@ -212,15 +211,11 @@ def pruned(
         def is_out(leaf: ast.stmt) -> bool:
             return not is_kept_leaf(leaf) or bool(effect_of(leaf) & BLOCKING)
 
-        text, out = without(item.node, item.text, item.line, is_out)
+        text, out = without(aligned(item).node, item.text, item.line, is_out)
         if not out or len(out) == sum(1 for _ in leaves(item.node)):
             changed.append(item)
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            node = ast.parse(text).body[0]
-        ast.increment_lineno(node, item.line - 1)
-        changed.append(replace(unit(node, item.cell, text, {}, item.index), line=item.line))
+        changed.append(reread(text, item.line, item.cell, item.index))
         omissions += [
             Omission(item.cell.place(leaf.lineno), _shown(leaf), reason(effect_of(leaf))) for leaf in out
         ]

@@ -1,8 +1,9 @@
 """Top-level statements with their text, their origin and what they bind, change and refer to."""
 
 import ast
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grader.analysis.folding import string
@@ -78,12 +79,33 @@ class Unit:
 def units(cells: Sequence[Cell]) -> tuple[Unit, ...]:
     """The top-level statements of all cells, in order."""
     strings = _strings(cells)
-    lazy = any(_is_future_annotations(node) for cell in cells for node in cell.tree.body)
+    lazy = is_lazy(cells)
     found: list[Unit] = []
     for cell in cells:
         for node in _flattened(cell.tree.body):
             found.append(unit(node, cell, segment(node, cell.lines), strings, len(found), lazy))
     return tuple(found)
+
+
+def is_lazy(cells: Sequence[Cell]) -> bool:
+    """Whether annotations are not executed: the file begins with `from __future__ import annotations`."""
+    return any(_is_future_annotations(node) for cell in cells for node in cell.tree.body)
+
+
+def further_units(
+    cells: Sequence[Cell], nodes: Iterable[tuple[ast.stmt, Cell]], first: int
+) -> tuple[Unit, ...]:
+    """Statements that stand somewhere within a program's, as units of their own.
+
+    Args:
+        cells: The program's.
+        nodes: Each statement with its cell.
+        first: The index of the first.
+    """
+    strings, lazy = _strings(cells), is_lazy(cells)
+    return tuple(
+        unit(node, cell, "", strings, first + number, lazy) for number, (node, cell) in enumerate(nodes)
+    )
 
 
 def unit(
@@ -110,6 +132,20 @@ def unit(
         bound.add("*")
     changes = frozenset(_changed([node])) - bound
     return Unit(index, node, cell, text, first_line(node), frozenset(bound), changes, found)
+
+
+def reread(text: str, line: int, cell: Cell, index: int = 0) -> Unit:
+    """A statement of its own text, which begins on a line of the cell: its columns count within the text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        node = ast.parse(text).body[0]
+    ast.increment_lineno(node, line - 1)
+    return replace(unit(node, cell, text, {}, index), line=line)
+
+
+def aligned(item: Unit) -> Unit:
+    """The same statement with columns that count within its text: one of a main guard is dedented."""
+    return reread(item.text, item.line, item.cell, item.index) if item.node.col_offset else item
 
 
 def first_line(node: ast.stmt) -> int:

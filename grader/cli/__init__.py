@@ -26,6 +26,7 @@ ASSISTANTS = {
     "claim": ("grader.cli.claim:command", "Record the accuracy that a student claims."),
     "rule": ("grader.cli.rule:command", "Apply the rule on missing files, or lift it."),
     "received": ("grader.cli.received:command", "Say when a submission came, or that it is not late."),
+    "owner": ("grader.cli.owner:command", "Say whose a submission is, where nobody knows."),
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
     "count": ("grader.cli.count:command", "Say which run of a student counts."),
     "history": ("grader.cli.history:command", "Tell how a student's grade came about."),

@@ -145,10 +145,9 @@ class CheckView:
         for use in program.forbidden:
             self._page.item("failed" if use.reached_from else "note", self._forbidden_text(use))
             self._page.code(str(use.place), line_at(program, str(use.place)), indent=6)
-        seen = {use.rule for use in program.forbidden}
-        for rule in found.forbidden:
-            if rule not in seen:
-                self._page.item("failed", f"`{rule}` was used when your code ran. {self._reason(rule)}")
+        for use in found.forbidden:
+            self._page.item("failed", f"`{use.name}` was used when your code ran. {self._reason(use.rule)}")
+            self._page.code(str(use.place), line_at(program, str(use.place)), indent=6)
 
     def _forbidden_text(self, use: ForbiddenUse) -> str:
         rule = next((rule for rule in self._assignment.forbidden if rule.pattern == use.rule), None)

@@ -15,12 +15,14 @@ from grader.pipeline.result import Result
 from grader.reporting.class_time import stage_times, submission_times
 from grader.reporting.component_reports import noted
 from grader.reporting.fixes import fixes
-from grader.reporting.typesetting import counted, duration, percent, printable
+from grader.reporting.typesetting import clipped, counted, duration, percent, printable
 
 PADDING = 3  # between two columns
 WIDE = 110  # columns; a narrower terminal gets no column per rubric item
 MOST_ROWS = 200  # students in the table; the class page has all
 SLOWEST = 3  # submissions that are named
+NAME = "name"
+LONGEST_NAME = 24
 
 
 def print_results(
@@ -38,11 +40,13 @@ def print_results(
     table = Table(
         title=f"{assignment.title}: {counted(len(results), 'submission')}", title_justify="left", box=SIMPLE
     )
-    rows = [_row(assignment, result, items) for result in results[:MOST_ROWS]]
+    named = [NAME] if any(result.evidence.origin.person for result in results) else []
+    rows = [_row(assignment, result, items, named) for result in results[:MOST_ROWS]]
     left = console.width - PADDING
-    for number, name in enumerate(("student", "status", "points", *items)):
+    for number, name in enumerate(("student", *named, "status", "points", *items)):
         width = max([len(name), *(len(str(row[number])) for row in rows)])
-        table.add_column(name, justify="left" if number < 2 else "right", width=width, no_wrap=True)
+        left_hand = name in ("student", NAME, "status")
+        table.add_column(name, justify="left" if left_hand else "right", width=width, no_wrap=True)
         left -= width + PADDING
     # the last column gets what is left: rich would shrink all columns alike
     table.add_column("first to look at", width=max(left, 12), no_wrap=True, overflow="ellipsis")
@@ -63,14 +67,19 @@ def print_results(
     )
 
 
-def _row(assignment: Assignment, result: Result, items: Sequence[str]) -> list[str | Text]:
+def _row(
+    assignment: Assignment, result: Result, items: Sequence[str], named: Sequence[str]
+) -> list[str | Text]:
     score = result.score
     points = {line.id: line.points for line in score.lines}
     shown = ["-" if points[item] is None else f"{points[item]:g}" for item in items]
-    return [score.student_id, _status(score), _total(score), *shown, _first(assignment, result)]
+    names = [clipped(printable(result.evidence.origin.person), LONGEST_NAME) for _ in named]
+    return [score.student_id, *names, _status(score), _total(score), *shown, _first(assignment, result)]
 
 
 def _first(assignment: Assignment, result: Result) -> str:
+    if result.score.ownership is not None and result.score.held:
+        return printable(result.score.ownership.reason)
     if result.score.reason and result.score.status is not GradeStatus.GRADED:
         return printable(result.score.reason)
     found = fixes(assignment, result.evidence, result.score)

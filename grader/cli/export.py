@@ -191,18 +191,23 @@ def feedback_zip(into: Path | None, anyway: bool, to: Path | None, **where: Any)
     from grader.reporting.exports.feedback_zip import (
         feedback_zip,
         holders_of_download,
+        holders_of_results,
         holders_of_worksheet,
     )
+    from grader.reporting.exports.matching import candidates
 
     with released(**where) as (at, results, partial):
         ids = [score.student_id for _, score in results]
         rows: tuple[str, ...] = ()
         if into is not None:
-            holders, rows = holders_of_worksheet(*given(into), ids, chosen("", scale=False, anyway=anyway))
+            choices = chosen("", scale=False, anyway=anyway)
+            holders, rows = holders_of_worksheet(*given(into), candidates(results), choices)
         else:
             download = previous_download(at.out)
-            files = download.files if download is not None else []
+            unnoted = {evidence.student_id for evidence, _ in results if not evidence.origin.key}
+            files = [file for file in download.files if file.student_id in unnoted] if download else []
             holders = holders_of_download((file.name, file.student_id) for file in files)
+            holders |= holders_of_results(results)
         export = feedback_zip(results, reports_of(at.out, ids), holders, partial=partial)
         written(
             to or at.place("feedback.zip"), export.content, "reports", export.count, (*export.remarks, *rows)

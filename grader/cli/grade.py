@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grader.domain.assignment import Assignment
     from grader.domain.submission import Submission
     from grader.gradebook import Gradebook
+    from grader.pipeline.class_list import ClassList
     from grader.pipeline.result import Result
     from grader.reporting.results_contract import DownloadRecord
     from grader.reporting.roster import Roster
@@ -97,9 +98,10 @@ def command(
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
     from grader.gradebook import Gradebook
+    from grader.pipeline.class_list import ClassList
     from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
-    from grader.pipeline.images import cache_folder, hidden_split
+    from grader.pipeline.images import cache_folder, hidden_splits
     from grader.pipeline.plan import Rates, kind_of_work, planned
     from grader.pipeline.run import Run
     from grader.pipeline.turns import turns_on
@@ -114,20 +116,24 @@ def command(
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
     own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
-    class_list = read_roster(roster) if roster else None
+    class_list = ClassList(read_roster(roster) if roster else None)
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
     book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
-    splits = None if no_train or data is None else hidden_split(found_course, assignment, data)
+    splits = None
+    if not no_train and data is not None:
+        splits = hidden_splits(found_course, assignment, data, book.class_salt)
     where, count = training_device("cpu" if no_train else device), jobs or cores()
     rates = Rates(cache_folder())
-    work = kind_of_work(where, None if splits is None else len(splits.train_images))
+    work = kind_of_work(where, None if splits is None else splits.training_images)
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as hosts_end:
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
         parsers = hosts_end.enter_context(starting)
-        uploaded, download, enclosed = _taken_in(path, assignment, Path(scratch), parsers, own_deadlines)
+        uploaded, download = _taken_in(
+            path, assignment, Path(scratch), parsers, own_deadlines, class_list, book, who
+        )
         chosen = _chosen(uploaded, only)
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
@@ -158,7 +164,7 @@ def command(
     rates.keep(assignment.id, work, stage_times(examined))
     known = {one.evidence.student_id: one.known for one in results}
     del results, examined  # of a large class, nothing is held twice
-    everybody = _written(assignment, book, out, download, class_list or enclosed)
+    everybody = _written(assignment, book, out, download, class_list.roster)
     _tell(assignment, everybody, known, out, time.monotonic() - started)
 
 
@@ -168,31 +174,37 @@ def _taken_in(
     scratch: Path,
     parsers: "Host",
     own_deadlines: Mapping[str, datetime],
-) -> "tuple[Sequence[Submission], DownloadRecord, Roster | None]":
-    """What was handed in, the account of the files, which is told, and the class's list that lay with it."""
+    class_list: "ClassList",
+    book: "Gradebook",
+    who: str,
+) -> "tuple[Sequence[Submission], DownloadRecord]":
+    """What was handed in and the account of the files, which is told; the book learns whose uploads are."""
     from grader.domain.submission import Download
-    from grader.intake import submissions, with_extensions
+    from grader.intake import Known, submissions, with_extensions
     from grader.intake.account import condensed
-    from grader.intake.upload import UNPACKED
-    from grader.pipeline.class_list import enclosed_list
     from grader.pipeline.opening import OpenedApart
+    from grader.pipeline.owners import known_uploads, moved_edits
     from grader.reporting.results_file import download_record
     from grader.reporting.typesetting import printable
 
-    uploads = submissions(path, assignment, scratch, OpenedApart(parsers))
+    known = Known(class_list.directory(), class_list.read, known_uploads(book))
+    uploads = submissions(path, assignment, scratch, OpenedApart(parsers), known)
     uploads = with_extensions(uploads, own_deadlines)
-    uploads, enclosed = enclosed_list(uploads, path if path.is_dir() else scratch / UNPACKED)
+    book.relist(moved_edits(uploads.moved, who=who, when=now()))
     for refused in uploads.unmatched:
         click.echo(printable(f"set aside: {refused.reason}"), err=True)
     for note in uploads.notes:
         click.echo(printable(f"note: {note}"), err=True)
+    for one in uploads.submissions:
+        if one.held:
+            click.echo(printable(f"held: {one.origin.upload} ({one.student_id}): {one.held}"), err=True)
     download = download_record(Download(condensed(uploads.account), uploads.notes))
     click.echo(
         f"{download.matched + download.superseded + download.refused} files: {download.matched} matched, "
         f"{download.superseded} of earlier attempts, {download.refused} refused.",
         err=True,
     )
-    return uploads.submissions, download, enclosed
+    return uploads.submissions, download
 
 
 def _written(
@@ -205,13 +217,17 @@ def _written(
     """Write the class's files: what the book has of everybody, who may not have been in this run."""
     from grader.pipeline.class_files import previous_download, write_class
     from grader.pipeline.class_list import with_list
+    from grader.pipeline.owners import remove_moved_pages
     from grader.pipeline.revision import results_now
+    from grader.reporting.exports.matching import candidates
 
-    everybody = results_now(assignment, book.snapshot())
+    snapshot = book.snapshot()
+    everybody = results_now(assignment, snapshot)
     book.close()
-    students = [result.score.student_id for result in everybody]
-    download = with_list(download, class_list, previous_download(out), students)
+    found = candidates((result.evidence, result.score) for result in everybody)
+    download = with_list(download, class_list, previous_download(out), found)
     write_class(assignment, everybody, out, now(), download)
+    remove_moved_pages(out, snapshot)
     if download.roster:
         click.echo(
             f"{download.roster.source}: {len(download.roster.missing)} of {len(download.roster.students)} "
@@ -262,6 +278,6 @@ def _warn_of_public_secret(public: bool, harmless: bool) -> None:
     if public and not harmless:
         click.echo(
             "warning: the course's secret is still the one that it was handed out with, so students could "
-            "make the hidden split themselves. Set `secret` in course.toml or GRADER_SECRET.",
+            "work out the seeds of their trainings. Set `secret` in course.toml or GRADER_SECRET.",
             err=True,
         )

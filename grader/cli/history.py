@@ -25,6 +25,10 @@ WORDS = {
     EditKind.IN_TIME: ("received", "in time"),
     EditKind.EXTENSION: ("extension", "{value}"),
     EditKind.RUN: ("count", "run {value} counts"),
+    EditKind.OWNER: ("owner", "it is {target}'s"),
+    EditKind.NOBODYS: ("owner", "it is not known whose it is: listed as {target}"),
+    EditKind.MATCHED: ("owner", "listed as {target}"),
+    EditKind.HELD: ("owner", "held as {target}"),
 }
 
 

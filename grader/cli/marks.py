@@ -1,7 +1,8 @@
 """`grader marks`: what people give, by spreadsheet or one by one."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from grader.domain.errors import UsageError
 if TYPE_CHECKING:
     from grader.gradebook import Snapshot
     from grader.marking.entries import Entry
+    from grader.marking.files import SheetRow
 
 
 @click.group("marks")
@@ -34,6 +36,7 @@ def command() -> None:
 @click.option("--split", type=click.IntRange(1), metavar="N", help="Write N files, FILE-1 to FILE-N.")
 @click.option("--item", "items", multiple=True, metavar="ID", help="Only this rubric item; may be repeated.")
 @click.option("--open", "only_open", is_flag=True, help="Only rows that nobody has marked.")
+@click.option("--names", "named", is_flag=True, help="Also write the students' names, as the LMS has them.")
 @click.option("--force", is_flag=True, help="Overwrite a sheet that is there already.")
 @book_options
 def export(
@@ -42,6 +45,7 @@ def export(
     split: int | None,
     items: tuple[str, ...],
     only_open: bool,
+    named: bool,
     force: bool,
     assignment_id: str | None,
     course: Path | None,
@@ -52,7 +56,8 @@ def export(
 
     One row for each student and item, or part of an item, that a person marks, and for each other item that
     awaits a person. Beside it: the measured accuracy, the hyperparameters that were found in the code, and a
-    link to the student's report. Fill in points, comment and comment_ids.
+    link to the student's report. Fill in points, comment and comment_ids. The sheet names nobody unless
+    --names asks for it.
 
     \b
     Examples:
@@ -74,6 +79,7 @@ def export(
                 raise UsageError(f"The rubric has no item '{item}'. {advice}")
         snapshot = at.book.snapshot()
         results = [(one.evidence, one.score) for one in results_now(at.assignment, snapshot)]
+    people = {evidence.student_id: evidence.origin.person for evidence, _ in results}
     links = {score.student_id: _link(out, score.student_id, file) for _, score in results}
     rows = marking_rows(at.assignment, results, snapshot.edits, links=links, items=items)
     rows = [row for row in rows if row.awaiting or not only_open]
@@ -90,7 +96,7 @@ def export(
             "Choose another name, or overwrite it with --force."
         )
     for path, share in shares:
-        write_sheet(path, share)
+        write_sheet(path, share, people if named else None)
         count = sum(row.awaiting for row in share)
         click.echo(f"{path}: {len(share)} rows, {count} to be marked.")
 
@@ -131,7 +137,7 @@ def import_(
             from grader.marking.entries import Reader, edits_of
 
             reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits)
-            entries[:] = reader.entries(rows)
+            entries[:] = reader.entries(_relisted(rows, snapshot.relisted()))
             return edits_of(entries, at.assignment, who=at.who, clock=now, source=source)
 
         revision = at.revised("marks import", decide=decide, allow_lower=allow_lower)
@@ -190,6 +196,18 @@ def set_(
     for entry in entries:
         click.echo(f"{entry} ({at.who})")
     told_revision(revision, "" if entries else "That is the mark already.")
+
+
+def _relisted(rows: "Sequence[SheetRow]", ids: Mapping[str, str]) -> "list[SheetRow]":
+    """Rows of a sheet under the ids that submissions have now: whose they are may have been said since."""
+    from grader.reporting.spreadsheet_cell import guarded, unguarded
+
+    return [
+        replace(row, cells={**row.cells, "student_id": guarded(ids[student_id])})
+        if (student_id := unguarded(row.cells["student_id"])) in ids
+        else row
+        for row in rows
+    ]
 
 
 def _link(out: Path, student_id: str, file: Path) -> str:

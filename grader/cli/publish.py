@@ -40,6 +40,8 @@ def command(
     from grader.pipeline.class_files import previous_download
     from grader.pipeline.publication import open_reasons, pages, publish
     from grader.pipeline.revision import results_now
+    from grader.reporting.exports.grade import left_out, owned
+    from grader.reporting.typesetting import printable
 
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
         results = results_now(at.assignment, at.book.snapshot())
@@ -59,7 +61,10 @@ def command(
             similarity=_similarity(out, at.assignment.id),
         )
         publish(found, to, moment)
-    click.echo(f"{to}: the class page, and the pages of {len(results)} students.")
+    pairs = [(result.evidence, result.score) for result in results]
+    click.echo(f"{to}: the class page, and the pages of {len(owned(pairs))} students.")
+    for line in left_out(pairs):
+        click.echo(printable(f"  {line}"))
 
 
 def _similarity(out: Path, assignment_id: str) -> "tuple[SimilarityRecord, bytes] | None":

@@ -63,9 +63,10 @@ def command(
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
     from grader.gradebook import durable
-    from grader.intake import submissions
+    from grader.intake import Known, submissions
     from grader.pipeline.hosts import running_parsers
     from grader.pipeline.opening import OpenedApart
+    from grader.pipeline.owners import uploads_of
     from grader.pipeline.similar import handed_out, read_works
     from grader.pipeline.teams import mates
     from grader.reporting.similarity_page import similarity_page
@@ -88,7 +89,8 @@ def command(
             for source, earlier in sources:
                 own_scratch = Path(scratch) / ("before" if earlier else "now")
                 own_scratch.mkdir()
-                uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers))
+                known = Known() if earlier else Known(uploads=uploads_of(out, gradebook, assignment.id))
+                uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers), known)
                 notes += [refused.reason for refused in uploads.unmatched] + list(uploads.notes)
                 alone = mates(uploads.submissions)  # what a team handed in together is compared once
                 listed += [(one, earlier) for one in uploads.submissions if one.student_id in alone]

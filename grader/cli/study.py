@@ -56,7 +56,7 @@ def command(
     from grader.gradebook import durable
     from grader.intake import submissions
     from grader.pipeline.hosts import running_hosts
-    from grader.pipeline.images import hidden_split
+    from grader.pipeline.images import STUDY, hidden_splits
     from grader.pipeline.parser import parsed
     from grader.pipeline.run import Run
     from grader.pipeline.study import studied, study, submission_file, wanted_values
@@ -68,7 +68,7 @@ def command(
     assignment = read_assignment(found_course.reference(assignment_id))
     code = [suffix for file in assignment.files if file.role is Role.CODE for suffix in file.suffixes]
     file = submission_file(path, code)
-    splits = hidden_split(found_course, assignment, data)
+    splits = hidden_splits(found_course, assignment, data, lambda: STUDY)
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as ends:
         hidden = tuple(folder.resolve() for folder in (file, out, Path(scratch)))
         submission = submissions(file, assignment, Path(scratch)).submissions[0]
@@ -79,7 +79,7 @@ def command(
         where = training_device(device)
         turns = turns_on(where, assignment.limits.gpu_memory_mb)
         run = Run(found_course, assignment, hosts, splits, where, turns)
-        runs = studied(run, splits, submission, planned, jobs=jobs or cores(), report=view.epoch)
+        runs = studied(run, splits.of(1), submission, planned, jobs=jobs or cores(), report=view.epoch)
     rows = view.rows(runs)
     out.mkdir(parents=True, exist_ok=True)
     durable.write(out / "study.csv", study_table(rows).encode("utf-8"))

@@ -102,6 +102,7 @@ class TrainView:
         completed = training.outcome is TrainingOutcome.COMPLETED and training.accuracy is not None
         if training.accuracy is not None:
             page.pairs(_rows(found), width=WIDTH)
+        page.pairs([("undecided", f"{doubt} A person would decide.") for doubt in found.doubts], width=WIDTH)
         page.pairs([("assumed", note) for note in found.notes], width=WIDTH)
         for picture in pictures:
             page.pairs([("picture" if picture is pictures[0] else "", str(picture))], width=WIDTH)
@@ -139,7 +140,7 @@ class TrainView:
 def _rows(found: LocalTraining) -> list[tuple[str, str]]:
     training = found.training
     images = sum(sum(row) for row in training.confusion)
-    several = f", the mean of {counted(len(training.runs), 'seed')}" if training.runs else ""
+    several = f", the mean of {counted(len(training.runs), 'seed')}" if len(training.runs) > 1 else ""
     accuracy = f"{percent(training.accuracy)} of {counted(images, 'test image')}{several}"
     if training.interval is not None:
         low, high = training.interval

@@ -14,7 +14,7 @@ from grader.course.assignment_tables import (
     FilesTable,
     LateTable,
 )
-from grader.course.check_files import PUBLIC_FILE, SUBMISSION, checks
+from grader.course.check_files import PUBLIC_FILE, SUBMISSION, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.fault import FILE, fault, require_different, require_file_name
 from grader.course.rubric import forbidden_rules, rubric_items
@@ -22,7 +22,7 @@ from grader.course.toml_file import toml_table
 from grader.domain.assignment import Assignment, Component, DataUse, LatePolicy, Limits, RequiredFile
 from grader.domain.submission import Role
 
-_INSTRUCTORS_FILES = (FILE, "*.py", "checks/**/*.py", "mistakes/**/*.py", "oracle/**/*.py")
+_INSTRUCTORS_FILES = (FILE, "*.py", "checks/**/*.py", "trained/**/*.py", "mistakes/**/*.py", "oracle/**/*.py")
 _STUDENTS_FILES = (FILE, PUBLIC_FILE)  # beside them stands the homework, which changes every day
 
 
@@ -56,6 +56,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         files=_required_files(table.files),
         components=components,
         checks=checks(folder, names, public_only=public_only),
+        trained_checks=() if public_only else trained_checks(folder, names),
         rubric=rubric,
         forbidden=forbidden_rules(table.forbidden, [item.id for item in rubric], names),
         limits=Limits(**table.limits.model_dump()),

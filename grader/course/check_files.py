@@ -12,7 +12,13 @@ from grader.domain.errors import CourseError
 
 SUBMISSION = "submission"
 PUBLIC_FILE = "test_public.py"
+CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"
+
+
+def trained_checks(folder: Path, components: Collection[str]) -> tuple[CheckSpec, ...]:
+    """What is asked of a trained model: `trained/test_*.py` of an assignment's folder. See `checks`."""
+    return _all_declared(sorted((folder / TRAINED).glob(f"{_PREFIX}*.py")), components)
 
 
 def checks(folder: Path, components: Collection[str], *, public_only: bool = False) -> tuple[CheckSpec, ...]:
@@ -29,9 +35,13 @@ def checks(folder: Path, components: Collection[str], *, public_only: bool = Fal
     Raises:
         CourseError: A file is not Python, or a check lacks something or is declared twice.
     """
-    files = [] if public_only else sorted((folder / "checks").glob(f"{_PREFIX}*.py"))
+    files = [] if public_only else sorted((folder / CHECKS).glob(f"{_PREFIX}*.py"))
     if not files and (folder / PUBLIC_FILE).is_file():
         files = [folder / PUBLIC_FILE]
+    return _all_declared(files, components)
+
+
+def _all_declared(files: Iterable[Path], components: Collection[str]) -> tuple[CheckSpec, ...]:
     found: dict[str, str] = {}
     specs = []
     for path in files:

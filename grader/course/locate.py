@@ -38,7 +38,7 @@ class Course:
 
     Attributes:
         root: The folder of `course.toml`.
-        secret: What the hidden split is made from.
+        secret: What the hidden splits and all seeds are made from.
         minimum_level: The least isolation that a grade may come from, `strict` or `standard`.
     """
 
@@ -54,7 +54,11 @@ class Course:
 
     @property
     def split_seed(self) -> int:
-        """The seed of the hidden split: the first 8 bytes of the secret's SHA-256."""
+        """The seed that a data set is loaded with: the first 8 bytes of the secret's SHA-256.
+
+        It decides which images a data set makes. The hidden splits are drawn anew from all of them; graders
+        before that took the split that came of it.
+        """
         return int.from_bytes(sha256(self.secret.encode()).digest()[:8], "big")
 
     @property

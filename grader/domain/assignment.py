@@ -7,6 +7,9 @@ from pathlib import Path
 
 from grader.domain.submission import Role
 
+# of an accuracy, either side of the threshold: so near to it, another seed might be on its other side
+NEAR_THRESHOLD = 0.04
+
 
 @dataclass(frozen=True)
 class Component:
@@ -204,6 +207,7 @@ class Assignment:
         leaderboard: A page of accuracies without names is written beside the class page.
         public_only: This is a student's copy: only public checks, no rubric secrets.
         remarks: The comment bank, for whoever marks.
+        trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
 
@@ -225,6 +229,7 @@ class Assignment:
     leaderboard: bool = False
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
+    trained_checks: tuple[CheckSpec, ...] = ()
     digest: str = ""
 
     @property

@@ -1,5 +1,6 @@
 """What a person decided about grades: one record for everything that is not found out by running code."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -21,6 +22,15 @@ class EditKind(StrEnum):
     IN_TIME = "in_time"  # it came in time, whatever the LMS records
     EXTENSION = "extension"  # the student's own deadline, in seconds since 1970
     RUN = "run"  # the run that counts, by its number; None: the latest there was
+    OWNER = "owner"  # a person says whose the submission is: the target's
+    NOBODYS = "nobodys"  # a person says that it is not known whose it is: it is listed as the target
+    MATCHED = "matched"  # the grader found out whose it is (the LMS says so): the target's
+    HELD = "held"  # the grader found out that nobody knows whose it is: it is listed as the target
+
+
+BY_PERSON = (EditKind.OWNER, EditKind.NOBODYS)  # about whose a submission is
+OWNERSHIP = (*BY_PERSON, EditKind.MATCHED, EditKind.HELD)
+UNOWNED = (EditKind.NOBODYS, EditKind.HELD)
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,8 @@ class Edit:
         student_id: Whom it is about; None: the whole class.
         target: A rubric item (`q6`), a part of one (`q10.patches`), or a check; the digest of the submission,
             where it is about when that came; KEPT or FELL of a run that gave less than was told, until
-            somebody looks at that; empty where the kind says all.
+            somebody looks at that; the id under which the submission is listed from then on; empty where the
+            kind says all.
         value: Points, an accuracy, or None, by the kind.
         comment: What the student is told, in free text.
         remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.
@@ -55,3 +66,13 @@ class Edit:
     def moment(self) -> datetime | None:
         """The value as a moment."""
         return None if self.value is None else datetime.fromtimestamp(self.value, UTC)
+
+
+def standing_owner(edits: Iterable[Edit]) -> Edit | None:
+    """The edit that says whose a submission is: a person's last word, else what the grader found out last.
+
+    Args:
+        edits: Those about one submission, oldest first, of any kind.
+    """
+    said = [edit for edit in edits if edit.kind in OWNERSHIP]
+    return next(iter([edit for edit in said if edit.kind in BY_PERSON][-1:] or said[-1:]), None)

@@ -5,7 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
-from grader.domain.submission import Delivery, RefusedFile, Role
+from grader.domain.submission import Delivery, Origin, RefusedFile, Role
+from grader.domain.watch import Pried
 
 
 class Status(StrEnum):
@@ -78,7 +79,8 @@ class Epoch:
 
     Attributes:
         number: 1-based.
-        train_loss: Mean of what the student's train_epoch reported, None when it reported nothing.
+        train_loss: Mean of what the student's train_epoch reported, None when it reported nothing. For
+            staff, as are the learning rate and the time: the student's code controls them.
         test_loss: On the hidden test images.
         test_accuracy: On the hidden test images, 0 to 1.
         learning_rate: Of the first parameter group, at the end of the epoch.
@@ -139,6 +141,24 @@ class TrainingOutcome(StrEnum):
 
 
 @dataclass(frozen=True)
+class UnfinishedRun:
+    """A repetition of the training that did not come to its end: its accuracy is unknown.
+
+    Attributes:
+        number: Which of the trainings it is, 2 for the first repetition.
+        reason: A sentence.
+        where: The place in the student's file, when the student's code raised.
+        projected_seconds: What all its epochs would take, where that is more than our limit allows.
+    """
+
+    number: int
+    outcome: TrainingOutcome
+    reason: str
+    where: str = ""
+    projected_seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class Training:
     """The measured training of the student's model.
 
@@ -155,12 +175,18 @@ class Training:
         counted: Of which weights it is: a clause.
         rebuilt: The student's own loop could not be executed; what was trained follows its values.
         interval: Its 95 % interval, 0 to 1: see `accuracy_interval`.
-        runs: The accuracy of each training, where it was repeated with other seeds. All else is of the first.
+        runs: The accuracy of each training that was completed, where it was repeated with other seeds. All
+            else is of the first.
+        unfinished: The repetitions that were not completed.
         confusion: Rows are true classes, columns predicted: counts.
         predictions: Four per class.
         attention: Of one image per class, where the model's attention could be read.
+        notes: Sentences: what had to be assumed, in the words of a worker that trains. For staff: it had
+            seen the images of a split.
         seconds: Of training in total.
         projected_seconds: What all epochs would take, where that is more than our limit allows.
+        doubts: Sentences: why the student's training may be worth more than was measured.
+        objections: Sentences: why what was measured may not be the model that was checked.
     """
 
     outcome: TrainingOutcome
@@ -176,11 +202,15 @@ class Training:
     rebuilt: bool = False
     interval: tuple[float, float] | None = None
     runs: tuple[float, ...] = ()
+    unfinished: tuple[UnfinishedRun, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()
     predictions: tuple[Prediction, ...] = ()
     attention: tuple[AttentionMap, ...] = ()
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
     projected_seconds: float | None = None
+    doubts: tuple[str, ...] = ()
+    objections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -238,13 +268,18 @@ class Evidence:
         received_at: When it was handed in, where the LMS records it.
         delivery: What else is known about that: hints, marks, the student's own deadline.
         partial: A file was given by itself.
+        origin: Which upload it is.
         claim: The test accuracy that the student reports, where one was found.
         shown_epochs: The last epoch that the notebook's outputs show.
         parameters: Trainable numbers of the student's model as the student configured it.
         layers: That model's modules.
+        pried: Where running code pried, for a person.
+        unproven: The stages after which the watch for forbidden parts did not stand a trial.
         not_run: Stages that were not run on request: `training`.
         engine: The engine's version.
         assignment_digest: Of the assignment as it was then.
+        attempt: Which of the student's attempts it is, 1 for the first: it decides the hidden split. None
+            when nothing was to be trained, and in records of a grader with one split for all.
         data_digest: Of the images and their split; empty when nothing was to be trained.
         seconds: Stage -> wall seconds.
     """
@@ -258,6 +293,7 @@ class Evidence:
     received_at: datetime | None = None
     delivery: Delivery = field(default_factory=Delivery)
     partial: bool = False
+    origin: Origin = field(default_factory=Origin)
     code_file: str = ""
     missing: tuple[Role, ...] = ()
     refused_files: tuple[RefusedFile, ...] = ()
@@ -266,6 +302,8 @@ class Evidence:
     near_names: tuple[NearName, ...] = ()
     omissions: tuple[Omission, ...] = ()
     forbidden: tuple[ForbiddenUse, ...] = ()
+    pried: tuple[Pried, ...] = ()
+    unproven: tuple[str, ...] = ()
     tuned: tuple[TunedValue, ...] = ()
     source: dict[str, str] | None = None
     claim: Claim | None = None
@@ -279,5 +317,6 @@ class Evidence:
     attestation: Attestation = Attestation("unofficial")
     engine: str = ""
     assignment_digest: str = ""
+    attempt: int | None = None
     data_digest: str = ""
     seconds: dict[str, float] | None = None

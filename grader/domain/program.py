@@ -7,6 +7,8 @@ checks, for training and for the report.
 from dataclasses import dataclass
 
 LOOK = "a person should look"  # in the note of a program: by these words a reader of evidence finds it
+TRAINING = "the training"  # beside graded names: what the loop, the recipe and the transforms depend on
+LOADING = "the loading"  # what is executed when the file is loaded, whether or not a graded name needs it
 
 
 @dataclass(frozen=True)
@@ -69,19 +71,26 @@ class NearName:
 
 @dataclass(frozen=True)
 class ForbiddenUse:
-    """A use of something that the assignment forbids, seen in the source.
+    """A use of something that the assignment forbids, seen in the source or at run time.
 
     Attributes:
         rule: The pattern of `assignment.toml` that it matches, e.g. `torchvision.models.vit*`.
         name: The dotted name after aliases are resolved.
-        reached_from: Graded names (`Attention`, ...) from which it can be reached; empty: imported or
-            used elsewhere only, which costs nothing.
+        reached_from: Graded names (`Attention`, ...) from which it can be reached, or TRAINING alone; empty:
+            imported or used elsewhere only, which costs nothing.
+        inside: Another forbidden part, whose own code used it; empty when the student's did.
     """
 
     rule: str
     name: str
     place: Place
     reached_from: tuple[str, ...]
+    inside: str = ""
+
+    @property
+    def in_training(self) -> bool:
+        """Whether the training reaches it, and no graded name does."""
+        return self.reached_from == (TRAINING,)
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,21 @@ class LowerRun:
 
 
 @dataclass(frozen=True)
+class Ownership:
+    """What was found out, or said, of whose a submission is.
+
+    Attributes:
+        held: Nobody knows whose it is: its points are nobody's until a person says so.
+        decided: A person said it.
+        reason: Who, and why.
+    """
+
+    held: bool
+    decided: bool
+    reason: str
+
+
+@dataclass(frozen=True)
 class Score:
     """The points of one submission.
 
@@ -148,6 +163,7 @@ class Score:
         waived: Check -> why, of the checks that were given back to the whole class.
         claim: The accuracy that the student claims: as a person typed it, else as it was read.
         lower: The latest run gave less than was told before.
+        ownership: What was found out, or said, of whose it is; None where nothing had to be.
     """
 
     student_id: str
@@ -163,6 +179,12 @@ class Score:
     waived: tuple[tuple[str, str], ...] = ()
     claim: Claim | None = None
     lower: LowerRun | None = None
+    ownership: Ownership | None = None
+
+    @property
+    def held(self) -> bool:
+        """Nobody knows whose the submission is."""
+        return self.ownership is not None and self.ownership.held
 
     @property
     def awaiting(self) -> tuple[str, ...]:

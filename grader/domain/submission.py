@@ -98,6 +98,63 @@ class Arrival:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Which upload a submission is, and what tells whose it is. For staff: it may hold a person's name.
+
+    Attributes:
+        key: The same for the same upload of another download; empty in records of older versions.
+        upload: What the download calls it.
+        listed_as: The id under which it stands while nobody knows whose it is. No student can have such an
+            id, and no name is in it.
+        lms: `Moodle`, `Canvas`, `Gradescope`, or empty.
+        number: The LMS's own number of whoever handed it in; empty where the download tells none.
+        person: Whoever handed it in, as the LMS calls them; empty where it does not say.
+        carries: The student's id in the names of the files, or of the folder that they lie in; else empty.
+        known_id: The student's id by the LMS (its metadata, its list of the class): it outranks `carries`.
+    """
+
+    key: str = ""
+    upload: str = ""
+    listed_as: str = ""
+    lms: str = ""
+    number: str = ""
+    person: str = ""
+    carries: str = ""
+    known_id: str = ""
+
+    def asked_id(self, student_id: str) -> str:
+        """The id that the files should have in their names.
+
+        Args:
+            student_id: The id that the submission is listed under.
+        """
+        return student_id if student_id != self.listed_as else self.carries or "<StudentID>"
+
+
+@dataclass(frozen=True)
+class KnownUpload:
+    """An upload that the gradebook has a result of.
+
+    Attributes:
+        row: What the gradebook keeps it under.
+        student_id: The id under which it is listed now.
+        digest: Of its files.
+        decided: A person said whose it is.
+        held: Nobody knows whose it is.
+        counts: It is the one that counts for that id: a person may have said of several that they are one
+            student's.
+    """
+
+    row: str
+    student_id: str
+    origin: Origin
+    digest: str
+    decided: bool = False
+    held: bool = False
+    counts: bool = True
+
+
+@dataclass(frozen=True)
 class Submission:
     """One student's upload for one assignment, as it was found.
 
@@ -113,6 +170,8 @@ class Submission:
             earlier attempts.
         notes: Sentences for the report (a name that was written with other digits, ...).
         team: The ids of all who handed it in together, sorted; () for a student's own.
+        origin: Which upload it is.
+        held: Why nobody knows whose it is, in a sentence; else empty. Then `student_id` is `listed_as`.
     """
 
     student_id: str
@@ -125,6 +184,8 @@ class Submission:
     set_aside: tuple[RefusedFile, ...] = ()
     notes: tuple[str, ...] = ()
     team: tuple[str, ...] = ()
+    origin: Origin = field(default_factory=Origin)
+    held: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What was found out about each submission and what people decided: kept for good, and only added to."""
 
-from grader.gradebook.gradebook import Gradebook, Snapshot
+from grader.gradebook.gradebook import Gradebook
 from grader.gradebook.records import RunRecord
 from grader.gradebook.sharing import SharedParts
+from grader.gradebook.snapshot import Snapshot
 
 __all__ = ["Gradebook", "RunRecord", "SharedParts", "Snapshot"]

@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Select, insert, select
+from sqlalchemy import Connection, Select, insert, select
 
-from grader.domain.edit import Edit
+from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.total import Total
 from grader.gradebook.database import Database
 from grader.gradebook.evidence_file import evidence_from, evidence_text
+from grader.gradebook.listing import Listing
 from grader.gradebook.records import (
     RunRecord,
     edit_values,
@@ -22,6 +23,7 @@ from grader.gradebook.records import (
     stamp,
 )
 from grader.gradebook.sharing import SharedParts
+from grader.gradebook.snapshot import Rows, Snapshot, listed_as, of_row
 from grader.gradebook.statements import (
     State,
     add_images,
@@ -31,30 +33,14 @@ from grader.gradebook.statements import (
     edits_of,
     last_number,
     last_numbers,
+    listing_of,
     of,
     state_of,
     totals_of,
 )
-from grader.gradebook.tables import EDITS, IMAGES, RUN_IMAGES, RUNS
+from grader.gradebook.tables import CLASS_SALT, EDITS, IMAGES, RUN_IMAGES, RUNS
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One state of the book.
-
-    Attributes:
-        evidence: Student -> what the run that counts found out, sorted by student: the latest, unless it was
-            decided otherwise.
-        edits: What people decided, oldest first.
-        totals: Student -> the last total that was told.
-    """
-
-    state: State
-    evidence: Mapping[str, Evidence]
-    edits: tuple[Edit, ...]
-    totals: Mapping[str, Total]
 
 
 class Gradebook:
@@ -103,6 +89,8 @@ class Gradebook:
             total: The total that came of it.
             edits: What is decided with it, about this run unless they say which.
 
+        The row is that of the student: a new one where the row that began with the id is another's by now.
+
         Returns:
             The run's number, 1 for the student's first.
 
@@ -118,7 +106,6 @@ class Gradebook:
                 )
         values = {
             "assignment_id": evidence.assignment_id,
-            "student_id": evidence.student_id,
             "who": who,
             "at": stamp(evidence.graded_at),
             "status": evidence.status,
@@ -127,16 +114,27 @@ class Gradebook:
             "engine": evidence.engine,
             "evidence": evidence_text(evidence),
         }
+        assignment_id, student_id = evidence.assignment_id, evidence.student_id
         with self._database.writing() as connection:
-            number = 1 + last_number(connection, evidence.assignment_id, evidence.student_id)
+            listed = listing_of(connection, assignment_id)
+            row = _row_for(evidence, listed)
+            if row != listed.row(student_id):
+                why = "The id stood on another submission before."
+                edits = (*edits, Edit(EditKind.MATCHED, who, evidence.graded_at, why, row, student_id))
+            if row != student_id:
+                values["evidence"] = evidence_text(listed_as(evidence, row))
+            values["student_id"] = row
+            number = 1 + last_number(connection, assignment_id, row)
             added = connection.execute(insert(RUNS).values(number=number, **values)).inserted_primary_key
             assert added is not None
             add_images(connection, added[0], images)
             for edit in edits:
                 placed = edit if edit.run is not None else replace(edit, run=number)
-                connection.execute(insert(EDITS), edit_values(evidence.assignment_id, placed))
+                if placed.student_id == student_id:
+                    placed = replace(placed, student_id=row)
+                connection.execute(insert(EDITS), edit_values(assignment_id, placed))
             if total is not None:
-                add_totals(connection, evidence.assignment_id, [total])
+                add_totals(connection, assignment_id, [listed_as(total, row)])
         return number
 
     def append(self, edits: Sequence[Edit], totals: Sequence[Total], *, after: State) -> bool:
@@ -144,7 +142,7 @@ class Gradebook:
 
         Args:
             edits: In the order in which they are to count. Each is noted to be about the student's latest
-                run, unless it says which.
+                run, unless it says which. Those on whose a submission is are about rows (`KnownUpload.row`).
             totals: Those that say the same as the last ones are left out.
             after: The state that this was worked out from.
 
@@ -158,15 +156,33 @@ class Gradebook:
         with self._database.writing() as connection:
             if state_of(connection, assignment_id) != after:
                 return False
-            numbers = last_numbers(connection, assignment_id)
-            placed = [
-                edit if edit.run is not None else replace(edit, run=numbers.get(edit.student_id or ""))
-                for edit in edits
-            ]
-            if placed:
-                connection.execute(insert(EDITS), [edit_values(assignment_id, edit) for edit in placed])
-            add_totals(connection, assignment_id, totals)
+            listed = listing_of(connection, assignment_id)
+            self._add(connection, [of_row(edit, listed) for edit in edits])
+            # what was decided may be whose a submission is
+            now = listing_of(connection, assignment_id)
+            add_totals(connection, assignment_id, [listed_as(one, now.row(one.student_id)) for one in totals])
         return True
+
+    def relist(self, edits: Sequence[Edit]) -> None:
+        """Add what was found out about whose submissions are.
+
+        Raises:
+            UsageError: The database does not take it.
+        """
+        if edits:
+            with self._database.writing() as connection:
+                self._add(connection, edits)
+
+    def _add(self, connection: Connection, edits: Sequence[Edit]) -> None:
+        """Add edits about rows."""
+        assignment_id = self._assignment()
+        numbers = last_numbers(connection, assignment_id)
+        placed = [
+            edit if edit.run is not None else replace(edit, run=numbers.get(edit.student_id or ""))
+            for edit in edits
+        ]
+        if placed:
+            connection.execute(insert(EDITS), [edit_values(assignment_id, edit) for edit in placed])
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -194,12 +210,26 @@ class Gradebook:
             )
             shared = SharedParts()
             evidence = {row.student_id: shared.of(self._parsed(row)) for row in rows}
-            return Snapshot(
-                state=state_of(connection, assignment_id),
-                evidence=dict(sorted(evidence.items())),
-                edits=edits_of(connection, assignment_id),
-                totals={total.student_id: total for total in totals_of(connection, assignment_id)},
+            return Snapshot.of(
+                state_of(connection, assignment_id),
+                Rows(
+                    evidence=evidence,
+                    edits=edits_of(connection, assignment_id),
+                    totals={total.student_id: total for total in totals_of(connection, assignment_id)},
+                ),
             )
+
+    def class_salt(self) -> str:
+        """The random text that the book was made with: what is drawn for this class depends on it.
+
+        A book that does not exist yet is made.
+
+        Raises:
+            UsageError: The database cannot be used.
+        """
+        with self._database.reading() as connection:
+            salt: str = connection.execute(select(CLASS_SALT.c.salt).order_by("id").limit(1)).scalar_one()
+            return salt
 
     def students(self) -> tuple[str, ...]:
         """The ids of the students with evidence, sorted."""
@@ -207,7 +237,9 @@ class Gradebook:
             return ()
         with self._database.reading() as connection:
             found = select(RUNS.c.student_id).where(of(RUNS, self._assignment())).distinct()
-            return tuple(sorted(connection.scalars(found)))
+            listed = listing_of(connection, self._assignment())
+            ids = (listed.listed(row) for row in connection.scalars(found))
+            return tuple(sorted(one for one in ids if one is not None))
 
     def runs(self, student_id: str) -> tuple[int, ...]:
         """The numbers of the student's runs, oldest first.
@@ -235,8 +267,11 @@ class Gradebook:
         if self.assignments():
             columns = [column for column in RUNS.c if column.name != "evidence"]
             with self._database.reading() as connection:
-                wanted = select(*columns).where(of(RUNS, self._assignment(), student_id)).order_by("number")
-                found = tuple(map(run_of, connection.execute(wanted)))
+                row = listing_of(connection, self._assignment()).row(student_id)
+                wanted = select(*columns).where(of(RUNS, self._assignment(), row)).order_by("number")
+                found = tuple(
+                    replace(run_of(one), student_id=student_id) for one in connection.execute(wanted)
+                )
         if not found:
             raise UsageError(
                 f"{self._database.name} has no evidence about '{student_id}'. Grade that submission first."
@@ -250,7 +285,12 @@ class Gradebook:
         columns = [column for column in RUNS.c if column.name != "evidence"]
         with self._database.reading() as connection:
             wanted = select(*columns).where(of(RUNS, self._assignment())).order_by("number")
-            return {row.student_id: run_of(row) for row in connection.execute(wanted)}
+            listed = listing_of(connection, self._assignment())
+            return {
+                student_id: replace(run_of(row), student_id=student_id)
+                for row in connection.execute(wanted)
+                if (student_id := listed.listed(row.student_id)) is not None
+            }
 
     def evidence(self, student_id: str, run: int | None = None) -> Evidence:
         """What was found out about the student's submission.
@@ -265,10 +305,22 @@ class Gradebook:
         number = self._chosen(student_id, run)
         with self._database.reading() as connection:
             wanted = select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
-            row = connection.execute(
-                wanted.where(of(RUNS, self._assignment(), student_id), RUNS.c.number == number)
-            ).one()
-            return self._parsed(row)
+            own = of(RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id))
+            row = connection.execute(wanted.where(own, RUNS.c.number == number)).one()
+            return listed_as(self._parsed(row), student_id)
+
+    def history(self, student_id: str) -> tuple[tuple[str, Evidence | None], ...]:
+        """(the submission's digest, what was found out) of each of the student's runs, oldest first.
+
+        What was found out is None where the record is damaged.
+        """
+        if not self.assignments():
+            return ()
+        wanted = select(RUNS.c.student_id, RUNS.c.submission_digest, RUNS.c.evidence)
+        with self._database.reading() as connection:
+            about = of(RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id))
+            rows = connection.execute(wanted.where(about).order_by("number"))
+            return tuple((row.submission_digest, _evidence_in(row)) for row in rows)
 
     def images(self, student_id: str, run: int | None = None) -> dict[str, bytes]:
         """The images that belong to the student's evidence, by name.
@@ -281,14 +333,15 @@ class Gradebook:
             UsageError: There is no such record.
         """
         number = self._chosen(student_id, run)
-        wanted: Select[Any] = (
-            select(RUN_IMAGES.c.name, IMAGES.c.content)
-            .join(RUNS, RUNS.c.id == RUN_IMAGES.c.run_id)
-            .join(IMAGES, IMAGES.c.digest == RUN_IMAGES.c.digest)
-            .where(of(RUNS, self._assignment(), student_id), RUNS.c.number == number)
-            .order_by(RUN_IMAGES.c.name)
-        )
         with self._database.reading() as connection:
+            own = of(RUNS, self._assignment(), listing_of(connection, self._assignment()).row(student_id))
+            wanted: Select[Any] = (
+                select(RUN_IMAGES.c.name, IMAGES.c.content)
+                .join(RUNS, RUNS.c.id == RUN_IMAGES.c.run_id)
+                .join(IMAGES, IMAGES.c.digest == RUN_IMAGES.c.digest)
+                .where(own, RUNS.c.number == number)
+                .order_by(RUN_IMAGES.c.name)
+            )
             return {row.name: row.content for row in connection.execute(wanted)}
 
     def edits(self, student_id: str | None = None) -> tuple[Edit, ...]:
@@ -296,14 +349,23 @@ class Gradebook:
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
-            return edits_of(connection, self._assignment(), student_id)
+            listed = listing_of(connection, self._assignment())
+            row = None if student_id is None else listed.row(student_id)
+            found = edits_of(connection, self._assignment(), row)
+        if student_id is None:
+            return tuple(edit for one in found if (edit := listed.of(one)) is not None)
+        return tuple(
+            edit if edit.student_id is None else replace(edit, student_id=student_id) for edit in found
+        )
 
     def totals(self, student_id: str) -> tuple[Total, ...]:
         """The totals that the student was told, oldest first."""
         if not self.assignments():
             return ()
         with self._database.reading() as connection:
-            return totals_of(connection, self._assignment(), student_id)
+            row = listing_of(connection, self._assignment()).row(student_id)
+            found = totals_of(connection, self._assignment(), row)
+            return tuple(listed_as(total, student_id) for total in found)
 
     def _assignment(self) -> str:
         """The assignment that is asked about."""
@@ -326,7 +388,8 @@ class Gradebook:
         numbers = self.runs(student_id)
         if run is None:
             with self._database.reading() as connection:
-                return chosen_runs(connection, self._assignment(), student_id).get(student_id, numbers[-1])
+                row = listing_of(connection, self._assignment()).row(student_id)
+                return chosen_runs(connection, self._assignment(), row).get(row, numbers[-1])
         if run not in numbers:
             raise UsageError(
                 f"There is no run {run} of '{student_id}'. There are {', '.join(map(str, numbers))}."
@@ -334,13 +397,29 @@ class Gradebook:
         return run
 
     def _parsed(self, row: Any) -> Evidence:
-        try:
-            found = evidence_from(row.evidence)
-        except (ValueError, RecursionError):
-            found = None
-        if found is None or found.student_id != row.student_id:
+        found = _evidence_in(row)
+        if found is None:
             raise UsageError(
                 f"{self._database.name}: run {row.number} of '{row.student_id}' is damaged: it is not what "
                 "the grader wrote. Grade that submission again."
             )
         return found
+
+
+def _evidence_in(row: Any) -> Evidence | None:
+    """The evidence that a row of `runs` holds; None where that is damaged."""
+    try:
+        found = evidence_from(row.evidence)
+    except (ValueError, RecursionError):
+        return None
+    return found if found.student_id == row.student_id else None
+
+
+def _row_for(evidence: Evidence, listed: Listing) -> str:
+    """The row for what was found out: the student's, or a new one where that id's row is listed otherwise."""
+    student_id = evidence.student_id
+    if student_id in listed.current or student_id not in listed.shown:
+        return listed.row(student_id)
+    wanted = evidence.origin.listed_as or f"{student_id}-upload"
+    others = (wanted, *(f"{wanted}-{number}" for number in range(2, len(listed.shown) + 3)))
+    return next(row for row in others if row not in listed.shown)

@@ -16,8 +16,9 @@ from sqlalchemy import (
     union,
 )
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import OWNERSHIP, Edit, EditKind
 from grader.domain.total import Total
+from grader.gradebook.listing import Listing, listing
 from grader.gradebook.records import edit_of, total_of, total_values
 from grader.gradebook.tables import EDITS, IMAGES, RUN_IMAGES, RUNS, TOTALS
 
@@ -80,6 +81,18 @@ def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
     numbers = select(RUNS.c.student_id, func.max(RUNS.c.number).label("last"))
     rows = connection.execute(numbers.where(of(RUNS, assignment_id)).group_by(RUNS.c.student_id))
     return {row.student_id: row.last for row in rows}
+
+
+def listing_of(connection: Connection, assignment_id: str) -> Listing:
+    """Under which ids the rows are listed."""
+    kinds = EDITS.c.kind.in_([kind.value for kind in OWNERSHIP])
+    wanted = select(EDITS).where(of(EDITS, assignment_id), kinds).order_by(EDITS.c.id)
+    edits = tuple(map(edit_of, connection.execute(wanted)))
+    if not edits:
+        return Listing()  # each under its own
+    return listing(
+        connection.scalars(select(RUNS.c.student_id).where(of(RUNS, assignment_id)).distinct()), edits
+    )
 
 
 def edits_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Edit, ...]:

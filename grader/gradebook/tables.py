@@ -56,6 +56,14 @@ EDITS = Table(
     Column("why", Text, nullable=False),
 )
 
+# One row, as old as the table: a random text that makes what is drawn for this class its own.
+CLASS_SALT = Table(
+    "class_salt",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("salt", Text, nullable=False),
+)
+
 # One row per change of a student's total (grader.domain.total).
 TOTALS = Table(
     "totals",

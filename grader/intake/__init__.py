@@ -1,6 +1,6 @@
 """From what was uploaded to the files of each student that are accepted. Nothing is executed or unpickled."""
 
 from grader.intake.acceptance import intake
-from grader.intake.upload import Uploads, submissions, with_extensions
+from grader.intake.upload import Known, Uploads, submissions, with_extensions
 
-__all__ = ["Uploads", "intake", "submissions", "with_extensions"]
+__all__ = ["Known", "Uploads", "intake", "submissions", "with_extensions"]

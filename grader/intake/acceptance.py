@@ -43,7 +43,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
             continue  # an archive that could not be opened: the reason is told
         reason = _fault(path, name, role, assignment, opener)
         if reason is None and role is not None:
-            rank = _rank(name, submission.student_id, assignment.file_stem, order)
+            rank = _rank(name, _asked_id(submission), assignment.file_stem, order)
             candidates.setdefault(role, []).append(_Candidate(path, name, rank))
         else:
             refused.append(RefusedFile(name, reason or ""))
@@ -65,6 +65,10 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
             *(() if submission.partial else _name_notes(chosen.values(), submission, assignment)),
         ),
     )
+
+
+def _asked_id(submission: Submission) -> str:
+    return submission.origin.asked_id(submission.student_id)
 
 
 def _role(name: str, assignment: Assignment) -> tuple[Role | None, int]:
@@ -175,7 +179,7 @@ def _name_notes(
     chosen: Iterable[_Candidate], submission: Submission, assignment: Assignment
 ) -> tuple[str, ...]:
     """A sentence for every accepted file whose name is not quite the one that was asked for."""
-    stem = assignment.file_stem.replace("{student_id}", submission.student_id)
+    stem = assignment.file_stem.replace("{student_id}", _asked_id(submission))
     notes = []
     for candidate in sorted(chosen, key=lambda candidate: candidate.name):
         match = name_match(candidate.name, assignment.file_stem)

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from grader.domain.submission import AccountedFile, Fate, RefusedFile
 from grader.intake.naming import CLUTTER
+from grader.intake.prefixes import nameless
 
 MANY = 20  # lines of one kind, which become one
 LONGEST = 1_000  # characters of a name that is shown: paths within archives are long
@@ -25,8 +26,20 @@ class Ledger:
             owner: The key of the heap that it belongs to, None for a file of nobody.
             reason: A sentence.
         """
-        shown = "".join(letter if letter.isprintable() else "?" for letter in name)[:LONGEST]
-        self._lines.append((AccountedFile(shown, fate, reason=reason), owner))
+        self._lines.append((AccountedFile(_shown(name), fate, reason=reason), owner))
+
+    def accept(self, name: str, reason: str) -> None:
+        """A file of nobody was of use after all.
+
+        Args:
+            name: Where it lies in the download.
+            reason: A sentence.
+        """
+        taken = AccountedFile(_shown(name), Fate.MATCHED, reason=reason)
+        self._lines = [
+            (taken, None) if owner is None and line.name == taken.name else (line, owner)
+            for line, owner in self._lines
+        ]
 
     def unmatched(self) -> tuple[RefusedFile, ...]:
         """The files that belong to nobody, without those that computers make for themselves."""
@@ -47,6 +60,11 @@ class Ledger:
             for line, owner in self._lines
         )
         return tuple(sorted(lines, key=lambda line: (line.name, line.fate)))
+
+
+def _shown(name: str) -> str:
+    """A file's name as people read it, without names of people that an LMS put there."""
+    return "".join(letter if letter.isprintable() else "?" for letter in nameless(name))[:LONGEST]
 
 
 def totals(account: Iterable[AccountedFile]) -> dict[Fate, int]:

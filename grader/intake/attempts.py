@@ -47,6 +47,25 @@ def latest(group: Sequence[Found]) -> tuple[Found, str] | None:
     return None
 
 
+def unclear(siblings: Sequence[Found]) -> list[Found]:
+    """Those of which nothing tells which counts: neither the LMS, nor time, nor a mark in the name.
+
+    Args:
+        siblings: As they lie beside each other.
+    """
+    groups: dict[tuple[str, str, bool], list[Found]] = {}
+    for one in siblings:
+        groups.setdefault(_likeness(one), []).append(one)
+    found: list[Found] = []
+    for group in groups.values():
+        if len(group) == 1 or not _same_thing(group) or latest(group):
+            continue
+        most = max(_mark(one)[1] for one in group)
+        last = [one for one in group if _mark(one)[1] == most]
+        found += last if len(last) > 1 else []
+    return found
+
+
 def told(earlier: Found, last: Found, why: str) -> str:
     """The sentence about an attempt that does not count."""
     return f"{earlier.name}: is an earlier attempt. What counts is {last.name}, {why}."

@@ -1,23 +1,35 @@
-"""Whose a file is: the heaps of all students, gathered from a class's folders and files."""
+"""Which files are of one upload: the heaps of all students, gathered from a class's folders and files."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Role
 from grader.intake.account import Ledger
-from grader.intake.attempts import told
+from grader.intake.attempts import told, unclear
+from grader.intake.canvas import contested
 from grader.intake.export import Export, export_of
 from grader.intake.found import Found, entries, found
 from grader.intake.gradescope import METADATA
+from grader.intake.handed_in import HandedIn
 from grader.intake.heap import DEEPEST, Heap, Sorting
-from grader.intake.naming import LONG_NUMBER, Closeness, name_match, plain, refused_name
+from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, plain, refused_name
 from grader.intake.unpacking import Opener
+
+TABLE = ".csv"
+ANY = "any"  # the kind of what may hold files of every kind
 
 
 class Gathering:
     """The heaps of a class.
+
+    Attributes:
+        heaps: By their keys.
+        notes: Sentences about the whole.
+        tables: The files of nobody that may be lists of the class.
 
     Args:
         assignment: Says how files are named.
@@ -29,11 +41,13 @@ class Gathering:
     def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
         self.heaps: dict[str, Heap] = {}
         self.notes: list[str] = []
+        self.tables: list[Found] = []
+        self._root = ""  # where the class's folder lies in the download
+        self._kinds: dict[str, set[str]] = {}  # place -> of what kinds the students' files in it are
         self._assignment = assignment
         self._ledger = ledger
         self._opener = opener
-        archive_mb = assignment.limits.archive_mb
-        self._sorting = Sorting(assignment.file_stem, archive_mb, scratch, opener, ledger)
+        self._sorting = Sorting(assignment, scratch, opener, ledger)
         self._suffixes = {suffix for file in assignment.files for suffix in file.suffixes}
         self._code = {s for file in assignment.files if file.role is Role.CODE for s in file.suffixes}
 
@@ -45,15 +59,25 @@ class Gathering:
             label: Its name for a person, which names the student if it is one student's folder after all.
         """
         self._add_class(folder, "", label, depth=0)
-        for heap in self.heaps.values():
-            self._sorting.sort(heap)
+        self._join_kinds()
+        self._part_unclear()
+        self.heaps = {one.key: one for heap in self.heaps.values() for one in self._sorting.sort(heap)}
+
+    def gather_file(self, path: Path) -> None:
+        """Gather a file that is given by itself: it is the only one of its upload."""
+        one = found(path, path.name)
+        own = Path(one.name).stem
+        self._add(one, self._owner(one) or (f"file:{own}", own))
+        (heap,) = self.heaps.values()
+        heap.files = list(heap.items)
 
     def _add_class(self, folder: Path, shown: str, label: str, depth: int) -> None:
-        inside = entries(folder, shown, self._ledger)
+        inside = _cleared(entries(folder, shown, self._ledger))
         folders = [one for one in inside if one.path.is_dir()]
         files = [one for one in inside if not one.path.is_dir()]
         if not files and len(folders) == 1 and depth < DEEPEST and folders[0].handed.holder is None:
             (only,) = folders
+            self._root = only.shown if self._root == shown else self._root
             self._add_class(only.path, only.shown, only.path.name, depth + 1)
             return
         metadata = [one for one in files if one.path.name.casefold() == METADATA]
@@ -67,7 +91,9 @@ class Gathering:
             and not any(map(self._owner, files))
             and not any(self._holds_code(one.path) for one in folders)
         ):
-            self._heap(f"folder:{shown}", label).items += inside
+            name = label if shown == self._root else self._place(shown)
+            heap = self._heap(*(self._named(label, name) or (f"folder:{name}", label)))
+            heap.items, heap.whole = [*heap.items, *inside], True
             return
         for one in files:
             self._add_loose(one)
@@ -81,7 +107,7 @@ class Gathering:
         """Gather a file that lies beside those of others."""
         owner = self._owner(one)
         if owner is None and one.is_archive:
-            owner = (f"archive:{one.shown}", Path(one.name).stem)
+            owner = (f"archive:{self._place(one.shown)}", Path(one.name).stem)
         if (reason := refused_name(one.name)) is not None and one.handed.holder is None:
             self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
         elif owner is None:
@@ -90,22 +116,24 @@ class Gathering:
             asked = stem + suffix if suffix in self._suffixes else f"{stem}.py"
             reason = f"{one.name}: its name does not say whose it is. Rename it like {asked}."
             self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
+            if suffix == TABLE:
+                self.tables.append(one)
         else:
-            self._heap(*owner, one.handed.lms).items.append(one)
+            self._add(one, owner)
 
     def _add_folder(self, one: Found) -> None:
         """Gather a student's folder."""
-        if one.handed.holder is not None:
-            owner = _holder(one)
-        else:
-            name = plain(one.path.name)
-            match = name_match(name, self._assignment.file_stem)
-            # the folder of a student whose id it carries joins that student's other folders and files
-            carried = match.student_id if match.closeness < Closeness.NONE else None
-            owner = (
-                (f"id:{carried.casefold()}", carried) if carried else (f"folder:{one.shown}", one.path.name)
-            )
-        self._heap(*owner, one.handed.lms).items.append(one)
+        # the folder of a student whose id it carries joins that student's other folders and files beside it
+        named = (f"folder:{self._place(one.shown)}", one.path.name)
+        self._add(one, self._owner(one) or named)
+
+    def _add(self, one: Found, owner: tuple[str, str]) -> None:
+        heap = self._heap(*owner, one.handed.lms)
+        heap.number, heap.called = one.handed.number, {"": one.handed.called}
+        heap.items.append(one)
+        if not one.handed.lms:
+            kind = ANY if one.path.is_dir() or one.is_archive else self._kind(one)
+            self._kinds.setdefault(_parent(self._place(one.shown)), set()).add(kind)
 
     def _export(self, metadata: Found) -> Export | None:
         """What the metadata of an export tells; a file that cannot be read is accounted for."""
@@ -135,6 +163,7 @@ class Gathering:
             if counts == known.folder or counts not in by_name:
                 heap.items.append(one)
                 heap.received_at = known.created_at
+                heap.called = dict(zip(known.students, known.names, strict=False))
                 heap.notes += export.shared(known.folder)
                 heap.members = export.members(known.folder) if counts == known.folder else ()
                 continue
@@ -142,21 +171,70 @@ class Gathering:
             self._sorting.supersede(heap, one, why)
 
     def _owner(self, one: Found) -> tuple[str, str] | None:
-        """(The key of the heap that a file belongs to by its name, its label), or None."""
+        """(The key of the heap that a file or a folder belongs to by its name, its label), or None."""
         if one.handed.holder is not None:
             return _holder(one)
-        student_id = name_match(one.name, self._assignment.file_stem).student_id
-        return (f"id:{student_id.casefold()}", student_id) if student_id else None
+        return self._named(one.name, self._place(one.shown))
+
+    def _named(self, name: str, place: str) -> tuple[str, str] | None:
+        """(Key, label) of the heap of a student whose id is in a name, or None.
+
+        Args:
+            place: Where it lies within the class's folder: one id in several places may be several people's.
+        """
+        student_id = name_match(plain(name), self._assignment.file_stem).student_id
+        at = f"@{_parent(place)}" if _parent(place) else ""
+        return (f"id:{student_id.casefold()}{at}", student_id) if student_id else None
 
     def _heap(self, key: str, label: str, lms: str = "") -> Heap:
         return self.heaps.setdefault(key, Heap(key, label, lms))
+
+    def _place(self, shown: str) -> str:
+        """Where something lies within the class's folder."""
+        return shown.removeprefix(f"{self._root}/") if self._root else shown
+
+    def _kind(self, one: Found) -> str:
+        """What a file is for, by its suffix."""
+        suffix = Path(one.name).suffix.lower()
+        return next((file.role for file in self._assignment.files if suffix in file.suffixes), suffix)
+
+    def _join_kinds(self) -> None:
+        """Join a student's files that lie in a folder for each kind of file: `code`, `weights`, `reports`."""
+        by_id: dict[str, list[Heap]] = {}
+        for key, heap in self.heaps.items():
+            if key.startswith("id:"):
+                by_id.setdefault(key.partition("@")[0], []).append(heap)
+        for heaps in by_id.values():
+            kinds = [self._kinds.get(heap.key.partition("@")[2], {ANY}) for heap in heaps]
+            if any(ANY in one or ANY in other or one & other for one, other in combinations(kinds, 2)):
+                continue
+            for heap in heaps[1:]:
+                heaps[0].items += heap.items
+                del self.heaps[heap.key]
+
+    def _part_unclear(self) -> None:
+        """Part what may be one student's attempts or several people's, where nothing tells which counts.
+
+        Side by side without an LMS the name is all that says whose a file is.
+        """
+        for key, heap in list(self.heaps.items()):
+            if heap.lms or heap.whole or not key.startswith("id:"):
+                continue
+            for one in unclear([item for item in heap.items if not item.path.is_dir()]):
+                heap.items.remove(one)
+                self._heap(f"{key}@{one.path.name}", heap.label).items.append(one)
+            if not heap.items:
+                del self.heaps[key]
 
     def _holds_code(self, folder: Path) -> bool:
         return any(Path(plain(entry.name)).suffix.lower() in self._code for entry in folder.iterdir())
 
     def _is_class(self, folder: Path) -> bool:
         """Whether a folder holds several students' files or folders, as a section does."""
-        if len(self._exact_ids(folder)) > 1:
+        ids = self._exact_ids(folder)
+        if any(is_alike(folder.name, one) for one in ids):
+            return False  # a student's, who hands in files named for others
+        if len(ids) > 1:
             return True
         if LONG_NUMBER.search(folder.name) or self._holds_code(folder):
             return False
@@ -184,3 +262,18 @@ class Gathering:
 
 def _holder(one: Found) -> tuple[str, str]:
     return f"{one.handed.lms}:{one.handed.person}", one.handed.holder or ""
+
+
+def _cleared(inside: list[Found]) -> list[Found]:
+    """The same, where a name that may be another user's by Canvas tells no user."""
+    doubtful = contested(one.path.name for one in inside)
+    return [_told(one, doubtful[one.path.name]) if one.path.name in doubtful else one for one in inside]
+
+
+def _told(one: Found, handed: HandedIn) -> Found:
+    return replace(one, handed=replace(handed, name=one.handed.name))
+
+
+def _parent(place: str) -> str:
+    parent = PurePosixPath(place).parent.as_posix()
+    return "" if parent == "." else parent

@@ -24,9 +24,10 @@ METADATA = "submission_metadata.yml"
 MOST_BYTES = 32 * MEGABYTE
 MOST_SUBMISSIONS = 5_000
 MOST_SUBMITTERS = 20
+LONGEST_NAME = 100
 DEEPEST = 30  # collections within collections
 
-# [folder, ids of the submitters, moment or "", number of earlier attempts]
+# [folder, ids of the submitters, moment or "", number of earlier attempts, their names]
 Row = list[Any]
 
 
@@ -39,12 +40,14 @@ class Exported:
         students: The ids of those who handed it in, as Gradescope knows them; empty where it knows none.
         created_at: When it was handed in.
         earlier: How many earlier attempts Gradescope has that are not in the export.
+        names: What Gradescope calls the students, in their order; empty where it does not say.
     """
 
     folder: str
     students: tuple[str, ...]
     created_at: datetime | None
     earlier: int
+    names: tuple[str, ...] = ()
 
 
 _FOLDER = re.compile(r"submission_(\d{1,20})")
@@ -89,9 +92,14 @@ _NOT_WHAT = "is not the list of submissions that Gradescope writes. Export them 
 def exported(row: Any) -> Exported | None:
     """A row, judged again by the side that believes nothing; None for one that says nothing useful."""
     match row:
-        case [str(folder), list(students), str(moment), int(earlier)]:
-            ids = (printable(one)[:64].strip() for one in students[:MOST_SUBMITTERS] if isinstance(one, str))
-            return Exported(folder, tuple(filter(None, ids)), _parsed(moment), max(earlier, 0))
+        case [str(folder), list(students), str(moment), int(earlier), list(names)]:
+            pairs = {
+                printable(one)[:64].strip(): printable(name).strip()
+                for one, name in zip(students[:MOST_SUBMITTERS], names, strict=False)
+                if isinstance(one, str) and isinstance(name, str)
+            }
+            pairs.pop("", None)
+            return Exported(folder, tuple(pairs), _parsed(moment), max(earlier, 0), tuple(pairs.values()))
         case _:
             return None
 
@@ -111,14 +119,18 @@ def _require_shallow(content: bytes) -> None:
 def _row(folder: str, entry: Mapping[Any, Any]) -> Row:
     history = entry.get(":history")
     earlier = len(history) if isinstance(history, list) else 0
-    return [folder[:200], list(_ids(entry.get(":submitters"))), _moment(entry.get(":created_at")), earlier]
+    people = list(_people(entry.get(":submitters")))
+    ids, names = [student_id for student_id, _ in people], [name for _, name in people]
+    return [folder[:200], ids, _moment(entry.get(":created_at")), earlier, names]
 
 
-def _ids(submitters: Any) -> Iterator[str]:
+def _people(submitters: Any) -> Iterator[tuple[str, str]]:
+    """(id, name) of each submitter with an id."""
     for one in submitters[:MOST_SUBMITTERS] if isinstance(submitters, list) else ():
         # an id without quotes is a number to YAML
         if isinstance(one, Mapping) and isinstance(sid := one.get(":sid"), str | int) and str(sid).strip():
-            yield str(sid).strip()[:64]
+            name = one.get(":name")
+            yield str(sid).strip()[:64], name.strip()[:LONGEST_NAME] if isinstance(name, str) else ""
 
 
 def _moment(value: Any) -> str:

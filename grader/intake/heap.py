@@ -1,12 +1,15 @@
 """One student's heap of files: attempts settled, folders walked, archives unpacked."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import combinations
 from pathlib import Path
 
+from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
-from grader.domain.submission import Fate, RefusedFile
+from grader.domain.submission import Fate, RefusedFile, Role
 from grader.intake.account import Ledger
 from grader.intake.archive import MEGABYTE, Caps
 from grader.intake.attempts import latest, settled, told
@@ -28,6 +31,8 @@ class Heap:
         key: The same for everything that is this student's.
         label: What the files were found under: a folder's name, an LMS's name of a person, an id.
         lms: Which LMS the label is of, so that numbers in it are not the student's id; or empty.
+        number: The LMS's own number of whoever handed it in; empty where the label tells none.
+        called: Student's id, or nothing where the LMS knows none -> the name that the LMS has for them.
         known_id: The student's id, where the LMS knows it.
         items: What was found, attempts among it.
         files: What counts.
@@ -35,11 +40,15 @@ class Heap:
         set_aside: For the student: what does not count, and why.
         notes: For the student.
         members: The ids of others who handed it in together with the student.
+        whole: It is all that lies in one folder, and so one person's.
+        parts: The keys of the heaps that joined it.
     """
 
     key: str
     label: str
     lms: str = ""
+    number: str = ""
+    called: dict[str, str] = field(default_factory=dict)
     known_id: str | None = None
     received_at: datetime | None = None
     items: list[Found] = field(default_factory=list)
@@ -50,24 +59,37 @@ class Heap:
     modified: float = 0.0
     marked_late: bool = False
     members: tuple[str, ...] = ()
+    whole: bool = False
+    parts: list[str] = field(default_factory=list)
+
+    def join(self, other: "Heap") -> None:
+        """Take what another heap holds."""
+        self.files += other.files
+        self.unusable |= other.unusable
+        self.set_aside += other.set_aside
+        self.parts.append(other.key)
 
 
 class Sorting:
     """Turns what was found of each student into the files that count, and accounts for the others."""
 
-    def __init__(
-        self, file_stem: str, archive_mb: int, scratch: Path, opener: Opener, ledger: Ledger
-    ) -> None:
-        self._file_stem = file_stem
-        self._archive_bytes = archive_mb * MEGABYTE
+    def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
+        self._file_stem = assignment.file_stem
+        self._roles = {suffix: file.role for file in assignment.files for suffix in file.suffixes}
+        self._archive_bytes = assignment.limits.archive_mb * MEGABYTE
         self._scratch = scratch
         self._opener = opener
         self._ledger = ledger
         self._count = 0
         self._archives = 0
 
-    def sort(self, heap: Heap) -> None:
-        """Fill the heap's files from its items."""
+    def sort(self, heap: Heap) -> list[Heap]:
+        """Fill the heap's files from its items; several heaps where it turns out to be several people's.
+
+        Without an LMS nothing but a name says that the folders, archives and files of a heap are one
+        student's, and whoever packs an archive chooses the times in it. Where they hold different files for
+        one purpose, they stay apart.
+        """
         budget = _Budget(self._archive_bytes)
         counted, earlier = settled(heap.items)
         for one, why in earlier:
@@ -75,8 +97,34 @@ class Sorting:
         # of a single attempt: one that does not count may have been marked as well
         heap.marked_late = any(one.handed.late for one in counted)
         heap.modified = max((one.modified() for one in counted), default=0.0)
-        self._take(heap, counted, budget, depth=0, nested=0)
+        parts: dict[str, list[Found]] = {}
+        for one in counted:
+            is_apart = not (heap.lms or heap.whole) and (one.path.is_dir() or one.is_archive)
+            parts.setdefault(one.path.name if is_apart else "", []).append(one)
+        if len(parts) < 2:
+            self._fill(heap, counted, budget)
+            return [heap]
+        heaps = [self._part(heap, place, items) for place, items in parts.items()]
+        for part in heaps:
+            self._fill(part, part.items, budget)
+        if self._overlap(heaps):
+            heaps[0].set_aside += heap.set_aside
+            heaps[0].parts.append(heap.key)
+            return heaps
+        for part in heaps:
+            heap.join(part)
         self._settle_far_apart(heap)
+        return [heap]
+
+    def _fill(self, heap: Heap, items: Sequence[Found], budget: "_Budget") -> None:
+        self._take(heap, items, budget, depth=0, nested=0)
+        self._settle_far_apart(heap)
+
+    def _part(self, heap: Heap, place: str, items: Sequence[Found]) -> Heap:
+        """A heap of what lies in one place of another one."""
+        part = Heap(f"{heap.key}#{place}", heap.label, items=list(items))
+        part.modified = max(one.modified() for one in items)
+        return part
 
     def supersede(self, heap: Heap, one: Found, why: str) -> None:
         """Keep an earlier attempt in sight."""
@@ -138,6 +186,20 @@ class Sorting:
         self._ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=reason)
         self._take_folder(heap, into, one, budget, depth + 1, nested + 1)
 
+    def _overlap(self, heaps: Sequence[Heap]) -> bool:
+        """Whether several of the heaps hold different files for one purpose."""
+        found: dict[Role, list[set[Path]]] = {}
+        for heap in heaps:
+            roles = {one.path: self._roles.get(Path(one.name).suffix.lower()) for one in heap.files}
+            for role in set(roles.values()) - {None}:
+                assert role is not None
+                found.setdefault(role, []).append({path for path, own in roles.items() if own is role})
+        return any(
+            set(map(_content, one)) != set(map(_content, other))
+            for places in found.values()
+            for one, other in combinations(places, 2)
+        )
+
     def _settle_far_apart(self, heap: Heap) -> None:
         """Of homework under the asked name in several places (two archives), the last in time counts.
 
@@ -165,6 +227,12 @@ class Sorting:
         heap.set_aside.append(RefusedFile(one.name, reason))
         for name in files_of(one.path, one.shown):
             self._ledger.note(name, Fate.REFUSED, owner=heap.key, reason=reason)
+
+
+def _content(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass

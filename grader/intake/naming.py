@@ -80,7 +80,7 @@ def copy_mark(stem: str) -> tuple[str, int]:
 
 
 def name_match(name: str, file_stem: str) -> NameMatch:
-    """Whose file `name` says it is.
+    """Whose file `name` says it is. An id that has to be sanitized is not quite the one that was asked for.
 
     Args:
         name: The student's name for the file, with its suffix.
@@ -92,8 +92,8 @@ def name_match(name: str, file_stem: str) -> NameMatch:
     any_id = r"(?P<id>[A-Za-z0-9_-]+)"
     exact = re.fullmatch(re.escape(before) + any_id + re.escape(after), stem)
     if exact:
-        closeness = Closeness.EXACT if path.suffix == path.suffix.lower() else Closeness.NEARLY
-        return NameMatch(exact["id"], closeness)
+        asked = path.suffix == path.suffix.lower() and sanitized(exact["id"]) == exact["id"]
+        return NameMatch(exact["id"], Closeness.EXACT if asked else Closeness.NEARLY)
     stem = COPY.sub("", stem)
     loose = _loose(before) + r"(?P<id>[A-Za-z0-9-]*[A-Za-z0-9])" + _loose(after)
     nearly = re.fullmatch(loose, stem, re.IGNORECASE)
@@ -117,6 +117,12 @@ def sanitized(label: str) -> str:
     if kept:
         return kept
     return "student-" + hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def is_alike(label: str, student_id: str) -> bool:
+    """Whether a label that somebody gave a student's files is a number as long as the student's id."""
+    name = copy_mark(plain(label))[0].strip()
+    return LONG_NUMBER.fullmatch(name) is not None and student_id.isdecimal() and len(student_id) == len(name)
 
 
 def is_clutter(path: PurePath) -> bool:

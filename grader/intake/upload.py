@@ -3,26 +3,36 @@
 import hashlib
 import os
 import shutil
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError, UsageError
-from grader.domain.submission import AccountedFile, Delivery, Fate, RefusedFile, Submission
+from grader.domain.submission import (
+    AccountedFile,
+    Delivery,
+    Fate,
+    KnownUpload,
+    Origin,
+    RefusedFile,
+    Submission,
+)
 from grader.intake.account import Ledger
 from grader.intake.archive import MEGABYTE, Caps
+from grader.intake.carried import Carried, carried
 from grader.intake.found import Found
 from grader.intake.gathering import Gathering
 from grader.intake.heap import Heap
-from grader.intake.naming import Closeness, name_match, plain, sanitized
+from grader.intake.naming import Closeness, name_match, plain
+from grader.intake.ownership import Directory, Verdict, are_alike, listed_as, verdicts
 from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener, unpacked
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
 UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked
+Lists = Callable[[Path], Directory | None]  # reads a table; None when it is no list of the class
 IN_ZIP = "the time of modification in the zip"
 ON_DISK = "the time of modification on the disk"
 
@@ -34,17 +44,39 @@ class Uploads:
     Attributes:
         submissions: One per student, sorted by id.
         unmatched: Files that belong to no student, with reasons.
-        notes: Sentences about the whole, e.g. an id that two students gave.
+        notes: Sentences about the whole, without names of people.
         account: Every file of the download, and what became of it.
+        moved: What turned out about uploads that the gradebook knows, and that it lists otherwise.
     """
 
     submissions: tuple[Submission, ...]
     unmatched: tuple[RefusedFile, ...] = ()
     notes: tuple[str, ...] = ()
     account: tuple[AccountedFile, ...] = ()
+    moved: tuple[Verdict, ...] = ()
 
 
-def submissions(path: Path, assignment: Assignment, scratch: Path, opener: Opener = HERE) -> Uploads:
+@dataclass(frozen=True)
+class Known:
+    """What is known of a class before its upload is looked at.
+
+    Attributes:
+        directory: What the LMS's list of the class says.
+        lists: Reads such a list where one lies in the download, beside what the LMS put there.
+        uploads: Those that the gradebook has results of.
+    """
+
+    directory: Directory = field(default_factory=Directory)
+    lists: Lists = lambda _: None
+    uploads: Sequence[KnownUpload] = ()
+
+
+NOTHING_KNOWN = Known()
+
+
+def submissions(
+    path: Path, assignment: Assignment, scratch: Path, opener: Opener = HERE, known: Known = NOTHING_KNOWN
+) -> Uploads:
     """The submissions at `path`.
 
     Args:
@@ -53,6 +85,7 @@ def submissions(path: Path, assignment: Assignment, scratch: Path, opener: Opene
         assignment: Says how files are named.
         scratch: A folder of ours for what is unpacked; the submissions' files may lie there.
         opener: Who opens archives.
+        known: What is known of the class.
 
     Raises:
         UsageError: There is nothing at `path`, or nothing there that could be a submission.
@@ -60,16 +93,16 @@ def submissions(path: Path, assignment: Assignment, scratch: Path, opener: Opene
     if not path.exists():
         raise UsageError(f"{path}: does not exist. Give a submission's file, a folder of them, or a zip.")
     if path.is_dir():
-        return _of_class(path, path.resolve(), _Class(assignment, scratch, opener, from_zip=False))
+        return _of_class(path, path.resolve(), _Class(assignment, scratch, opener, known, from_zip=False))
     if path.suffix.lower() != ".zip":
-        return _of_file(path, assignment)
+        return _of_file(path, _Class(assignment, scratch, opener, known, from_zip=False))
     limit = assignment.limits.archive_mb * MEGABYTE
     caps = Caps(total_bytes=CLASS_SIZE * limit, file_bytes=limit)
     try:
         content = unpacked(path, scratch / UNPACKED, caps, opener)
     except SubmissionError as error:
         raise UsageError(str(error)) from error
-    whole = _Class(assignment, scratch, opener, from_zip=True)
+    whole = _Class(assignment, scratch, opener, known, from_zip=True)
     for refused in content.refused:
         whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason)
     return _of_class(scratch / UNPACKED, path, whole)
@@ -86,33 +119,26 @@ def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Upl
     return replace(uploads, submissions=given, notes=(*uploads.notes, *notes))
 
 
-def in_team(submission: Submission, student_ids: Iterable[str]) -> list[Submission]:
-    """A submission of several students, as each one's."""
-    team = tuple(sorted(student_ids))
-    return [replace(submission, student_id=one, team=team) for one in team]
-
-
-def _of_file(path: Path, assignment: Assignment) -> Uploads:
+def _of_file(path: Path, whole: "_Class") -> Uploads:
     """The one partial submission that a file is."""
     name = plain(handed_in(path.name).name)
-    suffixes = [suffix for file in assignment.files for suffix in file.suffixes]
+    suffixes = [suffix for file in whole.assignment.files for suffix in file.suffixes]
     if Path(name).suffix.lower() not in suffixes or not path.is_file():
         raise UsageError(
             f"{path.name}: is not a submission's file ({', '.join(suffixes)}), a folder, or a zip. Give one."
         )
-    match = name_match(name, assignment.file_stem)
-    student_id = sanitized(match.student_id or Path(name).stem)
-    files = (path,)
-    account = (AccountedFile(path.name, Fate.MATCHED, student_id),)
-    submission = Submission(student_id, assignment.id, files, _digest(files), partial=True)
-    return Uploads((submission,), account=account)
+    whole.gathering.gather_file(path)
+    made = whole.uploads()
+    alone = tuple(replace(one, partial=True, notes=(), delivery=Delivery()) for one in made.submissions)
+    account = tuple(replace(one, reason="") for one in made.account)
+    return replace(made, submissions=alone, account=account)
 
 
 def _of_class(folder: Path, source: Path, whole: "_Class") -> Uploads:
     """The submissions in a folder; `source` is what it was, or the zip that it came from."""
     whole.gathering.gather(folder, source.stem)
     uploads = whole.uploads()
-    if not uploads.submissions:
+    if not uploads.submissions and not whole.gathering.heaps:
         stem = whole.assignment.file_stem.replace("{student_id}", "<StudentID>")
         unmatched = uploads.unmatched
         why = f" The first of {len(unmatched)} files set aside: {unmatched[0].reason}" if unmatched else ""
@@ -123,116 +149,148 @@ def _of_class(folder: Path, source: Path, whole: "_Class") -> Uploads:
     return uploads
 
 
+@dataclass(frozen=True)
+class _Upload:
+    """A heap, as one student's.
+
+    Attributes:
+        owner: What its files stand under in the account.
+        files: Those that count, under the student's own names for them.
+        digest: Of them.
+    """
+
+    heap: Heap
+    owner: str
+    origin: Origin
+    files: tuple[Path, ...]
+    digest: str
+
+
 class _Class:
     """The heaps of a class, made into submissions."""
 
-    def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, *, from_zip: bool) -> None:
+    def __init__(
+        self, assignment: Assignment, scratch: Path, opener: Opener, known: Known, *, from_zip: bool
+    ) -> None:
         self.assignment = assignment
         self.ledger = Ledger()
         self.gathering = Gathering(assignment, scratch, opener, self.ledger)
         self._scratch = scratch
+        self._known = known
         self._from_zip = from_zip
 
     def uploads(self) -> Uploads:
         """The submissions with unique ids, sorted by id, and the account of all files."""
-        notes = list(self.gathering.notes)
+        heaps = list(self.gathering.heaps.values())
+        names = carried(heaps, self.assignment.file_stem)
+        found = [self._owned(heap, says) for heap, says in zip(heaps, names, strict=True)]
+        whose = verdicts(
+            {one.origin.key: (one.origin, one.digest) for own in found for one in own},
+            self._directory(),
+            self._known.uploads,
+        )
         ids: dict[str, str] = {}
         made: list[Submission] = []
-        unnamed: dict[str, list[str]] = {}
-        heaps = [(*self._id(heap), heap) for heap in self.gathering.heaps.values()]
-        for wanted, told, heap in sorted(heaps, key=lambda one: (one[0], one[2].label, one[2].key)):
-            student_id = _free(wanted, {one.lower() for one in ids.values()})
-            if student_id != wanted:
-                notes.append(
-                    f"{heap.label}: its files carry the id {wanted}, which another submission has; it is "
-                    f"listed as {student_id}. Find out whose it is."
-                )
-            if heap.lms and not told:
-                unnamed.setdefault(heap.lms, []).append(student_id)
-            ids[heap.key] = student_id
-            team = [student_id]
-            for member in heap.members:
-                team.append(_free(sanitized(member), {one.lower() for one in ids.values()}))
-                ids[f"{heap.key}:{member}"] = team[-1]
-            one = self._submission(heap, student_id)
-            made += in_team(one, team) if len(team) > 1 else [one]
-        for lms, listed in unnamed.items():
-            shown = ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "")
-            notes.append(
-                f"{len(listed)} submissions carry no student id in their files and are listed under the name "
-                f"that {lms} gives them: {shown}."
-            )
+        for own, says in zip(found, names, strict=True):
+            for one in own:
+                verdict = whose[one.origin.key] = _unclear(whose[one.origin.key], says)
+                ids |= dict.fromkeys((one.owner, *one.heap.parts), verdict.student_id)
+            counting = [one for one in own if whose[one.origin.key].counts]
+            team = tuple(sorted(whose[one.origin.key].student_id for one in counting))
+            for one in counting:
+                submission = self._submission(one, whose[one.origin.key], says)
+                made.append(replace(submission, team=team if len(own) > 1 else ()))
+        verdicts_told = [
+            (whose[one.origin.key], _whose(one.heap, whose[one.origin.key], says))
+            for own, says in zip(found, names, strict=True)
+            for one in own
+        ]
+        notes = (*self.gathering.notes, *_notes(verdicts_told))
         account = self.ledger.accounted(ids)
         made.sort(key=lambda one: one.student_id)
-        return Uploads(tuple(made), self.ledger.unmatched(), tuple(notes), account)
+        return Uploads(tuple(made), self.ledger.unmatched(), notes, account, _moved(whose.values()))
 
-    def _submission(self, heap: Heap, student_id: str) -> Submission:
-        notes = list(heap.notes)
-        for one in heap.files:
-            note = self._reading(one, student_id)
-            if one.own != one.handed.name and one.handed.name:
-                notes.append(note)
-            if one.path not in heap.unusable:
-                self.ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=note)
+    def _directory(self) -> Directory:
+        """What the LMS's list of the class says: one that was given, or one beside what the LMS made."""
+        heaps = self.gathering.heaps.values()
+        places = {PurePosixPath(one.shown).parent for heap in heaps if heap.lms for one in heap.items}
+        for table in self.gathering.tables:
+            found = self._known.lists(table.path)
+            if found is None:
+                continue
+            self.ledger.accept(table.shown, f"{table.path.name}: was read: it is the list of the class.")
+            if not self._known.directory.students and PurePosixPath(table.shown).parent in places:
+                return found
+            break
+        return self._known.directory
+
+    def _owned(self, heap: Heap, says: Carried) -> list[_Upload]:
+        """A heap as the upload of each who handed it in."""
+        # the same place in another download may be another's, but whoever has one id there is one student
+        key = heap.key if heap.lms else f"{heap.key}:{says.student_id.casefold()}"
+        upload = heap.items[0].path.name if heap.known_id and heap.items else _upload(heap)
+        nameless = heap.label.rpartition("_")[2] if heap.called.get("") else upload
+        own = listed_as(key, heap.lms, heap.number, nameless)
+        origin = Origin(key, upload, own, heap.lms, heap.number, carries=says.student_id)
         files = tuple(
-            self._named(student_id, one) for one in sorted(heap.files, key=lambda one: (one.name, one.shown))
+            self._named(own, one) for one in sorted(heap.files, key=lambda one: (one.name, one.shown))
         )
+        digest = _digest(files)
+        made = []
+        for owner, student_id in (
+            (heap.key, heap.known_id or ""),
+            *((f"{heap.key}:{m}", m) for m in heap.members),
+        ):
+            one = replace(origin, person=heap.called.get(student_id, ""), known_id=student_id)
+            if owner != heap.key:
+                key = f"{origin.key}:{student_id}"
+                one = replace(one, key=key, listed_as=listed_as(key, "", "", upload))
+            made.append(_Upload(heap, owner, one, files, digest))
+        return made
+
+    def _submission(self, one: _Upload, verdict: Verdict, says: Carried) -> Submission:
+        heap, student_id = one.heap, verdict.student_id
+        asked = verdict.origin.asked_id(student_id)
+        notes = [*heap.notes, *_whose(heap, verdict, says)]
+        for file in heap.files:
+            note = self._reading(file, asked)
+            if file.own != file.handed.name and file.handed.name:
+                notes.append(note)
+            if file.path not in heap.unusable and one.owner == heap.key:
+                self.ledger.note(file.shown, Fate.MATCHED, owner=heap.key, reason=note)
         hint = IN_ZIP if self._from_zip else ON_DISK
         zone = self.assignment.deadline.tzinfo if self.assignment.deadline else UTC
         hinted_at = _moment(heap.modified, zone or UTC, wall_clock=self._from_zip)
         return Submission(
             student_id,
             self.assignment.id,
-            files,
-            _digest(files),
+            one.files,
+            one.digest,
             received_at=heap.received_at,
             delivery=Delivery(hinted_at, hint if hinted_at else "", heap.marked_late),
             set_aside=tuple(heap.set_aside),
             notes=tuple(notes),
+            origin=verdict.origin,
+            held=verdict.held,
         )
 
-    def _reading(self, one: Found, student_id: str) -> str:
+    def _reading(self, one: Found, asked_id: str) -> str:
         """How a name was read that is not quite the one that was asked for; empty when it is."""
         suffix = Path(one.name).suffix.lower()
         if suffix not in {suffix for file in self.assignment.files for suffix in file.suffixes}:
             return ""
         match = name_match(one.name, self.assignment.file_stem)
-        exact = match.closeness is Closeness.EXACT and sanitized(match.student_id or "") == student_id
+        exact = match.closeness is Closeness.EXACT and match.student_id == asked_id
         if exact and one.own == one.name:
             return ""
-        asked = self.assignment.file_stem.replace("{student_id}", student_id) + suffix
+        asked = self.assignment.file_stem.replace("{student_id}", asked_id) + suffix
         return f"{one.own or one.path.name} was taken as {asked}: name it so the next time."
 
-    def _id(self, heap: Heap) -> tuple[str, bool]:
-        """The student's id, and whether anything told it: the LMS, the files' names, or the label."""
-        matches = [name_match(one.name, self.assignment.file_stem) for one in heap.files]
-        carried = {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
-        if heap.known_id:
-            others = sorted(carried - {heap.known_id, *heap.members})
-            if others:
-                heap.notes.append(
-                    f"Files are named for {', '.join(others)}, and {heap.lms} says that they are "
-                    f"{heap.known_id}'s."
-                )
-            return sanitized(heap.known_id), True
-        if len(carried) > 1:
-            heap.notes.append(f"The files carry several ids: {', '.join(sorted(carried))}.")
-        for closeness in (Closeness.EXACT, Closeness.NEARLY, Closeness.ID_ONLY):
-            ids = Counter(m.student_id for m in matches if m.student_id and m.closeness is closeness)
-            if heap.label in ids:
-                return sanitized(heap.label), True
-            if ids:
-                return sanitized(_most_frequent(ids)), True
-        if heap.lms:
-            return sanitized(heap.label), False
-        match = name_match(plain(heap.label), self.assignment.file_stem)
-        return sanitized(match.student_id or heap.label), True
-
-    def _named(self, student_id: str, one: Found) -> Path:
+    def _named(self, upload: str, one: Found) -> Path:
         """The file under the student's own name for it, linked or copied into scratch where it differs."""
         if one.path.name == one.name:
             return one.path
-        folder = self._scratch / "named" / student_id
+        folder = self._scratch / "named" / upload
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / one.name
         if target.exists():
@@ -244,19 +302,73 @@ class _Class:
         return target
 
 
-def _free(wanted: str, taken: Iterable[str]) -> str:
-    """The id, or the first of `id-2`, `id-3`, ... that nobody has."""
-    used = set(taken)
-    student_id, number = wanted, 2
-    while student_id.lower() in used:
-        student_id = f"{wanted}-{number}"
-        number += 1
-    return student_id
+def _upload(heap: Heap) -> str:
+    """What the download calls an upload: the LMS's label, or the name of a folder, an archive or a file."""
+    if heap.lms:
+        return heap.label
+    names = list(dict.fromkeys(one.path.name for one in heap.items))
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _most_frequent(names: Mapping[str, int]) -> str:
-    most = max(names.values())
-    return min(name for name, count in names.items() if count == most)
+def _unclear(verdict: Verdict, says: Carried) -> Verdict:
+    """The verdict on an upload whose names say as much for one id as for another, and that no LMS numbers."""
+    nobody = verdict.student_id == verdict.origin.listed_as and not verdict.origin.number
+    if verdict.held or not nobody or len(says.several) < 2 or (verdict.before and verdict.before.decided):
+        return verdict
+    return replace(verdict, held=f"Its files carry several ids: {', '.join(says.several)}.")
+
+
+def _whose(heap: Heap, verdict: Verdict, says: Carried) -> list[str]:
+    """What a submission's report says of names that are not the student's."""
+    origin = verdict.origin
+    if not origin.known_id:
+        return [f"The files carry several ids: {', '.join(says.several)}."] if len(says.several) > 1 else []
+    own = {origin.known_id, verdict.student_id, heap.known_id, *heap.members}
+    others = [one for one in says.several if one not in own and are_alike(one, verdict.student_id)]
+    if not others:
+        return []
+    return [
+        f"Files are named for {', '.join(others)}, and {origin.lms or 'the LMS'} says that they are "
+        f"{verdict.student_id}'s."
+    ]
+
+
+def _notes(found: Iterable[tuple[Verdict, Sequence[str]]]) -> list[str]:
+    """What a person should know of whose the uploads are.
+
+    Args:
+        found: Each upload's verdict, and what its report says of names.
+    """
+    notes = []
+    unnamed: dict[str, list[str]] = {}
+    for verdict, told in found:
+        origin, student_id = verdict.origin, verdict.student_id
+        if verdict.held:
+            continue  # the submission says so itself
+        if not verdict.counts:
+            notes.append(f"{origin.listed_as}: is {student_id}'s, of whom a person chose another upload.")
+        elif origin.known_id and told:
+            notes.append(f"{student_id}: {told[0]}")
+        elif origin.lms and student_id == origin.listed_as:
+            unnamed.setdefault(origin.lms, []).append(student_id)
+    for lms, listed in unnamed.items():
+        shown = ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "")
+        notes.append(
+            f"{len(listed)} submissions carry no student id in their files and are listed by what {lms} "
+            f"tells of them: {shown}."
+        )
+    return notes
+
+
+def _moved(whose: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """What the gradebook lists otherwise than it turned out, unless a person said so."""
+    return tuple(
+        one
+        for one in whose
+        if one.before is not None
+        and not one.before.decided
+        and (one.student_id.casefold(), bool(one.held)) != (one.before.student_id.casefold(), one.before.held)
+    )
 
 
 def _moment(seconds: float, zone: tzinfo, *, wall_clock: bool) -> datetime | None:

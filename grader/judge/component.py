@@ -93,20 +93,27 @@ class Component:
         ]
 
     def __call__(
-        self, *inputs: Tensor, shape: tuple[int, ...] | None = None, train: bool = False, **keywords: Tensor
+        self,
+        *inputs: Tensor,
+        shape: tuple[int, ...] | None = None,
+        train: bool = False,
+        without_dropout: bool = False,
+        **keywords: Tensor,
     ) -> Tensor:
         """The output for the inputs.
 
         Args:
             shape: What the output's shape must be.
             train: In training mode; else in evaluation mode.
+            without_dropout: With the rates of all dropout layers at zero.
 
         Raises:
             Mismatch: It raised, returned no tensor, another shape, or numbers that are not finite.
         """
         arrays = {str(index): value.numpy() for index, value in enumerate(inputs)}
         arrays |= {f"keyword:{name}": value.numpy() for name, value in keywords.items()}
-        called = self._asked(Call(self._handle, train, False, self._student.next_seed(), arrays))
+        seed = self._student.next_seed()
+        called = self._asked(Call(self._handle, train, False, seed, without_dropout, arrays))
         return self._checked(called, shape)
 
     def gradients(self, x: Tensor, cotangent: Tensor, *, train: bool = False) -> Gradients:
@@ -116,7 +123,7 @@ class Component:
             Mismatch: As for a call.
         """
         arrays = {"0": x.numpy(), "cotangent": cotangent.numpy()}
-        called = self._asked(Call(self._handle, train, True, self._student.next_seed(), arrays))
+        called = self._asked(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
         output = self._checked(called, tuple(cotangent.shape))
         found = believed.gradients(called, self.parameters, tuple(x.shape))
         return Gradients(output, found.pop("input", None), found, called.no_gradient)
@@ -138,7 +145,7 @@ class Component:
         return found
 
     def set_weights(self, values: Mapping[str, Tensor]) -> None:
-        """Overwrite parameters by name."""
+        """Overwrite parameters and buffers by name."""
         arrays = {name: value.numpy() for name, value in values.items()}
         self._student.ask(SetWeights(self._handle, arrays), Done, self._link, self.name)
 

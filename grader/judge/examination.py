@@ -10,22 +10,25 @@ import io
 import sys
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Finding, LayerSummary, Status
+from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.judge.course_code import CourseCode
 from grader.judge.fault import explained
 from grader.judge.patience import OutOfPatienceError, patience
 from grader.judge.place import place_of
 from grader.judge.pytest_plugin import MARKERS
 from grader.judge.student import Student
+from grader.judge.trained_model import TrainedModel, trained_model
 from grader.judge.verdict import finding, flagged, folded, skipped
 from grader.kit import Mismatch
 from grader.protocol.link import WorkerFault
@@ -44,7 +47,7 @@ class Examined:
         parameters, layers: Of the model as the student configured it; None and () when it cannot be built.
         figures: (component, RGBA uint8 (height, width, 4)).
         stand_ins: Modules that are not installed here and were replaced by inert ones.
-        forbidden: Patterns reached at run time.
+        watched: What was seen of forbidden parts at run time.
         output_cut: Whether more was printed than is kept.
     """
 
@@ -53,7 +56,7 @@ class Examined:
     layers: tuple[LayerSummary, ...] = ()
     figures: tuple[tuple[str, Any], ...] = ()
     stand_ins: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
+    watched: Watched = NOTHING_SEEN
     output_cut: bool = False
 
 
@@ -69,6 +72,7 @@ class Checks:
         self._specs = {spec.id: spec for spec in assignment.checks}
         self._items: list[pytest.Item] = []
         self._student: Student | None = None
+        self._trained: TrainedModel | None = None
         self._error: BaseException | None = None
         self.collected = False
 
@@ -79,6 +83,13 @@ class Checks:
         """The submission."""
         assert self._student is not None
         return self._student
+
+    @pytest.fixture
+    def trained(self) -> TrainedModel:
+        """The submission's trained model."""
+        if self._trained is None:
+            raise CourseError("A check of the untrained parts asks for the trained model.")
+        return self._trained
 
     @pytest.fixture
     def reference(self) -> CourseCode:
@@ -142,10 +153,31 @@ class Checks:
         stand_ins: tuple[str, ...] = ()
         with contextlib.suppress(Mismatch, WorkerFault):
             stand_ins = tuple(name[:MAX_NAME] for name in student.loaded.stand_ins[:MAX_STAND_INS])
-        seen = tuple(sorted(student.forbidden_seen))
+        student.prove_watch()
         student.close()
         figures, cut = tuple(student.figures), student.output_cut
-        return Examined(tuple(findings), parameters, layers, figures, stand_ins, seen, cut)
+        return Examined(tuple(findings), parameters, layers, figures, stand_ins, student.watched, cut)
+
+    def examined_trained(
+        self, student: Student, state: Mapping[str, Tensor], inputs: Tensor, scores: Tensor
+    ) -> tuple[Finding, ...]:
+        """Run the checks of trained models for one submission.
+
+        Args:
+            student: Whose it is.
+            state, inputs, scores: See `trained_model`.
+
+        Returns:
+            What did not pass, or is for a person to look at.
+        """
+        self._student = student
+        specs = self.assignment.trained_checks
+        try:
+            self._trained = trained_model(student, state, inputs, scores)
+        except (Mismatch, WorkerFault) as error:
+            return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
+        found = [self._found(spec, student, {}) for spec in specs]
+        return tuple(each for each in found if each.status is not Status.PASSED or each.message)
 
     def _found(self, spec: CheckSpec, student: Student, hung: dict[str, str]) -> Finding:
         where = place_of(student.program, spec.component)

@@ -5,27 +5,34 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import torch
 
 from grader.course.assignment_file import read_assignment
+from grader.course.check_files import CHECKS, TRAINED
 from grader.domain.assignment import Assignment, Limits
 from grader.domain.errors import GraderError
 from grader.domain.evidence import Attestation, Finding
 from grader.domain.program import Program
+from grader.domain.watch import Watched
 from grader.judge.course_code import course_code
 from grader.judge.examination import Checks, Examined, run_pytest
 from grader.judge.student import Student
+from grader.judge.trained_model import state_of
 from grader.protocol import conversation
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
+from grader.protocol.requests import MOST_STATE, STATE
 from grader.protocol.validator import validator
 from grader.sandbox import forkserver
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Lockdown
 
-FROM_PIPELINE = FrameLimit(document=64_000_000, arrays=0, values=2_000_000)
+FROM_PIPELINE = FrameLimit(document=64_000_000, arrays=MOST_STATE + 64_000_000, values=2_000_000)
 
 
 def main() -> None:
@@ -33,18 +40,20 @@ def main() -> None:
     try:
         assignment = read_assignment(Path(sys.argv[1]))
         code = course_code(assignment)
-        paths = sorted((assignment.folder / "checks").glob("test_*.py"))
+        paths = [
+            path
+            for folder in (CHECKS, TRAINED)
+            for path in sorted((assignment.folder / folder).glob("test_*.py"))
+        ]
         run_pytest(paths, assignment, code, _serve)
     except GraderError as error:
         sys.exit(str(error))  # who started the host passes the sentence on
 
 
 def _serve(checks: Checks) -> None:
-    import torch
-
     torch.set_num_threads(1)
     conversation.prepare()
-    for kind in (Program, Finding, Attestation):
+    for kind in (Program, Finding, Attestation, Watched):
         validator(kind)
 
     def judge(reader: BinaryIO, writer: BinaryIO) -> None:
@@ -63,7 +72,8 @@ class Judge:
 
     def run(self) -> None:
         """Examine the submission that the job names."""
-        job = read_frame(self._reader, FROM_PIPELINE).document
+        frame = read_frame(self._reader, FROM_PIPELINE)
+        job = frame.document
         # this process judges one submission: nobody else sees what is set here
         assignment = replace(self._checks.assignment, limits=Limits(**job["limits"]))
         self._checks.assignment = assignment
@@ -80,6 +90,9 @@ class Judge:
             pictures=job["pictures"],
         )
         try:
+            if job.get("trained"):
+                self._examine_trained(student, frame.arrays)
+                return
             chosen = job.get("components")
             examined = self._checks.examined(student, report=self._report, components=chosen)
             self._finish(examined, student)
@@ -88,6 +101,14 @@ class Judge:
             write_frame(self._writer, Frame({"error": said[:2000]}))
         finally:
             student.close()
+
+    def _examine_trained(self, student: Student, arrays: Mapping[str, Any]) -> None:
+        """Run the checks of trained models, and report what a person should look at."""
+        state = state_of(arrays, STATE)
+        inputs, scores = (torch.from_numpy(arrays[name].copy()) for name in ("inputs", "scores"))
+        for found in self._checks.examined_trained(student, state, inputs, scores):
+            self._report(found)
+        write_frame(self._writer, Frame({"done": True}))
 
     def _report(self, found: Finding) -> None:
         write_frame(self._writer, Frame({"finding": validator(Finding).dump_python(found, mode="json")}))
@@ -100,7 +121,7 @@ class Judge:
             "layers": [[layer.path, layer.type, layer.parameters, layer.depth] for layer in examined.layers],
             "figures": [component for component, _ in examined.figures],
             "stand_ins": list(examined.stand_ins),
-            "forbidden": list(examined.forbidden),
+            "watched": validator(Watched).dump_python(examined.watched, mode="json"),
             "output_cut": examined.output_cut,
             "attestation": validator(Attestation).dump_python(student.attestation, mode="json"),
         }

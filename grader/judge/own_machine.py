@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from grader.domain.assignment import Assignment, Limits
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.program import Program
+from grader.domain.seeds import PUBLIC_KEY, submission_seed
 
 if TYPE_CHECKING:
     from grader.judge.student import Student
@@ -63,9 +64,15 @@ def own_program(path: Path, assignment: Assignment) -> Program:
     return program(path.name, data, components=assignment.components, forbidden=assignment.forbidden)
 
 
-def own_seed(path: Path) -> int:
-    """A seed from the file's content: other inputs after every change, the same for the same file."""
-    return int.from_bytes(hashlib.sha256(file_content(path)).digest()[:4], "big") & 0x7FFFFFFF
+def own_seed(path: Path, purpose: str, run: int = 1) -> int:
+    """A seed from the file's content: other inputs after every change, the same for the same file.
+
+    Args:
+        purpose: `checks` or `training`; a seed for one says nothing of the other.
+        run: Which of several trainings it is for, 1-based.
+    """
+    digest = hashlib.sha256(file_content(path)).hexdigest()
+    return submission_seed(PUBLIC_KEY, purpose, digest, run, bits=31)
 
 
 def patient(assignment: Assignment) -> Assignment:
@@ -142,4 +149,4 @@ def own_student(path: Path, program: Program, assignment: Assignment, workers: O
     from grader.judge.student import Student
 
     torch.set_num_threads(1)  # the checks are small, and the worker needs the other cores
-    return Student(workers, program, assignment, seed=own_seed(path), pictures=False)
+    return Student(workers, program, assignment, seed=own_seed(path, "checks"), pictures=False)

@@ -4,11 +4,11 @@ A check builds components, calls them, and runs the student's functions on rigge
 a worker; what comes back are numbers. Whatever is wrong with them is raised as a `Mismatch`.
 """
 
-import fnmatch
 import math
+import secrets
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grader.analysis.forbidden import matches
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Attestation
 from grader.domain.program import Program
 from grader.domain.standin import StandIn
+from grader.domain.watch import NOTHING_SEEN, ReachedPart, Watched
 from grader.judge import believed
 from grader.judge.component import Component
 from grader.judge.fault import cannot_be_had, explained, explained_mismatch
@@ -30,12 +32,14 @@ from grader.kit.rig import RiggedData
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
 from grader.protocol.replies import Built, DrawnFigure, ForwardPass, Loaded, Ran
-from grader.protocol.requests import Build, Load, RunFunction
+from grader.protocol.requests import Build, Call, Load, RunFunction
+from grader.protocol.watching import WatchRecord
 from grader.sandbox.limits import ProcessLimits
 
 REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
 MAX_PICTURES = 3  # of one function
 MAX_SIDE = 1500  # pixels
+MAX_PATH = 300  # characters of a module's path
 
 Answers = Mapping[type[Any], Callable[[Any], Any]]
 
@@ -46,7 +50,7 @@ class Run:
 
     Attributes:
         numbers: Everything that it reported: the numbers that it returned and appended, in order.
-        printed: What it printed.
+        printed: What it printed, and the texts that it returned.
         arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>` and `figure<k>`.
     """
 
@@ -71,7 +75,6 @@ class Student:
         program: What was analyzed of the source.
         random: A generator seeded for this submission: fresh inputs, the same on every run.
         figures: Pictures that checks keep for the report: (component, RGBA uint8 (height, width, 4)).
-        forbidden_seen: Patterns that were reached at run time.
         flagged: What the check that is running leaves to a person, though it passes: (policy, sentence).
         attestation: What isolates the worker.
         waited: Seconds that the worker took to answer, all in all; those of calls that hung are not among
@@ -98,7 +101,6 @@ class Student:
         self.program = program
         self.random = torch.Generator().manual_seed(seed)
         self.figures: list[tuple[str, Any]] = []
-        self.forbidden_seen: set[str] = set()
         self.flagged: list[tuple[str, str]] = []
         self._spawn = spawn
         self._assignment = assignment
@@ -108,6 +110,8 @@ class Student:
         self._shared: dict[str, Any] = {}
         self._allowed = self._until = math.inf
         self._link: Link | None = None
+        self._watched = NOTHING_SEEN  # by workers that are gone
+        self._falls_under: dict[str, tuple[str, ...]] = {}
         self._loaded: Loaded | None = None
         self._load_fault: WorkerFault | None = None
         self.attestation = Attestation("unofficial")
@@ -122,7 +126,8 @@ class Student:
             raise self._load_fault  # it will not load the next time either
         if self._link is None or self._link.broken:
             self.close()
-            self._link = Link(self._spawn())
+            record = WatchRecord(self._assignment.forbidden_patterns, tuple(self.program.source or {}))
+            self._link = Link(self._spawn(), record)
             self.attestation = self._link.process.attestation
             request = Load(
                 self.program,
@@ -136,8 +141,24 @@ class Student:
             except WorkerFault as fault:
                 self._load_fault = fault
                 raise
-            self._note_reached(self._loaded.forbidden)
+            self.prove_watch()
+            if self._link.broken:
+                self._load_fault = WorkerFault("death", "it did not go on after it was loaded")
+                raise self._load_fault
         return self._link
+
+    @property
+    def watched(self) -> Watched:
+        """What of the forbidden parts was reached at run time, and where the code pried."""
+        return self._watched | self._link.watch.watched if self._link is not None else self._watched
+
+    def prove_watch(self) -> None:
+        """Try whether all that is watched still tells that it is used."""
+        if self._link is not None and not self._link.broken:
+            started = time.monotonic()
+            token, seconds = secrets.randbelow(2**31), self._limits.load_seconds
+            self._link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
+            self.waited += time.monotonic() - started
 
     def _asked(
         self, link: Link, request: Any, reply: type[Any], seconds: float, answers: Answers | None = None
@@ -251,7 +272,7 @@ class Student:
         stand_ins = dict(replace or {}), inner, dict(substitute or {})
         request = Build(component, args, kwargs, *stand_ins, double, self.next_seed())
         built = self.ask(request, Built, self.link, component, label)
-        self._note_forbidden(built)
+        self._note_forbidden(component, built)
         return Component(self, component, label, built)
 
     def configured_model(self) -> Component:
@@ -265,7 +286,7 @@ class Student:
         request = Build("$model", seed=self.next_seed())
         _ = self.loaded
         built = self.ask(request, Built, self.link, "ViT", self.program.recipe.model)
-        self._note_forbidden(built)
+        self._note_forbidden("ViT", built)
         return Component(self, "ViT", self.program.recipe.model, built)
 
     def run(
@@ -343,6 +364,7 @@ class Student:
         """
         if link.broken:
             raise WorkerFault("death", "the worker ended before the check was done")
+        link.watch.stage = component
         try:
             left = max(self._until - time.monotonic(), 0.1)
             answer = self._asked(link, request, reply, min(self._limits.call_seconds, left), answers)
@@ -352,23 +374,32 @@ class Student:
             if fault.kind == "time" and left < self._limits.call_seconds:
                 raise WorkerFault("time", f"its calls took over {self._allowed:.0f} s together") from fault
             raise
-        self._note_reached(getattr(answer, "forbidden", ()))
+        if isinstance(request, Build | Call | RunFunction):
+            link.watch.require_one(request.seed)
         return answer
 
-    def _note_reached(self, patterns: Sequence[str]) -> None:
-        """Note what a worker says that was reached; it may name nothing but the assignment's patterns."""
-        self.forbidden_seen |= set(patterns) & set(self._assignment.forbidden_patterns)
-
-    def _note_forbidden(self, built: Built) -> None:
-        """Note the forbidden parts that a component consists of, whatever the worker says of them."""
+    def _note_forbidden(self, component: str, built: Built) -> None:
+        """Note the forbidden parts that a component consists of, whatever its worker told of them."""
         believed.parameters(built)
+        seen: dict[str, str] = {}  # path -> the forbidden part that it is
         for module in built.modules:
-            if module.origin.startswith("grader.worker."):
-                continue  # a stand-in of ours
             name = f"{module.origin}.{module.type}"
-            for rule in self._assignment.forbidden:
-                if fnmatch.fnmatchcase(name, rule.pattern) or name.startswith(f"{rule.pattern}."):
-                    self.forbidden_seen.add(rule.pattern)
+            if module.origin.startswith("grader.worker.") or not self._patterns_of(name):
+                continue  # a stand-in of ours, or nothing forbidden
+            path = module.path[:MAX_PATH]
+            inside = next((seen[above] for above in _paths_above(path) if above in seen), "")
+            seen[path] = name
+            within = self._patterns_of(inside) if inside else ()
+            self.link.watch.reach(ReachedPart(name, self._patterns_of(name), inside, within, component))
+
+    def _patterns_of(self, name: str) -> tuple[str, ...]:
+        """The assignment's patterns that a dotted name falls under."""
+        if name not in self._falls_under:
+            if len(self._falls_under) > believed.MAX_MODULES:  # no model has so many kinds of modules
+                self._falls_under.clear()
+            patterns = self._assignment.forbidden_patterns
+            self._falls_under[name] = tuple(each for each in patterns if matches(name, each))
+        return self._falls_under[name]
 
     def missing(self, name: str) -> Mismatch:
         """Why a graded name is not there."""
@@ -394,7 +425,15 @@ class Student:
         """End the worker."""
         if self._link is not None:
             self._link.close()
+            self._watched |= self._link.watch.watched
             self.output_cut |= self._link.process.output_cut
+
+
+def _paths_above(path: str) -> Iterator[str]:
+    """The paths of the modules around one, the nearest first."""
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def _label(component: str, args: tuple[Any, ...], kwargs: dict[str, Any], inner: object) -> str:

@@ -5,16 +5,19 @@ from grader.kit.behavior import oddities
 from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, plain, stated
 from grader.kit.closeness import difference, same
 from grader.kit.encoders import block_weights, inline_attentions, inline_feed_forwards, without_biases
+from grader.kit.evaluations import evaluation_data, evaluations, losses
 from grader.kit.fields import Fields, fields
 from grader.kit.layers import activations, feed_forwards, layer_norms, two_layers
 from grader.kit.mismatch import Mismatch, Undecided
-from grader.kit.plots import HeatMap, Picture, drawn, heat_maps, pictures
+from grader.kit.patches import grids, places_rearranged, rearranged
+from grader.kit.plots import ACCURACY, HeatMap, Picture, drawn, heat_maps, pictures
 from grader.kit.projections import Projections, UnreadableWeights, attention, readings
 from grader.kit.rig import RiggedData, classified_data, image_number, trainable_data
 from grader.kit.splits import Splits, stratified_split
 from grader.kit.standins import answer, stand_in_class
 
 __all__ = [
+    "ACCURACY",
     "PREDICTED",
     "TRUE",
     "Fields",
@@ -35,18 +38,24 @@ __all__ = [
     "classified_data",
     "difference",
     "drawn",
+    "evaluation_data",
+    "evaluations",
     "feed_forwards",
     "fields",
+    "grids",
     "heat_maps",
     "image_number",
     "inline_attentions",
     "inline_feed_forwards",
     "layer_norms",
+    "losses",
     "numbers_named",
     "oddities",
     "pictures",
+    "places_rearranged",
     "plain",
     "readings",
+    "rearranged",
     "same",
     "stand_in_class",
     "stated",

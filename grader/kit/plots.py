@@ -13,7 +13,7 @@ from grader.kit.rig import RiggedData, classified_data, image_number
 
 BATCHES = (16,) * 9 + (10,)
 ACCURACY = 0.6  # of 4 images each of 6 classes, some are wrong whichever are chosen
-MAX_MAPS = 4  # a hundred guesses are no confusion matrix
+MANY_MAPS = 40  # that are looked at
 ALIGNED = 0.02  # of the figure: axes whose middles differ by less stand in one row or column
 LIKENESS = 0.8  # of a shown image to ours; another image's is near 0
 
@@ -77,7 +77,7 @@ class HeatMap:
 
 
 def heat_maps(run: Any, class_names: Sequence[str]) -> list[HeatMap]:
-    """The first square maps, of up to as many cells per side as there are classes, of a run's figures."""
+    """The square maps, of up to as many cells per side as there are classes, of a run's figures."""
     found = []
     for figure in run.figures:
         for axes in figure.axes:
@@ -86,7 +86,7 @@ def heat_maps(run: Any, class_names: Sequence[str]) -> list[HeatMap]:
                 side = round(values.size**0.5)
                 if values.size == side**2 and 1 < side <= len(class_names) and values.ndim < 3:
                     found.append(_heat_map(values.reshape(side, side), figure, axes, class_names))
-    return found[:MAX_MAPS]
+    return found[:MANY_MAPS]
 
 
 def _heat_map(values: Array, figure: Any, axes: Any, class_names: Sequence[str]) -> HeatMap:

@@ -108,10 +108,41 @@ def classified_data(
         own = random.permutation(np.flatnonzero(labels == label))
         wrong = own[: len(own) - math.ceil(accuracy * len(own))]
         said[wrong] = (label + random.integers(1, max(classes, 2), len(wrong))) % classes
-    table = random.normal(0.0, 1.0, (count, classes)).astype(np.float32)
-    table[np.arange(count), said] = table.max(axis=1) + random.uniform(0.3, 2.5, count).astype(np.float32)
-    arrays = {"images": numbered_images(count, seed), "labels": labels.astype(np.int64), "table": table}
+    arrays = {
+        "images": numbered_images(count, seed),
+        "labels": labels.astype(np.int64),
+        "table": _table(said, classes, random),
+    }
     return RiggedData(batch_sizes, class_names, arrays)
+
+
+def scored_data(
+    class_names: tuple[str, ...], batch_sizes: tuple[int, ...], *, hits: int, scale: float, seed: int
+) -> RiggedData:
+    """Labels and logits of which as many as `hits` are right, whichever; `scale` times as large as usual.
+
+    The scale decides how large the loss is, whatever the accuracy.
+    """
+    count, classes = sum(batch_sizes), len(class_names)
+    random = np.random.default_rng(seed)
+    labels = random.permutation(np.repeat(np.arange(classes), _uneven_sizes(count, classes)))
+    said = labels.copy()
+    wrong = random.permutation(count)[hits:]
+    said[wrong] = (labels[wrong] + random.integers(1, max(classes, 2), len(wrong))) % classes
+    arrays = {
+        "images": numbered_images(count, seed),
+        "labels": labels.astype(np.int64),
+        "table": np.float32(scale) * _table(said, classes, random),
+    }
+    return RiggedData(batch_sizes, class_names, arrays)
+
+
+def _table(said: Array, classes: int, random: np.random.Generator) -> Array:
+    """Logits float32 (n, classes) whose largest is that of the class that is said."""
+    table = random.normal(0.0, 1.0, (len(said), classes)).astype(np.float32)
+    margins = random.uniform(0.3, 2.5, len(said)).astype(np.float32)
+    table[np.arange(len(said)), said] = table.max(axis=1) + margins
+    return table
 
 
 def _uneven_sizes(count: int, classes: int) -> Array:
@@ -122,18 +153,28 @@ def _uneven_sizes(count: int, classes: int) -> Array:
 
 
 def trainable_data(
-    class_names: tuple[str, ...], batch_sizes: tuple[int, ...], *, features: int, seed: int
+    class_names: tuple[str, ...],
+    batch_sizes: tuple[int, ...],
+    *,
+    features: int,
+    seed: int,
+    scale: float = 1.0,
 ) -> RiggedData:
-    """Labels and features of a linear model that train_epoch trains."""
+    """Labels and features of a linear model that train_epoch trains.
+
+    Args:
+        features: How many each image has.
+        scale: How large they are: the larger, the larger is the loss. The learning rate goes with it.
+    """
     count, classes = sum(batch_sizes), len(class_names)
     random = np.random.default_rng(seed)
     arrays = {
         "images": numbered_images(count, seed) if count < 2**ID_BITS else _plain_images(count, seed),
         "labels": random.integers(0, classes, count).astype(np.int64),
-        "features": random.normal(0.0, 1.0, (count, features)).astype(np.float32),
+        "features": random.normal(0.0, scale, (count, features)).astype(np.float32),
         "weights": random.normal(0.0, 0.5, (features, classes)).astype(np.float32),
     }
-    return RiggedData(batch_sizes, class_names, arrays)
+    return RiggedData(batch_sizes, class_names, arrays, 0.1 / scale**2)
 
 
 def _plain_images(count: int, seed: int) -> Array:

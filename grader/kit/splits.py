@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Seed = int | Callable[[str], int]
+Rows = NDArray[np.intp]
+
 
 @dataclass(frozen=True)
 class Splits:
@@ -53,7 +56,7 @@ class LabeledImages:
 def stratified_split(
     names: Mapping[str, Sequence[str]],
     *,
-    seed: int,
+    seed: Seed,
     train_share: float = 0.7,
     same_as: Callable[[str], Any] | None = None,
 ) -> tuple[list[str], list[str]]:
@@ -65,7 +68,8 @@ def stratified_split(
 
     Args:
         names: Class -> the names of its images.
-        seed: Of the shuffle.
+        seed: Of the shuffle, the same for every class, as the students' is; or class -> its own: then what
+            is known of one class's split says nothing of another's.
         train_share: More than 0, less than 1.
         same_as: A key that identical images share (a digest of their pixels); None: all differ.
 
@@ -82,7 +86,7 @@ def stratified_split(
     side: dict[Any, list[str]] = {}
     for label in names:
         shuffled = sorted(names[label])
-        random.Random(seed).shuffle(shuffled)
+        random.Random(seed if isinstance(seed, int) else seed(label)).shuffle(shuffled)
         count = min(max(round(train_share * len(shuffled)), 1), max(len(shuffled) - 1, 1))
         for index, name in enumerate(shuffled):
             own = train if index < count else test
@@ -92,7 +96,7 @@ def stratified_split(
 
 
 def split_images(
-    name: str, classes: tuple[str, ...], data: LabeledImages, *, seed: int, train_share: float = 0.7
+    name: str, classes: tuple[str, ...], data: LabeledImages, *, seed: Seed, train_share: float = 0.7
 ) -> Splits:
     """The data set, split per class, with images of identical pixels on one side.
 
@@ -100,8 +104,19 @@ def split_images(
         name: The data set's name.
         classes: Class names in the order of the labels.
         data: All images.
-        seed: Of the shuffle.
+        seed: Of the shuffle: see `stratified_split`.
         train_share: The share of each class that trains, more than 0, less than 1.
+    """
+    return taken(name, classes, data, *sides(classes, data, seed=seed, train_share=train_share))
+
+
+def sides(
+    classes: tuple[str, ...], data: LabeledImages, *, seed: Seed, train_share: float = 0.7
+) -> tuple[Rows, Rows]:
+    """The rows of the training and of the test images of a split, each int (n,).
+
+    Args:
+        classes, data, seed, train_share: As in `split_images`.
     """
     rows = {image_name: row for row, image_name in enumerate(data.names)}
     members: dict[str, list[str]] = {label: [] for label in classes}
@@ -112,15 +127,21 @@ def split_images(
         return blake2b(data.images[rows[image_name]].tobytes(), digest_size=16).digest()
 
     train, test = stratified_split(members, seed=seed, train_share=train_share, same_as=pixels)
-    training = np.array([rows[image_name] for image_name in train], dtype=np.intp)
-    testing = np.array([rows[image_name] for image_name in test], dtype=np.intp)
+    return (
+        np.array([rows[image_name] for image_name in train], dtype=np.intp),
+        np.array([rows[image_name] for image_name in test], dtype=np.intp),
+    )
+
+
+def taken(name: str, classes: tuple[str, ...], data: LabeledImages, train: Rows, test: Rows) -> Splits:
+    """The data set with these rows on its two sides."""
     return Splits(
         name=name,
         classes=classes,
-        train_images=data.images[training],
-        train_labels=data.labels[training],
-        train_names=tuple(train),
-        test_images=data.images[testing],
-        test_labels=data.labels[testing],
-        test_names=tuple(test),
+        train_images=data.images[train],
+        train_labels=data.labels[train],
+        train_names=tuple(data.names[row] for row in train),
+        test_images=data.images[test],
+        test_labels=data.labels[test],
+        test_names=tuple(data.names[row] for row in test),
     )

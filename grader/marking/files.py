@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,12 @@ class SheetRow:
     cells: dict[str, str]
 
 
-def write_sheet(path: Path, rows: Sequence[MarkRow]) -> None:
+def write_sheet(path: Path, rows: Sequence[MarkRow], names: Mapping[str, str] | None = None) -> None:
     """Write rows as a marking sheet.
 
     Args:
         path: Ends with `.csv` or `.xlsx`.
+        names: Student's id -> name, for a last column; by default there is none, and the sheet is blind.
 
     Raises:
         UsageError: It ends otherwise, or cannot be written.
@@ -44,7 +45,11 @@ def write_sheet(path: Path, rows: Sequence[MarkRow]) -> None:
     require_sheet(path)
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent} is no folder. Create it, or write the sheet elsewhere.")
-    table = [[_cell(row, column) for column in COLUMNS] for row in rows]
+    table: list[list[str | float | None]] = [[*COLUMNS]]
+    table += [[_cell(row, column) for column in COLUMNS] for row in rows]
+    if names is not None:
+        last = ["name", *(guarded(printable(names.get(row.student_id, ""))) for row in rows)]
+        table = [[*cells, name] for cells, name in zip(table, last, strict=True)]
     durable.write(path, _csv(table) if path.suffix.lower() == ".csv" else _workbook(table))
 
 
@@ -107,7 +112,6 @@ def _cell(row: MarkRow, column: str) -> str | float | None:
 def _csv(table: Sequence[Sequence[str | float | None]]) -> bytes:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow(COLUMNS)
     for row in table:
         writer.writerow(
             ["" if cell is None else cell if isinstance(cell, str) else points(cell) for cell in row]
@@ -123,7 +127,6 @@ def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
     book = Workbook()
     sheet = book.active
     sheet.title = "marks"
-    sheet.append(COLUMNS)
     for row in table:
         sheet.append(row)
     filled = [COLUMNS.index(column) + 1 for column in FILLED]
@@ -142,7 +145,7 @@ def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
         sheet.cell(1, number).font = Font(bold=True)
         sheet.column_dimensions[get_column_letter(number)].width = _WIDTHS.get(column, 12)
     sheet.freeze_panes = "C2"
-    _bound_points(sheet, len(table))
+    _bound_points(sheet, len(table) - 1)
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()

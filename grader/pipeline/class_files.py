@@ -9,6 +9,7 @@ from grader.gradebook import durable
 from grader.pipeline.result import Result
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.code_links import PAGE
+from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
 from grader.reporting.results_file import results_text, told_frame
 from grader.reporting.roster import attended
@@ -52,7 +53,7 @@ def write_class(
         score.student_id: report_path(out, score.student_id).relative_to(out).as_posix() for _, score in pairs
     }
     out.mkdir(parents=True, exist_ok=True)
-    download = attended(download, [score.student_id for _, score in pairs])
+    download = attended(download, candidates(pairs))
     similarity = previous_similarity(out, assignment.id)
     page = class_page(
         assignment, pairs, links=links, generated_at=now, download=download, similarity=similarity

@@ -1,56 +1,63 @@
 """The list of the class for a run: the one that is given, that lies in the download, or of a run before."""
 
 from collections.abc import Collection
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path
 
 from grader.domain.errors import UsageError
-from grader.domain.submission import Fate
-from grader.intake import Uploads
+from grader.intake.ownership import Directory
+from grader.reporting.exports.matching import Candidate
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.roster import Roster, attended, read_roster, roster_record
 
 
-def enclosed_list(uploads: Uploads, folder: Path) -> tuple[Uploads, Roster | None]:
-    """An LMS's list that lies beside the submissions, and the uploads with that file accounted for.
+@dataclass
+class ClassList:
+    """The list of the class as far as it is known.
 
-    Args:
-        folder: Where the download lies, unpacked.
+    Attributes:
+        given: The one that the operator gave.
+        enclosed: One of an LMS that lies in the download.
     """
-    for line in uploads.account:
-        path = folder / line.name
-        if line.fate is not Fate.REFUSED or line.student_id or path.suffix.lower() != ".csv":
-            continue
+
+    given: Roster | None = None
+    enclosed: Roster | None = None
+
+    @property
+    def roster(self) -> Roster | None:
+        """The list that counts."""
+        return self.given or self.enclosed
+
+    def directory(self) -> Directory:
+        """What the list that was given says of an LMS's own numbers."""
+        return self.given.directory() if self.given is not None else Directory()
+
+    def read(self, path: Path) -> Directory | None:
+        """What a table of the download says of them; None where it is no LMS's list."""
         try:
             roster = read_roster(path)
         except UsageError:  # some other file, which is accounted for as it is
-            continue
+            return None
         if not roster.own:
-            continue
-        name = PurePosixPath(line.name).name
-        reason = f"{name}: was read: it is the list of the class."
-        account = tuple(
-            replace(one, fate=Fate.MATCHED, reason=reason) if one is line else one for one in uploads.account
-        )
-        unmatched = tuple(one for one in uploads.unmatched if one.name != line.name)
-        return replace(uploads, account=account, unmatched=unmatched), roster
-    return uploads, None
+            return None
+        self.enclosed = roster
+        return roster.directory()
 
 
 def with_list(
     download: DownloadRecord,
     roster: Roster | None,
     before: DownloadRecord | None,
-    student_ids: Collection[str],
+    results: Collection[Candidate],
 ) -> DownloadRecord:
     """The account with the list of the class, and who of it handed in nothing.
 
     Args:
         roster: The list that was given or found; None: the one of the run before counts.
         before: The account of the run before.
-        student_ids: Those with a result.
+        results: Of the class.
     """
-    known = roster_record(roster, student_ids) if roster else before.roster if before else None
-    made = attended(download.model_copy(update={"roster": known}), student_ids)
+    known = roster_record(roster, results) if roster else before.roster if before else None
+    made = attended(download.model_copy(update={"roster": known}), results)
     assert made is not None, "an account was given"
     return made

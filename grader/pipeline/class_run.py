@@ -10,6 +10,7 @@ from grader.domain.errors import EngineError, GraderError
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
+from grader.pipeline.attempt_number import attempt_number
 from grader.pipeline.keeper import Keeper
 from grader.pipeline.known_work import is_known
 from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
@@ -93,7 +94,8 @@ class _Grading:
         if self._is_unchanged(submission):
             self._hand_on(submission, None)
             return
-        found = examined(self._run, submission, graded_at=self._clock(), watch=self._watch)
+        attempt = attempt_number(self._keeper.book, submission)
+        found = examined(self._run, submission, attempt=attempt, graded_at=self._clock(), watch=self._watch)
         self._keep(submission, found)
         self._hand_on(submission, found)
 
@@ -125,12 +127,12 @@ class _Grading:
                 raise EngineError("The run was stopped.")
             now = self._clock()
             try:
-                result = self._keeper.kept(found.evidence, found.images, now)
+                result = self._keeper.kept(found.evidence, found.images, now, held=submission.held)
             except (GraderError, OSError):
                 raise  # the results cannot be written: nothing that follows could be kept either
             except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
                 failed = _without_report(self._run.assignment, submission, error, now)
-                result = self._keeper.kept(failed, {}, now)
+                result = self._keeper.kept(failed, {}, now, held=submission.held)
             self.results[submission.student_id] = result
 
     def _is_unchanged(self, submission: Submission) -> bool:
@@ -172,4 +174,5 @@ def _without_report(
         now,
         status="engine_error",
         reason=reason,
+        origin=submission.origin,
     )

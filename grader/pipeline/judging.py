@@ -12,11 +12,14 @@ from grader.domain.assignment import Assignment, CheckSpec, Limits
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
 from grader.domain.program import Program
+from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.pipeline.conversation import Silence, conversation
 from grader.protocol.frames import Frame, FrameLimit
+from grader.protocol.requests import STATE
 from grader.protocol.validator import validator
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
+from grader.training import TrainedModel
 
 # what a judge computes with comes from a worker: it must not take the machine along
 JUDGE_LIMITS = ProcessLimits(memory_mb=4000, cpu_seconds=300)
@@ -31,7 +34,7 @@ class Judged:
     Attributes:
         images: PNG by the names in `figures`.
         stand_ins: Modules that are not installed here.
-        forbidden: Patterns that were reached at run time.
+        watched: What was seen of forbidden parts at run time.
         notes: Sentences for the report.
     """
 
@@ -41,7 +44,7 @@ class Judged:
     figures: tuple[Figure, ...]
     images: dict[str, bytes]
     stand_ins: tuple[str, ...]
-    forbidden: tuple[str, ...]
+    watched: Watched
     attestation: Attestation
     notes: tuple[str, ...] = ()
 
@@ -104,7 +107,49 @@ def judged(
         if not findings:
             raise EngineError(f"The judge failed: {silence}.") from silence
         known = _complete(findings, asked, f"the judge did not come to its end: {silence}")
-        return Judged(known, None, (), (), {}, (), (), Attestation("unofficial"))
+        return Judged(known, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
+    raise EngineError("The judge ended without a word.")
+
+
+def trained_model_judged(
+    judges: Host, workers: Host, program: Program, assignment: Assignment, trained: TrainedModel, *, seed: int
+) -> tuple[Finding, ...]:
+    """Run the checks of trained models on a model that was trained.
+
+    Returns:
+        What did not pass, or is for a person to look at; empty where the assignment has no such checks.
+
+    Raises:
+        EngineError: The judge failed.
+    """
+    if not assignment.trained_checks:
+        return ()
+    job = {
+        "program": validator(Program).dump_python(program, mode="json"),
+        "workers": workers.address,
+        "seed": seed,
+        "limits": asdict(assignment.limits),
+        "pictures": False,
+        "trained": True,
+    }
+    arrays = {STATE + name: value for name, value in trained.state.items()}
+    arrays |= {"inputs": trained.inputs, "scores": trained.scores}
+    seconds = assignment.limits.checks_seconds + 2 * assignment.limits.load_seconds + GRACE_SECONDS
+    findings: list[Finding] = []
+    try:
+        child = judges.spawn(JUDGE_LIMITS)
+        with conversation(child, Frame(job, arrays), seconds, FROM_JUDGE) as frames:
+            for frame in frames:
+                if "finding" in frame.document:
+                    findings.append(validator(Finding).validate_json(json.dumps(frame.document["finding"])))
+                elif "done" in frame.document:
+                    return tuple(findings)
+                else:
+                    raise EngineError(
+                        f"The judge failed: {frame.document.get('error', 'it did not say why')}"
+                    )
+    except Silence as silence:
+        raise EngineError(f"The judge failed: {silence}.") from silence
     raise EngineError("The judge ended without a word.")
 
 
@@ -146,7 +191,7 @@ def _judged(
         tuple(figures),
         images,
         tuple(document["stand_ins"]),
-        tuple(document["forbidden"]),
+        validator(Watched).validate_json(json.dumps(document["watched"])),
         validator(Attestation).validate_python(document["attestation"]),
         _notes(document, limits),
     )

@@ -39,10 +39,22 @@ class Keeper:
         """The images of the student's latest run."""
         return self.book.images(student_id, self.book.runs(student_id)[-1])
 
-    def kept(self, evidence: Evidence, images: Mapping[str, bytes], now: datetime) -> Result:
-        """Score, record and report one submission, with the marks that people gave to the student before."""
+    def kept(
+        self, evidence: Evidence, images: Mapping[str, bytes], now: datetime, *, held: str = ""
+    ) -> Result:
+        """Score, record and report one submission, with the marks that people gave to the student before.
+
+        Args:
+            held: Why nobody knows whose it is; empty when somebody does, or the book knows.
+        """
         found = outcome(
-            self.assignment, self.book, evidence, who=self.who, now=now, allow_lower=self.allow_lower
+            self.assignment,
+            self.book,
+            evidence,
+            who=self.who,
+            now=now,
+            allow_lower=self.allow_lower,
+            held=held,
         )
         result = Result(found.evidence, found.score)
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
@@ -54,14 +66,19 @@ class Keeper:
     def known(self, submission: Submission, now: datetime) -> Result:
         """The result of what the book has; what an interruption kept from being written is made up for.
 
-        When it was handed in is taken from the submission as it is now, if it is the one that counts.
+        When it was handed in, and by whom, is taken from the submission as it is now, if it is the one that
+        counts.
         """
         student_id = submission.student_id
         evidence = self.book.evidence(student_id)
-        delivered = submission.received_at, submission.delivery
-        same = evidence.submission_digest == submission.digest
-        if same and (evidence.received_at, evidence.delivery) != delivered:
-            evidence = replace(evidence, received_at=submission.received_at, delivery=submission.delivery)
+        now_delivered = replace(
+            evidence,
+            received_at=submission.received_at,
+            delivery=submission.delivery,
+            origin=submission.origin,
+        )
+        if evidence.submission_digest == submission.digest and evidence != now_delivered:
+            evidence = now_delivered
             return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
         if not report_path(self.out, student_id).exists():

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from grader.analysis.run_time import run_time_uses
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, Status
-from grader.domain.program import Program
+from grader.domain.program import ForbiddenUse, Program
 from grader.judge.own_machine import OwnWorkers, own_program, own_student, patient
 from grader.pipeline.local_assignment import LocalAssignment
 
@@ -27,14 +28,14 @@ class LocalCheck:
         findings: One per public check, in the order of the file.
         parameters: Trainable numbers of the model as the student configured it; None when it cannot be built.
         stand_ins: Modules that are not installed here.
-        forbidden: Patterns of forbidden parts that were reached at run time.
+        forbidden: Forbidden parts that were used at run time, where the source does not show it.
     """
 
     program: Program
     findings: tuple[Finding, ...]
     parameters: int | None
     stand_ins: tuple[str, ...]
-    forbidden: tuple[str, ...]
+    forbidden: tuple[ForbiddenUse, ...]
 
     @property
     def passed(self) -> bool:
@@ -85,7 +86,8 @@ def found_by(
         assignment: With the limits that hold here: see `patient`.
     """
     found = checks.examined(own_student(path, program, assignment, workers), report=report)
-    return LocalCheck(program, found.findings, found.parameters, found.stand_ins, found.forbidden)
+    uses = run_time_uses(assignment, program, program.forbidden, found.watched.reached)
+    return LocalCheck(program, found.findings, found.parameters, found.stand_ins, uses)
 
 
 def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["Checks"], Result]) -> Result:

@@ -38,8 +38,10 @@ class LocalTraining:
 
     Attributes:
         item: The rubric item that the accuracy decides, if the assignment has one.
-        points: What that accuracy is worth; None when training did not complete or there is no such item.
+        points: What that accuracy is worth; None when training did not complete, a person would decide, or
+            there is no such item.
         near: The accuracy is near the threshold, and only one seed was trained.
+        doubts: Why the accuracy does not tell what it is worth, in sentences: a person would decide.
         notes: What had to be assumed, in sentences.
     """
 
@@ -48,6 +50,7 @@ class LocalTraining:
     item: RubricItem | None
     points: float | None
     near: bool = False
+    doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -131,13 +134,21 @@ def local_training(
         from grader.training import Job, is_near, repeated_training
 
         forbidden = assignment.forbidden_patterns
-        job = Job(program, splits(), assignment.limits, forbidden, chosen_device(device), own_seed(path))
-        measured = repeated_training(workers, job, None, report, seeds)
+        images, limits, where = splits(), assignment.limits, chosen_device(device)
+        measured = repeated_training(
+            workers,
+            lambda run: Job(program, images, limits, forbidden, where, own_seed(path, "training", run)),
+            None,
+            report,
+            seeds,
+        )
     from grader.reporting.training_advice import measured_item
 
     item, training = measured_item(assignment), measured.training
     near = item is not None and seeds == 1 and is_near(training.accuracy or 0.0, item.threshold)
-    return LocalTraining(program, training, item, _points(item, training), near, measured.notes)
+    doubts = _doubts(item, training)
+    points = None if doubts else _points(item, training)
+    return LocalTraining(program, training, item, points, near, doubts, measured.notes)
 
 
 def chosen_device(wanted: str) -> str:
@@ -205,3 +216,9 @@ def _points(item: RubricItem | None, training: Training) -> float | None:
     if item is None or training.accuracy is None or not completed:
         return None
     return accuracy_points(item, training)
+
+
+def _doubts(item: RubricItem | None, training: Training) -> tuple[str, ...]:
+    from grader.scoring import uncertainties
+
+    return uncertainties(item, training) if item is not None else ()

@@ -156,7 +156,9 @@ def _verified(
         reason = "there is no code that its model could come from"
         problems[Role.CHECKPOINT] = _Problem(f"{weights.name} could not be tried, because {reason}.")
     elif weights is not None and program is not None and code is not None:
-        problems[Role.CHECKPOINT] = _misfit(_tried(program, own_seed(code), weights, assignment), weights)
+        problems[Role.CHECKPOINT] = _misfit(
+            _tried(program, own_seed(code, "training"), weights, assignment), weights
+        )
     return notes, program
 
 

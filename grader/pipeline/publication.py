@@ -11,6 +11,8 @@ from grader.domain.errors import UsageError
 from grader.gradebook import durable
 from grader.pipeline.result import Result
 from grader.reporting.class_page import class_page, leaderboard_page
+from grader.reporting.exports.grade import owned
+from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import cases
 from grader.reporting.roster import attended
@@ -29,7 +31,7 @@ def open_reasons(assignment: Assignment, results: Sequence[Result]) -> tuple[str
         case.cause.title
         for result in results
         for case in cases(assignment, result.evidence, result.score)
-        if case.cause.holds
+        if case.cause.holds and not result.score.held
     )
     return tuple(dict.fromkeys(found))
 
@@ -45,7 +47,8 @@ def pages(
 ) -> Iterator[Page]:
     """The pages: `instructors/` links to all of `students/<id>/`, and a student's pages to each other.
 
-    They are in folders apart, so that whoever serves them can protect each.
+    They are in folders apart, so that whoever serves them can protect each. A submission of which nobody
+    knows whose it is has no page: the class page tells of it.
 
     Args:
         assignment: What was asked for.
@@ -56,13 +59,14 @@ def pages(
         similarity: What was found when the submissions were compared, and the page of it: for instructors.
     """
     pairs = [(result.evidence, result.score) for result in results]
-    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in pairs}
+    told = owned(pairs)
+    links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in told}
     made = class_page(
         assignment,
         pairs,
         links=links,
         generated_at=now,
-        download=attended(download, list(links)),
+        download=attended(download, candidates(pairs)),
         similarity=similarity[0] if similarity else None,
     )
     yield "instructors/index.html", made.encode("utf-8")
@@ -71,7 +75,7 @@ def pages(
     if assignment.leaderboard:
         made = leaderboard_page(assignment, pairs, generated_at=now)
         yield "instructors/leaderboard.html", made.encode("utf-8")
-    for evidence, score in pairs:
+    for evidence, score in told:
         own = student_pages(assignment, evidence, score, images(score.student_id), now)
         for name, page in own.items():
             yield f"students/{score.student_id}/{name}", page

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import FELL, KEPT, Edit, EditKind
+from grader.domain.edit import FELL, KEPT, Edit, EditKind, standing_owner
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.total import Total
@@ -36,6 +36,7 @@ def outcome(
     who: str,
     now: datetime,
     allow_lower: bool,
+    held: str = "",
 ) -> Outcome:
     """What counts when a new run is added to the book.
 
@@ -47,9 +48,13 @@ def outcome(
         evidence: What the new run found out.
         who: Who runs it.
         allow_lower: The new run counts, whatever it gives.
+        held: Why nobody knows whose the submission is; empty when somebody does, or the book knows.
     """
     student_id = evidence.student_id
     edits = book.edits(student_id)
+    if held and standing_owner(edits) is None:
+        edit = Edit(EditKind.HELD, who, now, held, student_id, target=student_id)
+        return _with(assignment, evidence, edits, (edit,))  # the first run of it
     new = Outcome(evidence, score(assignment, evidence, edits=edits))
     totals = book.totals(student_id)
     if not totals:

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from grader.domain.errors import UsageError
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
 from grader.pipeline.class_files import previous_download, report_path, write_class, write_student
+from grader.pipeline.owners import relabeled, remove_moved_pages
 from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import total_sentence
@@ -89,7 +90,8 @@ def revised(
         snapshot = book.snapshot()
         new = tuple(decide(snapshot, results_now(assignment, snapshot))) if decide else ()
         now = clock()  # not before what was decided
-        results = _results(assignment, _with_runs(book, snapshot, new), (*snapshot.edits, *new))
+        after = _with_runs(book, snapshot, new).with_edits(new)
+        results = results_now(assignment, after)
         changes = [
             Change(
                 snapshot.totals.get(result.score.student_id),
@@ -105,7 +107,7 @@ def revised(
         raise UsageError(
             "Others kept adding to the gradebook meanwhile. Nothing was changed: run this again."
         )
-    _write(assignment, book, out, results, now, only_changed=decide is not None)
+    _write(assignment, book, out, results, now, after, only_changed=decide is not None)
     return Revision(
         results=tuple(results),
         changes=tuple(
@@ -114,18 +116,14 @@ def revised(
             if change.before is None or not change.after.says_the_same_as(change.before)
         ),
         edits=new,
-        stray=stray_targets(assignment, (*snapshot.edits, *new)),
+        stray=stray_targets(assignment, after.edits),
     )
 
 
 def results_now(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
     """What the book's evidence and edits come to under the rubric as it is now, sorted by student."""
-    return _results(assignment, snapshot, snapshot.edits)
-
-
-def _results(assignment: Assignment, snapshot: Snapshot, edits: Sequence[Edit]) -> list[Result]:
     by_student: dict[str, list[Edit]] = {student_id: [] for student_id in snapshot.evidence}
-    for edit in edits:
+    for edit in snapshot.edits:
         # in the order in which they were made, whoever they are about
         for own in by_student.values() if edit.student_id is None else [by_student.get(edit.student_id, [])]:
             own.append(edit)
@@ -142,7 +140,7 @@ def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snap
         for edit in new
         if edit.kind is EditKind.RUN and edit.student_id is not None and edit.value is not None
     }
-    return replace(snapshot, evidence={**snapshot.evidence, **chosen}) if chosen else snapshot
+    return snapshot.with_evidence(chosen) if chosen else snapshot
 
 
 def _require_no_loss(changes: Sequence[Change]) -> None:
@@ -166,12 +164,14 @@ def _write(
     out: Path,
     results: Sequence[Result],
     now: datetime,
+    snapshot: Snapshot,
     *,
     only_changed: bool,
 ) -> None:
     """Write the reports, then the class's files; what was cut short before is made up for.
 
     Args:
+        snapshot: Of the book, as the results have it.
         only_changed: Leave what would say the same as it is.
     """
     told = _told(out) if only_changed else {}
@@ -187,7 +187,8 @@ def _write(
     for result in stale:
         write_student(assignment, result, book.images(result.score.student_id), out, now)
     if stale or told.keys() != says.keys() or not only_changed:
-        write_class(assignment, results, out, now, previous_download(out))
+        write_class(assignment, results, out, now, relabeled(previous_download(out), snapshot))
+        remove_moved_pages(out, snapshot)
 
 
 def _told(out: Path) -> dict[str, str]:

@@ -1,13 +1,13 @@
 """One submission, from its files to its evidence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Evidence, Finding
-from grader.domain.program import Claim, ForbiddenUse, Place, Program
+from grader.domain.program import Claim, Program
 from grader.domain.submission import Intake, Submission
 from grader.intake import intake as accepted
 from grader.pipeline.judging import judged
@@ -18,10 +18,13 @@ from grader.pipeline.run import Findings, Run, hidden_seed
 from grader.pipeline.training_stage import train, train_longer
 
 
-def examined(run: Run, submission: Submission, *, graded_at: datetime, watch: Watcher) -> Findings:
+def examined(
+    run: Run, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
+) -> Findings:
     """The evidence of one submission, with its pictures. A failure of ours is evidence too.
 
     Args:
+        attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
         graded_at: For the record.
         watch: Told how far it is.
     """
@@ -33,10 +36,12 @@ def examined(run: Run, submission: Submission, *, graded_at: datetime, watch: Wa
         received_at=submission.received_at,
         delivery=submission.delivery,
         partial=submission.partial,
+        origin=submission.origin,
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,
         assignment_digest=run.assignment.digest,
-        data_digest=run.data_digest,
+        attempt=attempt if run.splits is not None else None,
+        data_digest=run.splits.digest(attempt) if run.splits is not None else "",
     )
     found = Findings(evidence)
     try:
@@ -73,7 +78,7 @@ def examined_longer(
         files = accepted(submission, run.assignment, OpenedApart(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
             program = parsed(run.hosts.parsers, files.code.name, files.code.read_bytes(), run.assignment)
-            train_longer(run, run.splits, program, submission, found, watch)
+            train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, found, watch)
     except Exception as error:  # noqa: BLE001 - what is known already is kept
         told = f"Training it again with more time failed ({type(error).__name__}: {error})."
         found.add(notes=(*found.evidence.notes, told))
@@ -106,7 +111,7 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
     with found.timed("checks"):
         _check(run, program, found, hidden_seed(run.course, submission, "checks"), watch)
     if run.splits is not None:
-        train(run, run.splits, program, files, found, watch)
+        train(run, run.splits.of(found.evidence.attempt or 1), program, files, found, watch)
 
 
 def _claim_in_report(run: Run, files: Intake) -> Claim | None:
@@ -147,16 +152,7 @@ def _check(run: Run, program: Program, found: Findings, seed: int, watch: Watche
         parameters=result.parameters,
         layers=result.layers,
         figures=result.figures,
-        forbidden=(*program.forbidden, *_seen_at_run_time(result.forbidden, program)),
         notes=(*found.evidence.notes, *absent, *result.notes),
         attestation=result.attestation,
     )
-
-
-def _seen_at_run_time(patterns: tuple[str, ...], program: Program) -> Iterator[ForbiddenUse]:
-    """What the source did not show: a forbidden part that was constructed or called all the same."""
-    if any(use.reached_from for use in program.forbidden):
-        return  # the source shows it; what that consists of inside is not the student's writing
-    place = (program.defined or {}).get("ViT", Place(program.file, 1))
-    for pattern in patterns:
-        yield ForbiddenUse(pattern, pattern, place, ("the model",))
+    found.add_watched(run.assignment, program, result.watched)

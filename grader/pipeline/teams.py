@@ -30,4 +30,5 @@ def handed_on(evidence: Evidence, mate: Submission) -> Evidence:
         student_id=mate.student_id,
         received_at=mate.received_at,
         delivery=mate.delivery,
+        origin=mate.origin,
     )

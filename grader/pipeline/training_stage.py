@@ -1,8 +1,10 @@
 """The training of one submission: once, three times near the threshold, later where it takes too long."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from grader.domain.assignment import Assignment, Limits
+from grader.domain.errors import EngineError
 from grader.domain.evidence import (
     Attestation,
     Checkpoint,
@@ -11,10 +13,12 @@ from grader.domain.evidence import (
     Status,
     Training,
     TrainingOutcome,
+    UnfinishedRun,
 )
 from grader.domain.program import Program
 from grader.domain.submission import Intake, Submission
 from grader.kit.splits import Splits
+from grader.pipeline.judging import trained_model_judged
 from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run, hidden_seed, told_seed
 from grader.protocol.link import WorkerProcess
@@ -23,6 +27,7 @@ from grader.sandbox.limits import ProcessLimits
 from grader.training import (
     EpochReport,
     Job,
+    Measured,
     Report,
     measured_checkpoint,
     measured_training,
@@ -42,7 +47,8 @@ def train(run: Run, splits: Splits, program: Program, files: Intake, found: Find
         found: Takes the evidence.
         watch: Told how far it is.
     """
-    job = _job(run, splits, program, files.submission)
+    jobs = _jobs(run, splits, program, files.submission)
+    job = jobs(1)
     watch(Progress(found.evidence.student_id, Stage.TRAINING))
     with found.timed("training"):
         hanging = _hanging(run.assignment, found.evidence.findings)
@@ -50,7 +56,7 @@ def train(run: Run, splits: Splits, program: Program, files: Intake, found: Find
             found.add(training=_not_trained(hanging, splits))
         else:
             hanging = None
-            _measure(run, job, found, watch)
+            _measure(run, jobs, found, watch)
     if files.checkpoint is None:
         found.add(checkpoint=Checkpoint("missing"))
     elif hanging is None:
@@ -63,12 +69,13 @@ def train(run: Run, splits: Splits, program: Program, files: Intake, found: Find
 
 def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:
     """Whether a training that our limit stopped gets more time when all others are done."""
-    training, limits = evidence.training, assignment.limits
-    return (
-        training.outcome is TrainingOutcome.BUDGET
-        and training.projected_seconds is not None
-        and training.projected_seconds <= limits.queued_training_seconds
-        and limits.queued_training_seconds > limits.training_seconds
+    limits = assignment.limits
+    if limits.queued_training_seconds <= limits.training_seconds:
+        return False
+    trainings: tuple[Training | UnfinishedRun, ...] = (evidence.training, *evidence.training.unfinished)
+    stopped = [one.projected_seconds for one in trainings if one.outcome is TrainingOutcome.BUDGET]
+    return bool(stopped) and all(
+        seconds is not None and seconds <= limits.queued_training_seconds for seconds in stopped
     )
 
 
@@ -76,30 +83,37 @@ def train_longer(
     run: Run, splits: Splits, program: Program, submission: Submission, found: Findings, watch: Watcher
 ) -> None:
     """Train a submission again, from its beginning, with the larger limit."""
-    job = _job(run, splits, program, submission)
-    limits = replace(job.limits, training_seconds=job.limits.queued_training_seconds)
+    jobs, limits = _jobs(run, splits, program, submission), run.assignment.limits
+    longer = replace(limits, training_seconds=limits.queued_training_seconds)
     watch(Progress(submission.student_id, Stage.TRAINING, text="with more time"))
     with found.timed("training"):
-        _measure(run, replace(job, limits=limits), found, watch)
+        _measure(run, lambda number: replace(jobs(number), limits=longer), found, watch)
 
 
 def trained_once(
     run: Run, splits: Splits, program: Program, submission: Submission, report: Report
 ) -> Training:
     """What one training of a submission gives."""
-    job = _job(run, splits, program, submission)
+    job = _jobs(run, splits, program, submission)(1)
     with run.turns.taken():
         return measured_training(lambda: _training_worker(run, job.limits), job, report).training
 
 
-def _job(run: Run, splits: Splits, program: Program, submission: Submission) -> Job:
-    forbidden = run.assignment.forbidden_patterns
-    seeds = told_seed(submission), hidden_seed(run.course, submission, "order")
-    limits = run.assignment.limits
-    return Job(program, splits, limits, forbidden, run.device, *seeds, gpu_memory_mb=limits.gpu_memory_mb)
+def _jobs(run: Run, splits: Splits, program: Program, submission: Submission) -> Callable[[int], Job]:
+    """The job of each of a submission's trainings, by its number, 1-based: only the seeds differ."""
+    forbidden, limits = run.assignment.forbidden_patterns, run.assignment.limits
+
+    def job(number: int) -> Job:
+        seeds = (
+            told_seed(run.course, submission, number),
+            hidden_seed(run.course, submission, "order", number),
+        )
+        return Job(program, splits, limits, forbidden, run.device, *seeds, gpu_memory_mb=limits.gpu_memory_mb)
+
+    return job
 
 
-def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
+def _measure(run: Run, jobs: Callable[[int], Job], found: Findings, watch: Watcher) -> None:
     student_id = found.evidence.student_id
 
     def report(told: EpochReport) -> None:
@@ -110,19 +124,44 @@ def _measure(run: Run, job: Job, found: Findings, watch: Watcher) -> None:
 
     item = measured_item(run.assignment)
     threshold = item.threshold if item is not None else None
+    limits = jobs(1).limits
     with run.turns.taken():
-        measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
+        measured = repeated_training(lambda: _training_worker(run, limits), jobs, threshold, report)
     if measured.crowded:  # no other is to suffer from it, nor it from others
-        job = replace(job, gpu_memory_mb=None)
         watch(Progress(student_id, Stage.TRAINING, text="alone on the GPU"))
         with run.turns.taken(alone=True):
-            measured = repeated_training(lambda: _training_worker(run, job.limits), job, threshold, report)
+            measured = repeated_training(
+                lambda: _training_worker(run, limits),
+                lambda number: replace(jobs(number), gpu_memory_mb=None),
+                threshold,
+                report,
+            )
     found.images |= measured.images
     found.add(
-        training=measured.training,
-        notes=tuple(dict.fromkeys((*found.evidence.notes, *measured.notes))),
+        training=_looked_at_again(run, jobs(1), measured),
         attestation=_with_gpu(found.evidence.attestation, measured.attestation),
     )
+    found.add_watched(run.assignment, jobs(1).program, measured.watched)
+
+
+def _looked_at_again(run: Run, job: Job, measured: Measured) -> Training:
+    """The training, with what a judge objects to in the model that came of it."""
+    training = replace(measured.training, notes=tuple(dict.fromkeys(measured.notes)))
+    if measured.trained is None:
+        return training
+    try:
+        findings = trained_model_judged(
+            run.hosts.judges,
+            run.hosts.workers,
+            job.program,
+            run.assignment,
+            measured.trained,
+            seed=job.order_seed or 0,
+        )
+        objections = tuple(f"The trained model: {finding.message}" for finding in findings)
+    except EngineError as error:
+        objections = (f"Whether the trained model is the one that was checked is unknown: {error}",)
+    return replace(training, objections=(*training.objections, *objections))
 
 
 def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding | None:

@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from grader.analysis.run_time import run_time_uses
 from grader.course.check_files import SUBMISSION
 from grader.course.locate import Course
 from grader.course.variants import Kind, Variant
 from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
-from grader.domain.program import Program
+from grader.domain.program import LOOK, Program
 from grader.pipeline.side_by_side import side_by_side
+from grader.reporting.watch_notes import looks
 from grader.sandbox.host import Host
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Outcome:
         parameters: Trainable numbers of the model as the variant configures it; None when it has none.
         forbidden: The forbidden parts that it uses, as `assignment.toml` writes them.
         flagged: The same of those that a person looks at.
+        looks: What else a person is asked to look at, in sentences.
         seconds: Wall-clock seconds.
         fault: Why it could not be judged at all, in a sentence; empty when it was.
     """
@@ -57,6 +60,7 @@ class Outcome:
     parameters: int | None = None
     forbidden: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()
     seconds: float = 0.0
     fault: str = ""
 
@@ -147,7 +151,8 @@ def timed_outcome(judge: Judge, trial: Trial) -> Outcome:
 
 def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined") -> Outcome:
     """What the judge said of a trial, with the forbidden parts seen in the source or at run time."""
-    seen = {use.rule for use in program.forbidden if use.reached_from} | set(found.forbidden)
+    uses = (*program.forbidden, *run_time_uses(assignment, program, program.forbidden, found.watched.reached))
+    seen = {use.rule for use in uses if use.reached_from}
     rules = [rule for rule in assignment.forbidden if rule.pattern in seen]
     return Outcome(
         trial.variant,
@@ -155,6 +160,7 @@ def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judg
         found.parameters,
         tuple(rule.pattern for rule in rules if rule.policy == "forbid"),
         tuple(rule.pattern for rule in rules if rule.policy == "flag"),
+        (*(note for note in program.notes if LOOK in note), *looks(found.watched)),
     )
 
 

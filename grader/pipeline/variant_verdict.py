@@ -82,6 +82,7 @@ def _of_right_work(outcome: Outcome) -> Verdict:
         for flag in flags
         if form and flag not in variant.policies
     )
+    notes += tuple(f"{variant.file}: a person is asked to look. {look}" for look in outcome.looks)
     if outcome.forbidden or any(found.status in (Status.FAILED, Status.SKIPPED) for found in lost):
         word = "loses"
     elif lost:

@@ -17,6 +17,7 @@ from grader.protocol.validator import validator
 KIND_KEY = "$kind"
 REQUESTS: tuple[type[Any], ...] = requests.Request.__args__
 REPLIES: tuple[type[Any], ...] = replies.Reply.__args__
+NOTICES: tuple[type[Any], ...] = replies.Notice.__args__
 ARRAYS_FIELD = "arrays"
 
 Message = TypeVar("Message")
@@ -24,7 +25,7 @@ Message = TypeVar("Message")
 
 def prepare() -> None:
     """Make the validators of all kinds of messages: a process that forks others does it once for all."""
-    for kind in (*REQUESTS, *REPLIES, requests.Rows):
+    for kind in (*REQUESTS, *REPLIES, *NOTICES, requests.Rows):
         validator(kind)
 
 

@@ -8,9 +8,11 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
-from grader.protocol.conversation import receive, send
+from grader.protocol.conversation import NOTICES, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
-from grader.protocol.replies import Problem, Raised
+from grader.protocol.replies import Done, Problem, Raised
+from grader.protocol.requests import Prove
+from grader.protocol.watching import WatchRecord
 
 Reply = TypeVar("Reply")
 
@@ -84,10 +86,14 @@ class Link:
     """Asks a worker, within time and size.
 
     A worker that trickles bytes is as slow as one that says nothing: the clock runs outside, and it kills.
+
+    Attributes:
+        watch: What it told of forbidden parts, whenever it did.
     """
 
-    def __init__(self, process: WorkerProcess) -> None:
+    def __init__(self, process: WorkerProcess, watch: WatchRecord | None = None) -> None:
         self.process = process
+        self.watch = watch or WatchRecord()
         self.broken = False
 
     def ask(
@@ -124,6 +130,20 @@ class Link:
                 send(self.process.writer, answer)
         raise AssertionError("a conversation has no end of its own")
 
+    def prove_watch(self, token: int, *, seconds: float, limit: FrameLimit) -> None:
+        """Try every part that is watched; what does not tell of it is noted in `watch`.
+
+        Args:
+            token: Nobody knows it before.
+        """
+        try:
+            if self.watch.has_parts:
+                self.ask(Prove(token), Done, seconds=seconds, limit=limit)
+        except (StudentRaised, WorkerFault, EngineError):
+            self.watch.miss()
+        else:
+            self.watch.require_all(token)
+
     def conversation(
         self, request: Any, replies: tuple[type[Any], ...], *, seconds: float, limit: FrameLimit
     ) -> Iterator[Any]:
@@ -145,10 +165,13 @@ class Link:
         try:
             send(self.process.writer, request)
             while True:
-                answer: Any = receive(self.process.reader, (*replies, Raised), limit)
+                answer: Any = receive(self.process.reader, (*replies, Raised, *NOTICES), limit)
                 if isinstance(answer, Raised):
                     raise _raised(answer)
-                yield answer
+                if isinstance(answer, NOTICES):
+                    self.watch.take(answer)
+                else:
+                    yield answer
         except ClosedError as error:
             self._give_up()
             if expired.is_set() or time.monotonic() - started >= seconds:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grader.domain.watch import Prying
 from grader.protocol.requests import Arrays
 
 
@@ -44,13 +45,11 @@ class Loaded:
         kinds: Graded name -> `class`, `function` or `other`, for those that exist.
         problems: Statements that raised; the others were executed all the same.
         stand_ins: Modules that are not installed here and were replaced by inert ones.
-        forbidden: Forbidden parts that were imported while loading.
     """
 
     kinds: dict[str, str]
     problems: tuple[Problem, ...] = ()
     stand_ins: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,6 @@ class Built:
     parameters: tuple[Parameter, ...]
     modules: tuple[Module, ...]
     made: tuple[StandInMade, ...] = ()
-    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,6 @@ class Called:
     result: str
     calls: tuple[StandInCall, ...] = ()
     no_gradient: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -217,7 +214,7 @@ class Ran:
     """A function was run.
 
     Attributes:
-        printed: What it printed, the end of it.
+        printed: What it wrote to the standard streams and the texts that it returned, the end of it all.
         returned_kind: What it returned, in words.
         history_problem: What is wrong with the history (a tensor with a graph, ...), in words.
         steps: Optimizer steps taken.
@@ -267,13 +264,16 @@ class EpochDone:
 
     Attributes:
         learning_rate: Of the first parameter group of the optimizer that stepped last.
+        modules: The tree of the model that the student's code has now.
+        other_numbers: Trainable numbers that optimizers stepped in this epoch and that are not the model's.
         arrays: `reported` float64 (numbers,): the losses that train_epoch appended or returned during this
-            epoch; `logits` float32 (test images, classes), without the chance in the student's test
-            transform; `augmented`, the same with it, where there is some.
+            epoch; `state:<name>`: the model's parameters and buffers.
     """
 
     number: int
     learning_rate: float
+    modules: tuple[Module, ...] = ()
+    other_numbers: int = 0
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -283,14 +283,41 @@ class Trained:
 
     Attributes:
         epochs: How many; fewer than planned where the student's loop stops early.
-        restored: The student's code put other weights into the model than those of the last epoch.
-        arrays: `logits` and perhaps `augmented`, as of an epoch, of the model as the student's code leaves
-            it; `attention` float32 (images, layers, tokens, tokens), the mean over heads, where it was asked
-            for and can be read.
+        modules: The tree of the model as the student's code leaves it.
+        arrays: `state:<name>`: its parameters and buffers; where it can answer, `probe` float32 (images,
+            channels, height, width), some of what the student's code validates on, and `probe_logits` float32
+            (images, classes), what the model answers.
     """
 
     epochs: int
-    restored: bool = False
+    modules: tuple[Module, ...] = ()
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measurable:
+    """The model was built for measuring.
+
+    Attributes:
+        modules: Its tree.
+    """
+
+    modules: tuple[Module, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the model answers with the weights that it was given.
+
+    Attributes:
+        misfit: Why the weights are not those of this model, as a clause; empty where they are.
+        arrays: `logits` float32 (test images, classes), without the chance in the student's test transform;
+            `augmented`, the same with it, where there is some; `probe_logits` float32 (images, classes);
+            `attention` float32 (images, layers, tokens, tokens), the mean over heads, where it was asked for
+            and can be read; `inputs` float32 (images, channels, height, width).
+    """
+
+    misfit: str = ""
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -309,6 +336,69 @@ class CheckpointLoaded:
     arrays: Arrays = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class WatchedPart:
+    """A forbidden part that is watched: its dotted name, and the patterns that it falls under."""
+
+    name: str
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Further parts are watched. The first comes before any code of the student's runs, perhaps without any.
+
+    Attributes:
+        parts: They are numbered in the order in which they come, from 0.
+    """
+
+    parts: tuple[WatchedPart, ...]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A forbidden part is used.
+
+    Attributes:
+        part: Its number.
+        inside: The part whose own code uses it, or -1.
+        file, line: Of the student's line that asked for it; empty and 0 where that cannot be told.
+    """
+
+    part: int
+    inside: int
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A part was used by Prove, or after a request with that seed."""
+
+    part: int
+    token: int
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A forbidden module is imported: the number of its pattern in Load."""
+
+    pattern: int
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The student's code pries."""
+
+    prying: Prying
+    file: str
+    line: int
+
+
+Notice = Watching | Reached | Tried | Imported | Seen  # may come at any time, before the reply to a request
+
 Reply = (
     Raised
     | Loaded
@@ -321,5 +411,7 @@ Reply = (
     | TrainingPlan
     | EpochDone
     | Trained
+    | Measurable
+    | Answered
     | CheckpointLoaded
 )

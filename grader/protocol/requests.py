@@ -11,6 +11,8 @@ from grader.domain.program import Program
 from grader.domain.standin import StandIn
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
+STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
+MOST_STATE = 400_000_000  # bytes of a model's parameters and buffers
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,7 @@ class Load:
 
     Attributes:
         program: What to execute, whatever else was known of the source.
-        forbidden: Dotted patterns that must not be reached at run time (their import or construction is
-            recorded).
+        forbidden: Dotted patterns of what must not be used: each use is told at once.
         class_names: Of the data set; what the source takes from a data set it does not have.
         seed: Of torch, numpy and random.
         device: What the student's `cuda` means: `cpu`, or `cuda` where training runs on a GPU.
@@ -67,6 +68,7 @@ class Call:
 
     Attributes:
         train: In training mode, else in evaluation mode.
+        without_dropout: With the rates of all dropout layers at zero.
         gradients: Also return the gradients of `(output * cotangent).sum()` by the input `0` and by every
             parameter; `cotangent` comes as an array of that name.
         seed: Of dropout.
@@ -76,6 +78,7 @@ class Call:
     train: bool = False
     gradients: bool = False
     seed: int = 0
+    without_dropout: bool = False
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -88,7 +91,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class SetWeights:
-    """Overwrite parameters of a built component by the arrays of their names. Reply: Done."""
+    """Overwrite parameters and buffers of a built component by the arrays of their names. Reply: Done."""
 
     handle: int
     arrays: Arrays = field(default_factory=dict)
@@ -140,10 +143,11 @@ class Rows:
 class Train:
     """Train the student's model by the program's recipe. Replies: EpochDone for each epoch, then Trained.
 
+    Hidden images are not here: the weights go to a worker in which nothing was trained (Measure).
+
     Attributes:
         gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
-        attention_of: Test images whose attention weights are wanted, by their indices.
-        arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,), `test_images` uint8.
+        arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,).
     """
 
     class_names: tuple[str, ...]
@@ -151,7 +155,40 @@ class Train:
     seed: int = 0
     threads: int = 1
     gpu_memory_mb: int | None = None
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Build the student's model as its source configures it, to answer with weights that are given. Reply:
+    Measurable.
+
+    Attributes:
+        seed: Of the initialization: the same as that of the training.
+        gpu_memory_mb: As for Train.
+        arrays: `train_labels` int64 (n,): what the source may count; `test_images` uint8 (n, h, w[, 3]).
+    """
+
+    class_names: tuple[str, ...]
+    device: str = "cpu"
+    seed: int = 0
+    gpu_memory_mb: int | None = None
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Put weights into the model that was built for measuring, and answer. Reply: Answered.
+
+    Attributes:
+        attention_of: Test images whose attention weights are wanted, by their indices.
+        inputs_of: Test images that are wanted as the model is fed them, by their indices.
+        arrays: `state:<name>`: the parameters and buffers; perhaps `probe`: inputs, float32 (images,
+            channels, height, width), for which it is to answer too.
+    """
+
     attention_of: tuple[int, ...] = ()
+    inputs_of: tuple[int, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -168,4 +205,23 @@ class LoadCheckpoint:
     arrays: Arrays = field(default_factory=dict)
 
 
-Request = Load | Build | Call | Weights | SetWeights | RunFunction | Train | LoadCheckpoint
+@dataclass(frozen=True)
+class Prove:
+    """Use every part that is watched, without effect, so that each tells of it (Tried). Reply: Done."""
+
+    token: int
+
+
+Request = (
+    Prove
+    | Load
+    | Build
+    | Call
+    | Weights
+    | SetWeights
+    | RunFunction
+    | Train
+    | Measure
+    | Answer
+    | LoadCheckpoint
+)

@@ -48,45 +48,19 @@ def accuracy_curve(epochs: Sequence[Epoch], threshold: float | None) -> Markup:
 
 
 def loss_curve(epochs: Sequence[Epoch]) -> Markup:
-    """Mean cross-entropy (nats per image) on training and test images per epoch; empty without epochs."""
-    test = [(epoch.number, epoch.test_loss) for epoch in epochs if math.isfinite(epoch.test_loss)]
-    train = [
-        (epoch.number, epoch.train_loss)
-        for epoch in epochs
-        if epoch.train_loss is not None and math.isfinite(epoch.train_loss)
-    ]
-    if not test and not train:
+    """Mean cross-entropy (nats per image) on the hidden test images per epoch; empty without epochs.
+
+    The loss that train_epoch reports is not drawn: what a student's code says while it sees the images of a
+    split is for staff.
+    """
+    values = [(epoch.number, epoch.test_loss) for epoch in epochs if math.isfinite(epoch.test_loss)]
+    if not values:
         return Markup("")
-    ticks = round_values(max(value for _, value in [*test, *train]))
+    ticks = round_values(max(value for _, value in values))
     frame = Frame(*_epoch_range(epochs), 0.0, ticks[-1])
     parts = [_epoch_axes(frame, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks])]
-    keys: list[tuple[str, str]] = []
-    if train:
-        parts.append(_series(frame, train, "train"))
-        keys.append(("train", "your train_epoch"))
-    if test:
-        parts.append(_series(frame, test, "test"))
-        keys.append(("test", "test loss"))
-    parts.append(_key(frame, keys))
-    ends = {name: quantity(values[-1][1]) for name, values in (("train", train), ("test", test)) if values}
-    told = ", ".join(f"{name} {end}" for name, end in ends.items())
-    return svg(200, f"Loss per epoch, at the end: {told}.", parts)
-
-
-def rate_curve(epochs: Sequence[Epoch]) -> Markup:
-    """The learning rate per epoch; empty where it never changes."""
-    values = [(epoch.number, epoch.learning_rate) for epoch in epochs if math.isfinite(epoch.learning_rate)]
-    if len({rate for _, rate in values}) < 2 or any(rate < 0 for _, rate in values):
-        return Markup("")
-    ticks = round_values(max(rate for _, rate in values))
-    frame = Frame(*_epoch_range(epochs), 0.0, ticks[-1])
-    parts = [
-        _epoch_axes(frame, [(tick, f"{tick:.1e}".replace("e-0", "e-") if tick else "0") for tick in ticks]),
-        _series(frame, values, "test"),
-        _key(frame, [("test", "learning rate")]),
-    ]
-    told = f"from {values[0][1]:.3g} to {values[-1][1]:.3g}"
-    return svg(200, f"Learning rate per epoch, {told}.", parts)
+    parts += [_series(frame, values, "test"), _key(frame, [("test", "test loss")])]
+    return svg(200, f"Test loss per epoch, at the end: {quantity(values[-1][1])}.", parts)
 
 
 def accuracy_band(

@@ -85,6 +85,11 @@ def class_page(
         .render(
             assignment=assignment,
             links={student_id: _relative(link) for student_id, link in links.items()},
+            names={
+                score.student_id: evidence.origin.person
+                for evidence, score in ordered
+                if evidence.origin.person
+            },
             code_pages={student_id: beside(_relative(link)) for student_id, link in links.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),

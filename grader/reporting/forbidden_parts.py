@@ -50,7 +50,7 @@ def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) ->
     uses: dict[str, list[tuple[ForbiddenRule, ForbiddenUse]]] = {}
     for use in evidence.forbidden:
         rule = rules.get(use.rule)
-        if rule is not None and rule.policy == "forbid" and use.reached_from:
+        if rule is not None and _costs(rule, use):
             uses.setdefault(rule.costs, []).append((rule, use))
     found: list[ForbiddenCost] = []
     taken: set[str] = set()
@@ -81,16 +81,31 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
     rows: list[ForbiddenRow] = []
     for use in evidence.forbidden:
         rule = rules.get(use.rule)
-        forbids = rule is not None and rule.policy == "forbid" and bool(use.reached_from)
+        forbids = rule is not None and _costs(rule, use)
+        users = listed([_user(name) for name in use.reached_from])
         if rule is not None and forbids:
             target = titles.get(rule.costs, rule.costs)
-            consequence = f"{listed(list(use.reached_from))} reaches it: no points for “{target}”."
+            consequence = f"{users} reaches it: no points for “{target}”."
+        elif use.inside:
+            consequence = f"`{use.inside}` uses it inside: a person looks at it."
+        elif use.in_training and rule is not None and rule.policy == "forbid":
+            consequence = f"{users} reaches it: a person decides what the measured accuracy is worth."
         elif use.reached_from:
-            consequence = f"{listed(list(use.reached_from))} reaches it: a person looks at it."
+            consequence = f"{users} reaches it: a person looks at it."
         else:
             consequence = "No graded part reaches it: this costs nothing."
         rows.append(ForbiddenRow(use.name, str(use.place), rule.reason if rule else "", consequence, forbids))
     return tuple(rows)
+
+
+def _user(name: str) -> str:
+    """A graded name as it is; `The training`, `The model` as a sentence begins."""
+    return name.capitalize() if " " in name else name
+
+
+def _costs(rule: ForbiddenRule, use: ForbiddenUse) -> bool:
+    """Whether a use costs points: a graded name reaches it, and it is no business of another part."""
+    return rule.policy == "forbid" and bool(use.reached_from) and not (use.inside or use.in_training)
 
 
 def _lost(assignment: Assignment, score: Score, target: str) -> tuple[tuple[str, ...], float]:

@@ -11,6 +11,7 @@ from grader.reporting.component_reports import Remark, component_reports
 from grader.reporting.excerpt import place_of
 from grader.reporting.forbidden_parts import forbidden_rows
 from grader.reporting.typesetting import clipped, percent
+from grader.reporting.watch_notes import WORDS
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def line_notes(assignment: Assignment, evidence: Evidence, score: Score) -> tupl
     found = [
         *_findings(assignment, evidence, score),
         *_forbidden(assignment, evidence),
+        *_pried(evidence),
         *_training(evidence),
         *_claim(score),
         *_asides(evidence),
@@ -95,6 +97,13 @@ def _forbidden(assignment: Assignment, evidence: Evidence) -> Iterator[LineNote]
         message = f"{row.reason} {row.consequence}".strip()
         kind = "failed" if row.costs else "skipped"
         yield LineNote(row.where, _at(row.where), kind, word, f"`{row.name}`", message)
+
+
+def _pried(evidence: Evidence) -> Iterator[LineNote]:
+    for pried in evidence.pried:
+        if pried.place is not None:
+            told = f"When it ran, this line {WORDS[pried.kind]}"
+            yield LineNote(str(pried.place), pried.place, "noted", "– A person has a look", told)
 
 
 def _training(evidence: Evidence) -> Iterator[LineNote]:

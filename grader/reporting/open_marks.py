@@ -49,7 +49,7 @@ def open_marks(assignment: Assignment, scores: Sequence[Score]) -> tuple[OpenIte
     Args:
         scores: Of the class, sorted by student.
     """
-    asked = [score for score in scores if gradable(score) and not score.closed]
+    asked = [score for score in scores if gradable(score) and not score.closed and not score.held]
     found = []
     for item in assignment.rubric:
         if not item.by_person:

@@ -120,16 +120,48 @@ class Measurements(_Record):
     )
 
 
+_Outcome = Literal["completed", "failed", "diverged", "budget", "not_run", "unknown"]
+
+
+class UnfinishedRunRecord(_Record):
+    """A repetition of the training that did not come to its end: its accuracy is unknown."""
+
+    number: int = Field(description="which of the trainings it is, 2 for the first repetition")
+    outcome: _Outcome
+    reason: str
+    where: str
+
+
+class EpochRecord(_Record):
+    """One epoch; null where it is no number. What the student's code controls is not for students."""
+
+    number: int
+    test_loss: float | None = Field(description="mean cross-entropy per image in nats, on the hidden images")
+    test_accuracy: float
+    reported_loss: float | None = Field(description="what the student's train_epoch reported")
+    learning_rate: float | None = Field(description="at the end of the epoch, as the student's code sets it")
+    seconds: float | None
+
+
 class TrainingRecord(_Record):
     """How the measured training ended."""
 
-    outcome: Literal["completed", "failed", "diverged", "budget", "not_run", "unknown"]
+    outcome: _Outcome
     reason: str
     where: str
     rebuilt: bool = Field(description="from the values of the student's loop, which could not be executed")
     data: str
     device: str
     seconds: float
+    attempt: int | None = Field(
+        default=None,
+        description="which of the student's attempts it is, 1 for the first: it decides the hidden images; "
+        "null: nothing was to be trained, or by an older version",
+    )
+    unfinished: list[UnfinishedRunRecord] = Field(
+        default_factory=list, description="the repetitions that were not completed"
+    )
+    epochs: list[EpochRecord] = Field(default_factory=list, description="of the first training")
 
 
 class CheckpointRecord(_Record):
@@ -265,6 +297,14 @@ class SubmissionRecord(_Record):
         description="the latest run gave less than was told, and nobody has looked at that; else empty",
     )
     late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
+    held: str = Field(
+        default="",
+        description="why nobody knows whose it is, so that its points are nobody's yet; else empty",
+    )
+    carried_id: str = Field(
+        default="", description="of one that is held: the student's id that its files carry in their names"
+    )
+    owner: str = Field(default="", description="who said whose it is, and why; empty: nobody had to")
     engine: str = Field(description="the engine's version")
     submission_digest: str
     assignment_digest: str

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from grader.domain.evidence import Evidence
+from grader.domain.evidence import Epoch, Evidence
 from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreEdit, ScoreLine
 from grader.reporting.class_figures import class_figures
@@ -13,6 +13,7 @@ from grader.reporting.results_contract import (
     CheckpointRecord,
     ClassRecord,
     EditRecord,
+    EpochRecord,
     FindingRecord,
     ForbiddenRecord,
     ItemRecord,
@@ -23,8 +24,10 @@ from grader.reporting.results_contract import (
     SubmissionRecord,
     TrainingRecord,
     TunedRecord,
+    UnfinishedRunRecord,
 )
 from grader.reporting.typesetting import printable
+from grader.reporting.watch_notes import watch_notes
 
 
 def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
@@ -56,6 +59,17 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             data=training.data,
             device=training.device,
             seconds=_finite(training.seconds) or 0.0,
+            attempt=evidence.attempt,
+            unfinished=[
+                UnfinishedRunRecord(
+                    number=run.number,
+                    outcome=run.outcome.value,
+                    reason=printable(run.reason),
+                    where=printable(run.where),
+                )
+                for run in training.unfinished
+            ],
+            epochs=[_epoch(epoch) for epoch in training.epochs],
         ),
         checkpoint=CheckpointRecord(
             status=checkpoint.status,
@@ -75,7 +89,10 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
             for one in evidence.tuned
         ],
-        notes=[printable(note) for note in evidence.notes],
+        notes=[
+            printable(note)
+            for note in dict.fromkeys((*evidence.notes, *training.notes, *watch_notes(evidence)))
+        ],
         sandbox=SandboxRecord(
             level=attestation.level,
             layers=dict(attestation.layers or {}),
@@ -89,9 +106,23 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         extension=evidence.delivery.extension,
         lower_run=printable(score.lower.reason) if score.lower else "",
         late=LatenessRecord.model_validate(asdict(score.late)) if score.late else None,
+        held=printable(score.ownership.reason) if score.ownership and score.held else "",
+        carried_id=evidence.origin.carries if score.held else "",
+        owner=printable(score.ownership.reason) if score.ownership and score.ownership.decided else "",
         engine=evidence.engine,
         submission_digest=evidence.submission_digest,
         assignment_digest=evidence.assignment_digest,
+    )
+
+
+def _epoch(epoch: Epoch) -> EpochRecord:
+    return EpochRecord(
+        number=epoch.number,
+        test_loss=_finite(epoch.test_loss),
+        test_accuracy=epoch.test_accuracy,
+        reported_loss=_finite(epoch.train_loss),
+        learning_rate=_finite(epoch.learning_rate),
+        seconds=_finite(epoch.seconds),
     )
 
 

@@ -12,7 +12,9 @@ from grader.reporting.class_training import claim_apart, claim_of
 from grader.reporting.component_reports import noted
 from grader.reporting.forbidden_parts import forbidden_rows
 from grader.reporting.standing import lateness
+from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, listed, percent, points
+from grader.reporting.watch_notes import pried_sentence, unproven_sentence
 from grader.scoring.waivers import with_waived
 
 
@@ -91,6 +93,12 @@ FALLEN = Cause(
     "The last attempt counts. `grader count` says that it does (`latest`), or which run counts instead.",
     holds=True,
 )
+OWNER = Cause(
+    "owner",
+    "Nobody knows whose it is",
+    "Its points reach nobody: exports, feedback and publications leave it out until `grader owner` says "
+    "whose it is. A list of the class with the LMS's numbers (`grade --roster`) may tell as well.",
+)
 LOWER = Cause(
     "lower-run",
     "Examined again, the same files gave less",
@@ -138,7 +146,13 @@ CLAIM = Cause(
 NOTES = Cause(
     "suspicious",
     "Code that does something unusual",
-    "Data written out, text that is executed, a look into the running program: read these lines.",
+    "Data written out, text that is executed, a seed that is read, a look into the running program: read "
+    "these lines.",
+)
+DISTURBED = Cause(
+    "disturbed-watch",
+    "The watch for forbidden parts was disturbed",
+    "What the code used is not known, so these points are open. Read the source, then `grader marks set`.",
 )
 WEIGHTS = Cause(
     "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
@@ -168,8 +182,8 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 
 CAUSES = (
     ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
-    SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE, LATE_UNKNOWN,
-    NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
+    OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
+    LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""
 
@@ -195,7 +209,13 @@ class Case:
 
 
 def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:
-    """What a person should look at in one result, in the order of the causes."""
+    """What a person should look at in one result, in the order of the causes.
+
+    Of one of which nobody knows whose it is that is asked first, and alone: it holds nobody's grade.
+    """
+    if score.ownership is not None and score.held:
+        told = f"{evidence.origin.upload or score.student_id}: {score.ownership.reason}"
+        return (Case(OWNER, told, score.student_id, "Nobody knows whose it is"),)
     evidence = with_waived(assignment, evidence, dict(score.waived))
     found = [
         Case(cause, text, score.student_id, short)
@@ -237,15 +257,15 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
     if not gradable(score):
         return
     by_person = {item.id for item in assignment.rubric if item.by_person}
+    item = measured_item(assignment)
+    measured = item.id if item is not None else ""
     for line in score.lines:
         if line.id in score.awaiting and line.id in by_person:
             yield MARKS, f"{line.title} ({points(line.maximum)} points)", ""
         elif line.id in score.awaiting:
-            yield (
-                UNDECIDED,
-                f"{line.id.replace('_', ' ').capitalize()}: {line.reason}",
-                _why_open(line, evidence),
-            )
+            assumed = _assumed(evidence) if line.id == measured else ""
+            told = f"{line.id.replace('_', ' ').capitalize()}: {line.reason}{assumed}"
+            yield UNDECIDED, told, _why_open(line, evidence, line.id == measured)
         elif line.id in score.not_run:
             yield NOT_RUN, f"{line.title} ({points(line.maximum)} points)", ""
     errored = [finding for finding in evidence.findings if finding.status is Status.ERRORED]
@@ -254,11 +274,19 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
         yield CHECKS, f"`{finding.check}`: {finding.message or finding.title}", "" if index else short
 
 
-def _why_open(line: ScoreLine, evidence: Evidence) -> str:
+def _assumed(evidence: Evidence) -> str:
+    """Why training was rebuilt, which the student's page does not repeat."""
+    training = evidence.training
+    return f" {' '.join(training.notes)}" if training.rebuilt and training.notes else ""
+
+
+def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
     if evidence.training.outcome is TrainingOutcome.BUDGET:
         return "Training was stopped by the time limit"
     if evidence.training.outcome is TrainingOutcome.UNKNOWN:
         return evidence.training.reason or "Training could not be judged"
+    if evidence.training.unfinished and measured:
+        return "A repetition of the training was not completed"
     return f"Undecided: {line.id.replace('_', ' ')}"
 
 
@@ -295,7 +323,11 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
     for index, (name, finding) in enumerate(remarks.items()):
         short = f"Decide about: {listed([remark.replace('_', ' ') for remark in remarks])}"
         yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
-    for index, note in enumerate(note for note in evidence.notes if LOOK in note):
+    for stage in evidence.unproven:
+        yield DISTURBED, unproven_sentence(stage), "The watch was disturbed"
+    looks = [note for note in (*evidence.notes, *evidence.training.notes) if LOOK in note]
+    looks += dict.fromkeys(map(pried_sentence, evidence.pried))
+    for index, note in enumerate(looks):
         yield NOTES, note, "" if index else "Unusual code"
 
 

@@ -154,6 +154,8 @@ def _near_boundaries(assignment: Assignment, results: Results) -> Iterator[Case]
     item = measured_item(assignment)
     near: list[tuple[float, str, Case]] = []
     for evidence, score in results:
+        if score.held:
+            continue
         total, accuracy = final_total(score), evidence.training.accuracy
         for boundary in boundaries(assignment):
             if total is not None and abs(total - boundary) <= NEAR + 1e-9:

@@ -1,25 +1,29 @@
 """The list of a class: who could have handed in, by a table of the course's own or of an LMS."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.domain.errors import UsageError
 from grader.intake.naming import plain, sanitized
+from grader.intake.ownership import Directory, Listed
 from grader.reporting.exports.csv_text import CsvText, csv_text
-from grader.reporting.exports.matching import matching
-from grader.reporting.exports.moodle_worksheet import IDENTIFIER
+from grader.reporting.exports.matching import Candidate, matching
+from grader.reporting.exports.moodle_worksheet import IDENTIFIER, LMS
 from grader.reporting.results_contract import DownloadRecord, RosterRecord
 from grader.reporting.typesetting import printable
 
 MOST_BYTES = 10_000_000
 # What tables call a column that says who a row is about. The first of them with something in it is the id.
-OWN = ("student_id", "student id")
+NUMBERS = ("student_id", "student id", "id number", "sis user id", "sid", "student number")
 ID_COLUMNS = (
-    *OWN,
-    *("id number", "sis user id", "sid", "student number", "username", "sis login id", "login id"),
+    *NUMBERS,
+    *("username", "sis login id", "login id"),
     *("email address", "email", "e-mail"),
 )
+_NAMES = (("full name",), ("first name", "last name"), ("firstname", "lastname"), ("student",), ("name",))
+_LAST_NUMBER = re.compile(r"(\d+)$")
 _CANVAS = {"id", "section"}
 _TEST_STUDENT = "Student, Test"  # Canvas's own, of a teacher who looks at the course as a student
 
@@ -33,6 +37,7 @@ class Roster:
         who: The columns that tell who it is.
         number: The column of the LMS's own number of a student; None where there is none.
         own: It says of itself that it is such a list, of an LMS.
+        lms: Whose number that is.
     """
 
     table: CsvText
@@ -40,6 +45,21 @@ class Roster:
     who: tuple[int, ...]
     number: int | None
     own: bool
+    lms: str = ""
+
+    def directory(self) -> Directory:
+        """What the list says of the LMS's own numbers."""
+        if self.number is None:
+            return Directory()
+        told = {row: _LAST_NUMBER.search(plain(self.table.cell(row, self.number))) for row in self.rows}
+        return Directory(self.lms, {found[1]: self._listed(row) for row, found in told.items() if found})
+
+    def _listed(self, row: int) -> Listed:
+        header = [name.casefold() for name in self.table.header]
+        known = next((header[at] for at in self.who if self.table.cell(row, at)), "")
+        cells = ([header.index(one) for one in names] for names in _NAMES if set(names) <= set(header))
+        person = " ".join(self.table.cell(row, at) for at in next(cells, [])).strip()
+        return Listed(self.rows[row] if known else "", known in NUMBERS, printable(person))
 
 
 def read_roster(path: Path) -> Roster:
@@ -74,18 +94,19 @@ def read_roster(path: Path) -> Roster:
         )
     columns = [*known, *([] if number is None else [number])]
     own = number is not None or {"sid", "email"} <= set(header)
-    return Roster(table, _rows(table, header, columns, canvas=canvas), tuple(known), number, own)
+    lms = "Canvas" if canvas else LMS if number is not None else ""
+    return Roster(table, _rows(table, header, columns, canvas=canvas), tuple(known), number, own, lms)
 
 
-def roster_record(roster: Roster, student_ids: Collection[str]) -> RosterRecord:
+def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecord:
     """Who is on the list, under the ids that results have where there are results.
 
     Args:
-        student_ids: Those with a result.
+        results: Of the class.
     """
-    match = matching(roster.table, list(roster.rows), roster.who, roster.number, student_ids)
-    listed = set(student_ids) - set(match.absent)
-    listed |= {roster.rows[row] for row in match.unknown}
+    match = matching(roster.table, list(roster.rows), roster.who, roster.number, roster.lms, results)
+    listed = {one.student_id for one in results if not one.held} - set(match.absent)
+    listed |= {roster.rows[row] for row in (*match.unknown, *match.held)}
     return RosterRecord(
         source=printable(roster.table.name),
         students=sorted(listed),
@@ -95,18 +116,21 @@ def roster_record(roster: Roster, student_ids: Collection[str]) -> RosterRecord:
     )
 
 
-def attended(download: DownloadRecord | None, student_ids: Iterable[str]) -> DownloadRecord | None:
+def attended(download: DownloadRecord | None, found: Iterable[Candidate]) -> DownloadRecord | None:
     """The account with who of the list handed in nothing, and who handed in and is not on it.
 
-    Whoever has a file in the download handed something in, also without a result.
+    Whoever has a file in the download handed something in, also without a result; and so may have everybody
+    whose id is on a submission of which nobody knows whose it is.
 
     Args:
-        student_ids: Those with a result.
+        found: The results of the class.
     """
     if download is None or download.roster is None:
         return download
-    results = list(student_ids)
+    everybody = list(found)
+    results = [one.student_id for one in everybody if not one.held]
     there = {one.casefold() for one in results}
+    there |= {one.origin.carries.casefold() for one in everybody if one.held}
     there |= {file.student_id.casefold() for file in download.files if file.student_id}
     listed = {one.casefold() for one in download.roster.students}
     roster = download.roster.model_copy(

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from grader.domain.assignment import Assignment
@@ -19,6 +19,7 @@ from grader.reporting.model_tree import layer_rows
 from grader.reporting.standing import banners, headline, nothing_implemented, points_sentence, standing
 from grader.reporting.training_advice import images_measured, measured_item, outcome_sentence
 from grader.reporting.typesetting import environment
+from grader.reporting.watch_notes import watch_notes
 from grader.scoring.waivers import with_waived
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -84,6 +85,7 @@ def student_page(
     """
     # a check that was given back to the class counts as passed, and is shown so
     evidence = with_waived(assignment, evidence, dict(score.waived))
+    evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
     training, item, stands = evidence.training, measured_item(assignment), standing(score)
     threshold = item.threshold if item else None
     return (
@@ -112,7 +114,6 @@ def student_page(
             images_measured=images_measured(training),
             accuracy_curve=charts.accuracy_curve(training.epochs, threshold),
             loss_curve=charts.loss_curve(training.epochs),
-            rate_curve=charts.rate_curve(training.epochs),
             class_figures=class_figures(training),
             attention=_attention(training, images),
             beside={item.id: item.beside for item in assignment.rubric if item.beside},

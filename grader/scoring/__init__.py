@@ -3,9 +3,9 @@
 What is unknown is never a pass and never a zero: its points are None, and a person is asked.
 """
 
-from grader.scoring.measured import accuracy_points, passes
+from grader.scoring.measured import accuracy_points, passes, uncertainties
 from grader.scoring.people import stray_targets
 from grader.scoring.points import interpolated
 from grader.scoring.score import score
 
-__all__ = ["accuracy_points", "interpolated", "passes", "score", "stray_targets"]
+__all__ = ["accuracy_points", "interpolated", "passes", "score", "stray_targets", "uncertainties"]

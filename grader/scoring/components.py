@@ -60,6 +60,13 @@ def without_points(found: Share, reason: str) -> Share:
     return Share(ComponentScore(old.component, 0.0, old.maximum, old.passed, old.total, reason), 0.0)
 
 
+def undecided_share(found: Share, reason: str) -> Share:
+    """The same share with its points left to a person."""
+    old = found.score
+    told = f"{old.reason} {reason} A person decides."
+    return Share(ComponentScore(old.component, None, old.maximum, old.passed, old.total, told), 0.0)
+
+
 def _question(check: CheckSpec, left: Sequence[Finding]) -> str:
     """Why the check is undecided; empty when it is decided."""
     if len(left) != 1:

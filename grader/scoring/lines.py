@@ -6,11 +6,11 @@ from dataclasses import replace
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
 from grader.domain.score import ComponentScore, ScoreLine
-from grader.scoring.components import share, without_points
+from grader.scoring.components import share, undecided_share, without_points
 from grader.scoring.forbidden import Forbidden
 from grader.scoring.measured import measured_line
 from grader.scoring.points import plain, rounded
-from grader.scoring.states import AWAITING, DECIDED
+from grader.scoring.states import AWAITING, DECIDED, NOT_RUN
 
 
 def scored_line(
@@ -30,11 +30,13 @@ def scored_line(
     if item.components is not None:
         line = _components_line(item, item.components, assignment, evidence, found, waived)
     elif item.measured is not None:
-        line = measured_line(item, evidence)
+        line = _after_training(measured_line(item, evidence), found)
     else:
         line = person_line(item)
     if item.id in found.costs:
         return replace(line, points=0.0, state=DECIDED, floor=None, reason=found.costs[item.id])
+    if item.id in found.undecided:
+        line = _asking(line, found.undecided[item.id])
     if item.id in found.flags:
         return replace(line, reason=f"{line.reason} A person has a look: {found.flags[item.id]}")
     return line
@@ -48,6 +50,23 @@ def person_line(item: RubricItem) -> ScoreLine:
 def undecided_line(item: RubricItem, reason: str) -> ScoreLine:
     """The line of an item about which nothing was found out."""
     return ScoreLine(item.id, item.title, None, item.points, reason, AWAITING)
+
+
+def _asking(line: ScoreLine, reason: str) -> ScoreLine:
+    """The line with its points left to a person; where there are none to lose, as it is."""
+    if line.points == 0.0:
+        return line
+    told = f"{line.reason} {reason} A person decides."
+    return replace(line, points=None, state=AWAITING, floor=None, reason=told)
+
+
+def _after_training(line: ScoreLine, found: Forbidden) -> ScoreLine:
+    """What was measured, with what is to be said of forbidden parts that the training used."""
+    if found.training and line.state != NOT_RUN:
+        line = _asking(line, found.training)
+    if found.flagged_training:
+        line = replace(line, reason=f"{line.reason} A person has a look: {found.flagged_training}")
+    return line
 
 
 def _components_line(
@@ -71,6 +90,8 @@ def _components_line(
             own = without_points(own, found.costs[item.id])
         elif name in found.costs:
             own = without_points(own, found.costs[name])
+        elif name in found.undecided and own.score.points != 0.0:
+            own = undecided_share(own, found.undecided[name])
         elif name in found.flags:
             noted = f"{own.score.reason} A person has a look: {found.flags[name]}"
             own = replace(own, score=replace(own.score, reason=noted))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.domain.assignment import RubricItem
+from grader.domain.assignment import NEAR_THRESHOLD, RubricItem
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
 from grader.domain.score import ScoreLine
 from grader.scoring.points import interpolated, percent
@@ -12,6 +12,7 @@ from grader.scoring.states import AWAITING, DECIDED, NOT_RUN
 
 TRAINING = "training"
 CLAIMED_MORE = 0.05 + 1e-9  # than was measured: then a person has a look before points are lost
+WIDE = 0.10 + 1e-9  # between trainings that differ in their seeds alone: their mean says little
 
 
 def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
@@ -23,11 +24,14 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
     training = evidence.training
     if item.measured != "test_accuracy":
         return _undecided(item, f"The grader does not measure '{item.measured}': a person decides.")
+    if training.objections and _is_share(training.accuracy):
+        told = f"{_told(item, training)} {' '.join(training.objections)} A person decides."
+        return _undecided(item, told)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
             if not _is_share(training.accuracy):
                 return _undecided(item, "Training completed, but no accuracy was measured: a person decides.")
-            return _questioned(_by_accuracy(item, training, ""), evidence)
+            return _uncertain(_questioned(_by_accuracy(item, training, ""), evidence), item, training)
         case TrainingOutcome.DIVERGED:
             if _is_share(training.accuracy):
                 return _by_accuracy(item, training, _sentence("Training diverged", training.reason) + " ")
@@ -45,6 +49,53 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             return _undecided(item, f"{told} A person decides.", training)
 
 
+def _uncertain(line: ScoreLine, item: RubricItem, training: Training) -> ScoreLine:
+    """The points of repeated trainings, where these agree; else what the worst of them gives is secured."""
+    doubts = uncertainties(item, training)
+    if not doubts:
+        return line
+    told = line.reason.removesuffix(" A person decides.")
+    reason = " ".join((told, *doubts, "A person decides."))
+    floor = min(points for points in (line.floor, line.points, _worst(item, training)) if points is not None)
+    return replace(line, points=None, reason=reason, state=AWAITING, floor=floor)
+
+
+def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
+    """Why repeated trainings do not tell what a submission is worth, in sentences; () where they do."""
+    given = accuracy_points(item, training)
+    found = []
+    if training.unfinished and interpolated(item.breakpoints, _mean_at_worst(training)) != given:
+        trainings = len(training.runs) + len(training.unfinished)
+        found += [
+            _sentence(f"Training {run.number} of {trainings} was not completed", run.reason, run.where)
+            for run in training.unfinished
+        ]
+    if _spread(training) > WIDE:
+        low, high = min(training.runs), max(training.runs)
+        ends = {interpolated(item.breakpoints, low), interpolated(item.breakpoints, high)}
+        if len(ends) > 1:
+            found.append(
+                f"Trainings that differ in their seeds alone gave {percent(low)} to {percent(high)}: "
+                "so far apart, their mean says little."
+            )
+    return tuple(found)
+
+
+def _spread(training: Training) -> float:
+    """How far apart the accuracies of repeated trainings are."""
+    return max(training.runs, default=0.0) - min(training.runs, default=0.0)
+
+
+def _mean_at_worst(training: Training) -> float:
+    """The mean accuracy if those that were not completed came to nothing."""
+    return sum(training.runs) / max(len(training.runs) + len(training.unfinished), 1)
+
+
+def _worst(item: RubricItem, training: Training) -> float:
+    """What the worst of the trainings is worth."""
+    return interpolated(item.breakpoints, 0.0 if training.unfinished else min(training.runs, default=0.0))
+
+
 def _questioned(line: ScoreLine, evidence: Evidence) -> ScoreLine:
     """Full points stand however they were reached; less than that only where nothing speaks against it."""
     doubts = tuple(_doubts(evidence))
@@ -57,6 +108,7 @@ def _questioned(line: ScoreLine, evidence: Evidence) -> ScoreLine:
 def _doubts(evidence: Evidence) -> Iterator[str]:
     """Why what was measured may not be what the student's training is worth."""
     training, claim, shown = evidence.training, evidence.claim, evidence.shown_epochs
+    yield from training.doubts
     if training.rebuilt:
         yield "The loop over epochs could not be executed as it stands."
     if shown is not None and training.planned_epochs is not None and shown > training.planned_epochs:
@@ -67,30 +119,40 @@ def _doubts(evidence: Evidence) -> Iterator[str]:
 
 
 def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLine:
+    return _line(item, accuracy_points(item, training), preface + _told(item, training))
+
+
+def _told(item: RubricItem, training: Training) -> str:
+    """What was measured, as a sentence."""
     accuracy = training.accuracy or 0.0
-    told = f"{preface}{percent(accuracy)} of the hidden test images are classified right"
+    told = f"{percent(accuracy)} of the hidden test images are classified right"
     if training.interval is not None:
         low, high = training.interval
-        seeds = f"mean of {len(training.runs)} trainings: {_listed(training.runs)}; " if training.runs else ""
+        several = len(training.runs) > 1
+        seeds = f"mean of {len(training.runs)} trainings: {_listed(training.runs)}; " if several else ""
         counted = seeds + (f"{training.counted}; " if training.counted else "")
         told += f" ({counted}95 % interval: {percent(low)} to {percent(high)})"
     if item.threshold is not None:
         told += f"; {percent(item.threshold)} is asked for"
         if accuracy < item.threshold and passes(training, item.threshold):
             told += ", which the interval reaches: it counts as reached"
-    return _line(item, accuracy_points(item, training), f"{told}.")
+    return f"{told}."
 
 
 def passes(training: Training, threshold: float) -> bool:
     """Whether a training reached the threshold: by its accuracy, or several by the upper end of the interval.
 
-    Near the threshold chance decides between seeds, so that the doubt is the student's benefit.
+    Near the threshold chance decides between seeds, so that the doubt is the student's benefit: where the
+    mean is near it, and the trainings, all of which were completed, differ by no more than chance.
     """
     accuracy = training.accuracy
     if accuracy is None:
         return False
-    repeated = len(training.runs) > 1 and training.interval is not None
-    return accuracy >= threshold or (repeated and training.interval[1] >= threshold)  # type: ignore[index]
+    if accuracy >= threshold:
+        return True
+    repeated = len(training.runs) > 1 and not training.unfinished and _spread(training) <= WIDE
+    near = accuracy >= threshold - NEAR_THRESHOLD - 1e-9
+    return repeated and near and training.interval is not None and training.interval[1] >= threshold
 
 
 def accuracy_points(item: RubricItem, training: Training) -> float:

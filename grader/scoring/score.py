@@ -13,6 +13,7 @@ from grader.scoring.claims import claimed
 from grader.scoring.forbidden import forbidden
 from grader.scoring.lateness import late_record
 from grader.scoring.lines import person_line, scored_line, undecided_line
+from grader.scoring.owners import ownership
 from grader.scoring.people import marked_line
 from grader.scoring.points import rounded
 from grader.scoring.runs import lower_run
@@ -49,7 +50,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
     evidence = replace(with_waived(assignment, evidence, waived), claim=claim)
     status, reason = _status(assignment, evidence)
     nothing = _nothing_found(status, evidence)
-    found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings)
+    found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings, evidence.unproven)
     lines = []
     for item in assignment.rubric:
         if nothing and not item.by_person:
@@ -76,6 +77,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         late=late_record(assignment, evidence, total.points, own),
         claim=claim,
         lower=lower_run(own),
+        ownership=ownership(own),
     )
 
 
@@ -117,7 +119,8 @@ def _status(assignment: Assignment, evidence: Evidence) -> tuple[GradeStatus, st
             "Grade the submission again."
         )
     if evidence.missing and not evidence.partial:
-        names = [_file_name(assignment, evidence.student_id, role) for role in evidence.missing]
+        asked = evidence.origin.asked_id(evidence.student_id)
+        names = [_file_name(assignment, asked, role) for role in evidence.missing]
         verb = "is" if len(names) == 1 else "are"
         return GradeStatus.INCOMPLETE, f"{' and '.join(names)} {verb} missing"
     return GradeStatus.GRADED, evidence.reason

@@ -1,7 +1,7 @@
 """The trusted side of training: hands out images, keeps the test labels, scores what comes back."""
 
 from grader.training.checkpoint import measured_checkpoint
-from grader.training.job import EpochReport, Job, Measured, Report
+from grader.training.job import EpochReport, Job, Measured, Report, TrainedModel
 from grader.training.measurement import measured_training
 from grader.training.repetition import is_near, repeated_training
 
@@ -10,6 +10,7 @@ __all__ = [
     "Job",
     "Measured",
     "Report",
+    "TrainedModel",
     "is_near",
     "measured_checkpoint",
     "measured_training",

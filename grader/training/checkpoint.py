@@ -1,4 +1,10 @@
-"""Submitted weights in the submitted model: whether they fit, and how well they do."""
+"""Submitted weights in the submitted model: whether they fit, and how well they do.
+
+What a worker says about the file is told to the student, so it is asked before it has seen a hidden image;
+what it says afterwards is numbers.
+"""
+
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +29,9 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
     try:
         load = Load(job.program, job.forbidden, blinding.classes, job.seed, job.device)
         link.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
-        request = LoadCheckpoint(
-            job.device,
-            4_000_000 * job.limits.checkpoint_mb,  # what a file holds may be spread out a little in memory
-            arrays={"file": np.frombuffer(data, dtype=np.uint8), "test_images": blinding.test_images},
-        )
-        seconds = job.limits.load_seconds + 6 * job.limits.call_seconds  # all test images pass the model
-        loaded = link.ask(request, CheckpointLoaded, seconds=seconds, limit=REPLY_LIMIT)
+        loaded = _asked(link, job, data, _noise(job.splits.test_images), job.limits.call_seconds)
+        if loaded.status == "fits":
+            return _measured(link, blinding, job, data, name)
     except StudentRaised as raised:
         problem = raised.problem
         return Checkpoint("not_tried", f"{name}: it could not be tried ({problem.type}: {problem.message}).")
@@ -40,18 +42,49 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
         return Checkpoint("not_tried", f"{name}: {error}")
     finally:
         link.close()
-    return _judged(loaded, blinding, job, name)
+    return _misfit(loaded, name)
 
 
-def _judged(loaded: CheckpointLoaded, blinding: Blinding, job: Job, name: str) -> Checkpoint:
-    if loaded.status == "fits":
-        try:
-            logits = blinding.answers(loaded.arrays.get("logits"))
-        except NoAnswers:
-            logits = np.array([np.nan])
-        if not np.isfinite(logits).all():
-            return Checkpoint("refused", f"{name}: the model's outputs with it are not usable numbers.")
-        return Checkpoint("fits", accuracy=float((logits.argmax(axis=1) == job.splits.test_labels).mean()))
+def _asked(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
+    """What a worker says of a file and of images, uint8 (n, height, width[, 3]).
+
+    Args:
+        seconds: For the images, beside the time of loading.
+    """
+    request = LoadCheckpoint(
+        job.device,
+        4_000_000 * job.limits.checkpoint_mb,  # what a file holds may be spread out a little in memory
+        arrays={"file": np.frombuffer(data, dtype=np.uint8), "test_images": images},
+    )
+    seconds += job.limits.load_seconds
+    return link.ask(request, CheckpointLoaded, seconds=seconds, limit=REPLY_LIMIT)
+
+
+def _noise(images: Any) -> Any:
+    """One image of the size of others that shows nothing, uint8 (1, height, width[, 3])."""
+    return np.random.default_rng(0).integers(0, 256, (1, *images.shape[1:]), dtype=np.uint8)
+
+
+def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) -> Checkpoint:
+    """The accuracy of weights that fit; of what is said otherwise, not a word is repeated.
+
+    Raises:
+        WorkerFault: The worker hung or died.
+    """
+    try:
+        loaded = _asked(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
+        logits = blinding.answers(loaded.arrays.get("logits"))
+    except (StudentRaised, EngineError):
+        told = f"{name} fits the model, which then could not answer for the hidden images."
+        return Checkpoint("not_tried", told)
+    except NoAnswers:
+        logits = np.array([np.nan])
+    if not np.isfinite(logits).all():
+        return Checkpoint("refused", f"{name}: the model's outputs with it are not usable numbers.")
+    return Checkpoint("fits", accuracy=float((logits.argmax(axis=1) == job.splits.test_labels).mean()))
+
+
+def _misfit(loaded: CheckpointLoaded, name: str) -> Checkpoint:
     if loaded.status == "mismatch":
         return Checkpoint(
             "mismatch",

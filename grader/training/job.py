@@ -1,12 +1,13 @@
 """What is trained, on what and within what, and what comes of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from grader.domain.assignment import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
 from grader.domain.program import Program
+from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.kit.splits import Splits
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import WorkerProcess
@@ -64,13 +65,30 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True)
+class TrainedModel:
+    """What a judge needs to look at a trained model again.
+
+    Attributes:
+        state: Its parameters and buffers by name, arrays.
+        inputs: Some of the hidden images as it is fed them, float32 (images, channels, height, width).
+        scores: What it answered for them, float32 (images, classes).
+    """
+
+    state: Mapping[str, Any]
+    inputs: Any
+    scores: Any
+
+
+@dataclass(frozen=True)
 class Measured:
     """A training, and what belongs to it.
 
     Attributes:
+        trained: The model in the end of a training that was completed.
         images: PNG by the names in `training.predictions` and `training.attention`.
         notes: Sentences: what had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
+        watched: What was seen of forbidden parts at run time.
         crowded: The GPU's memory, or its part of it, was not enough.
     """
 
@@ -78,4 +96,6 @@ class Measured:
     images: dict[str, bytes]
     notes: tuple[str, ...] = ()
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
+    watched: Watched = NOTHING_SEEN
     crowded: bool = False
+    trained: TrainedModel | None = None

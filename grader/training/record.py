@@ -9,16 +9,21 @@ import numpy as np
 
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.replies import EpochDone, Problem, Trained, TrainingPlan
+from grader.protocol.replies import MAX_NUMBER, Answered, EpochDone, Problem, Trained, TrainingPlan
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import attention_maps, example_images, first_of_each, predictions
-from grader.training.job import EpochReport, Job, Measured, Report
+from grader.training.job import EpochReport, Job, Measured, Report, TrainedModel
+from grader.training.measuring import Measurer
+from grader.training.trained_model import ModelThen, OtherModel, asked, same_answers, same_state
 
 MAX_EPOCHS = 10_000
 MOST_TIMES = 10  # as many passes over the images as there are epochs in the student's loop
 LAST_EPOCHS = 5  # whose mean accuracy counts; of a short training the last quarter
 PROJECTED_AFTER = 2  # epochs
+MOST_OBJECTIONS = 3  # that are told
+ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
+SAMPLED = 8  # hidden images for which the judge asks again
 
 
 class Record:
@@ -33,13 +38,18 @@ class Record:
         self.blinding = Blinding(job, "training", numbers=True)
         self._job = job
         self._report = report
-        self._chosen = example_images(job.splits, job.seed)
+        self._chosen = example_images(job.splits)
         self._plan: TrainingPlan | None = None
         self._epochs: list[Epoch] = []
         self._logits: Any = None
         self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
         self._attention: Any = None
+        self._model: ModelThen | None = None
+        self._trained: TrainedModel | None = None
         self._restored = False
+        self._other_trees: dict[str, int] = {}  # clause -> the first epoch after which it was so
+        self._answers_alike = True
+        self._other_numbers = 0
         self._started = self._epoch_started = time.monotonic()
         self._reason = self._where = ""
         self._projected: float | None = None
@@ -50,18 +60,43 @@ class Record:
         """The test images whose attention is to be shown, as indices of the worker's."""
         return self.blinding.places(tuple(index for _, index in first_of_each(self._chosen)))
 
-    def take(self, reply: TrainingPlan | EpochDone | Trained) -> None:
-        """Note a reply of the worker's."""
+    @property
+    def sampled(self) -> tuple[int, ...]:
+        """Some of the test images, for which a judge asks the model again, as indices of the worker's."""
+        random = np.random.default_rng([self._job.order_seed or 0, SAMPLED])
+        count = len(self._job.splits.test_labels)
+        return tuple(int(index) for index in random.permutation(count)[:SAMPLED])
+
+    def take(self, reply: TrainingPlan | EpochDone | Trained, measurer: Measurer) -> None:
+        """Note a reply of the worker that trains.
+
+        Args:
+            measurer: Is asked what the weights in it are worth.
+
+        Raises:
+            BuiltOnceOnly, StudentRaised, WorkerFault, EngineError: As when it is asked.
+        """
         try:
             if isinstance(reply, TrainingPlan):
                 self._take_plan(reply)
             elif isinstance(reply, EpochDone):
-                self._take_epoch(reply)
+                self._take_epoch(reply, measurer)
             else:
-                self._take_end(reply)
+                self._take_end(reply, measurer)
+        except OtherModel as other:
+            self._object_to(other)
         except NoAnswers:
             told = "The worker answered with something else than the model's outputs."
             self.end(TrainingOutcome.FAILED, told)
+
+    def _object_to(self, other: OtherModel) -> None:
+        """The weights are not those of the model that was checked: nothing can be measured."""
+        built = self._job.program.recipe.model or "the source"
+        when = f"After epoch {len(self._epochs)}" if self._epochs else "In its first epoch"
+        self.end(
+            TrainingOutcome.UNKNOWN,
+            f"{when} the model is not the one that `{built[:60]}` builds and that was checked: {other}.",
+        )
 
     def _take_plan(self, plan: TrainingPlan) -> None:
         if plan.epochs > MAX_EPOCHS:
@@ -74,12 +109,16 @@ class Record:
         self._plan = plan
         self._epoch_started = time.monotonic()
 
-    def _take_epoch(self, done: EpochDone) -> None:
+    def _take_epoch(self, done: EpochDone, measurer: Measurer) -> None:
         number = len(self._epochs) + 1
         planned = self._plan.epochs if self._plan else 0
         if done.number != number or number > MOST_TIMES * planned:
             raise NoAnswers
-        logits = self.blinding.answers(done.arrays.get("logits"))
+        self._model = asked(measurer, done)
+        self._note_tree(self._model, number)
+        self._other_numbers = max(self._other_numbers, min(done.other_numbers, MAX_NUMBER))
+        answered = self._model.answered
+        logits = self.blinding.answers(answered.arrays.get("logits"))
         if not np.isfinite(logits).all():
             self.end(
                 TrainingOutcome.DIVERGED,
@@ -88,7 +127,7 @@ class Record:
             )
             return
         self._logits = logits
-        self._augmented = self._with_chance(done)
+        self._augmented = self._with_chance(answered)
         now = time.monotonic()
         epoch = Epoch(
             number=number,
@@ -125,24 +164,38 @@ class Record:
                 f"{_minutes(limit)}"
             )
 
-    def _take_end(self, done: Trained) -> None:
-        logits = self.blinding.answers(done.arrays.get("logits"))
-        if not self._epochs or done.epochs != len(self._epochs):
+    def _take_end(self, done: Trained, measurer: Measurer) -> None:
+        if not self._epochs or self._model is None or done.epochs != len(self._epochs):
             raise NoAnswers
+        last, self._model = self._model, asked(measurer, done, self.attention_of, self.sampled)
+        self._note_tree(self._model, done.epochs)
+        self._restored = not same_state(last.state, self._model.state)
+        answered = self._model.answered
+        logits = self.blinding.answers(answered.arrays.get("logits"))
         if not np.isfinite(logits).all():
             self.end(TrainingOutcome.DIVERGED, "The model's outputs are no finite numbers at the end.")
             return
         self._logits = logits
-        self._augmented = self._with_chance(done)
-        self._attention = done.arrays.get("attention")
-        self._restored = done.restored
+        inputs, scores = answered.arrays.get("inputs"), answered.arrays["logits"][list(self.sampled)]
+        if inputs is None or inputs.dtype != np.float32 or inputs.ndim != 4 or len(inputs) != len(scores):
+            raise NoAnswers
+        self._trained = TrainedModel(self._model.state, inputs, scores)
+        self._augmented = self._with_chance(answered)
+        self._attention = answered.arrays.get("attention")
+        if not same_answers(done.arrays.get("probe_logits"), answered.arrays.get("probe_logits")):
+            self._answers_alike = False
         self.outcome = TrainingOutcome.COMPLETED
 
-    def _with_chance(self, done: EpochDone | Trained) -> float | None:
+    def _note_tree(self, trained: ModelThen, epochs: int) -> None:
+        """Remember where the tree of the model is not the one that was checked."""
+        if trained.other_tree:
+            self._other_trees.setdefault(trained.other_tree, epochs)
+
+    def _with_chance(self, answered: Answered) -> float | None:
         """The accuracy with the chance in the student's test transform; None where there is none in it."""
-        if "augmented" not in done.arrays:
+        if "augmented" not in answered.arrays:
             return None
-        logits = self.blinding.answers(done.arrays["augmented"])
+        logits = self.blinding.answers(answered.arrays["augmented"])
         return self._accuracy(logits) if np.isfinite(logits).all() else None
 
     def _accuracy(self, logits: Any) -> float:
@@ -203,7 +256,7 @@ class Record:
     def measured(self) -> Measured:
         """The training as evidence."""
         splits = self._job.splits
-        notes = tuple(note[:300] for note in self._plan.notes[:10]) if self._plan else ()
+        notes = self._notes()
         training = Training(
             outcome=self.outcome or TrainingOutcome.FAILED,
             reason=self._reason,
@@ -216,6 +269,8 @@ class Record:
             rebuilt=self._plan is not None and self._plan.rebuilt,
             seconds=time.monotonic() - self._started,
             projected_seconds=self._projected,
+            doubts=() if self._answers_alike else (ANSWERS_OTHERWISE,),
+            objections=self._objections(),
         )
         if self._logits is None or training.outcome is TrainingOutcome.DIVERGED:
             return Measured(training, {}, notes, crowded=self._crowded)
@@ -233,7 +288,22 @@ class Record:
             predictions=shown,
             attention=maps,
         )
-        return Measured(training, images | pictures, notes)
+        return Measured(training, images | pictures, notes, trained=self._trained)
+
+    def _objections(self) -> tuple[str, ...]:
+        return tuple(
+            f"After epoch {epoch} the model is not built as the one that was checked: {difference}."
+            for difference, epoch in list(self._other_trees.items())[:MOST_OBJECTIONS]
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = tuple(note[:300] for note in self._plan.notes[:10]) if self._plan else ()
+        if self._other_numbers:
+            notes += (
+                f"In training, an optimizer also stepped {self._other_numbers:,} numbers that are not the "
+                "model's: a learnable loss, or another model.",
+            )
+        return notes
 
     def _counted(self) -> tuple[float, str]:
         """The accuracy that counts, and of which weights it is.

@@ -4,13 +4,14 @@ import io
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from grader.protocol.replies import CheckpointLoaded
 from grader.protocol.requests import LoadCheckpoint
 from grader.worker.device import usable_device
 from grader.worker.fault import students_code
 from grader.worker.images import GradedImages
+from grader.worker.measuring import misfit
 from grader.worker.outputs import logits
 from grader.worker.program import StudentModule
 from grader.worker.recipe import configured_model, transforms
@@ -35,7 +36,7 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
         return CheckpointLoaded("whole_model" if weights == WHOLE_MODEL else "refused", weights)
     device = usable_device(request.device)
     model = configured_model(student)
-    wrong = mismatch(model, weights)
+    wrong = misfit(model, weights)
     if wrong:
         return CheckpointLoaded("mismatch", wrong)
     with students_code():
@@ -45,26 +46,6 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
     with students_code():  # a deterministic transform is applied here
         images = GradedImages(request.arrays["test_images"], None, student.class_names, transform)
     return CheckpointLoaded("fits", arrays={"logits": logits(model, images, device)})
-
-
-def mismatch(model: nn.Module, weights: dict[str, Tensor]) -> str:
-    """What keeps weights from fitting a model, in words; empty when they fit."""
-    expected = model.state_dict()
-    missing = [name for name in expected if name not in weights]
-    unknown = [name for name in weights if name not in expected]
-    if missing or unknown:
-        example = f"`{missing[0]}` is missing" if missing else f"`{unknown[0]}` is not in the model"
-        return (
-            f"{len(missing)} of the model's {len(expected)} tensors are missing in it and {len(unknown)} of "
-            f"its own are not in the model (for example {example})"
-        )
-    for name, value in expected.items():
-        if weights[name].shape != value.shape:
-            return (
-                f"`{name}` has the shape {tuple(weights[name].shape)} in it and {tuple(value.shape)} "
-                "in the model"
-            )
-    return ""
 
 
 def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | str:

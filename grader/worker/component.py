@@ -1,20 +1,21 @@
 """Constructing a student's component, calling it, reading and writing its weights."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from grader.protocol.replies import Built, Called, Done, Module, Parameter, WeightValues
+from grader.protocol.replies import Built, Called, Done, Parameter, WeightValues
 from grader.protocol.requests import Build, Call, SetWeights, Weights
 from grader.worker.fault import StudentFault, students_code
+from grader.worker.outputs import MAX_MODULES, array, module_tree
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.recipe import configured_model
 from grader.worker.standin import StandIns
 
 CONFIGURED_MODEL = "$model"
-MAX_MODULES = 2000
 
 
 class Components:
@@ -51,11 +52,10 @@ class Components:
             if request.double:
                 built = built.double()
         with students_code():  # reading a lazy layer's parameters raises
-            parameters, modules = _parameters(built), _modules(built)
+            parameters = _parameters(built)
+        modules = module_tree(built)
         self._built.append((built, stand_ins, replacements))
-        self._student.watch.imported()
-        seen = tuple(self._student.watch.seen)
-        return Built(len(self._built) - 1, parameters, modules, tuple(stand_ins.made), seen)
+        return Built(len(self._built) - 1, parameters, modules, tuple(stand_ins.made))
 
     def call(self, request: Call) -> Called:
         """Call a component; whatever the student's code raises goes through."""
@@ -70,7 +70,13 @@ class Components:
             if name.startswith("keyword:")
         }
         seed_all(request.seed)
-        with self._student.replaced(replacements), quiet(), torch.set_grad_enabled(request.gradients):
+        rates = _dropout_rates(module) if request.without_dropout else {}
+        with (
+            self._student.replaced(replacements),
+            quiet(),
+            torch.set_grad_enabled(request.gradients),
+            _without_dropout(rates),
+        ):
             if request.gradients:
                 module.zero_grad(set_to_none=True)
                 inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
@@ -81,26 +87,29 @@ class Components:
         if not isinstance(output, Tensor):
             return Called(type(output).__name__, _calls(stand_ins, arrays), arrays=arrays)
         with students_code():  # a tensor of a class of the student's own may do anything when it is read
-            arrays["output"] = _array(output)
+            arrays["output"] = array(output)
             calls = _calls(stand_ins, arrays)
         if request.gradients:
             cotangent = torch.from_numpy(request.arrays["cotangent"].copy())
             no_gradient = _gradients(module, inputs[0], output, cotangent, arrays)
-        return Called("tensor", calls, no_gradient, tuple(self._student.watch.seen), arrays)
+        return Called("tensor", calls, no_gradient, arrays)
 
     def weights(self, request: Weights) -> WeightValues:
         """The parameters and buffers of a component."""
         module, _, _ = self._built[request.handle]
         named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        return WeightValues({name: _array(value) for name, value in list(named.items())[:MAX_MODULES]})
+        return WeightValues({name: array(value) for name, value in list(named.items())[:MAX_MODULES]})
 
     def set_weights(self, request: SetWeights) -> Done:
-        """Overwrite parameters of a component."""
+        """Overwrite parameters and buffers of a component."""
         module, _, _ = self._built[request.handle]
-        parameters = dict(module.named_parameters())
+        named = {
+            **dict(module.named_parameters(remove_duplicate=False)),
+            **dict(module.named_buffers(remove_duplicate=False)),
+        }
         with torch.no_grad():
             for name, value in request.arrays.items():
-                target = parameters[name]
+                target = named[name]
                 target.copy_(torch.from_numpy(value.copy()).to(target.dtype))
         return Done()
 
@@ -110,18 +119,27 @@ def _inputs(arrays: Mapping[str, Any]) -> list[Tensor]:
     return [torch.from_numpy(value.copy()) for _, value in numbered]
 
 
-def _array(value: Tensor) -> Any:
-    """A tensor as an array that a frame can carry, whatever it is a view of."""
-    value = value.detach().to("cpu")
-    if value.dtype not in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool):
-        value = value.to(torch.float32) if value.is_floating_point() else value.to(torch.int64)
-    return value.contiguous().numpy()
-
-
 def _calls(stand_ins: StandIns, arrays: dict[str, Any]) -> tuple[Any, ...]:
     for number, (_, x) in enumerate(stand_ins.calls):
-        arrays[f"call{number}"] = _array(x)
+        arrays[f"call{number}"] = array(x)
     return tuple(call for call, _ in stand_ins.calls)
+
+
+def _dropout_rates(module: nn.Module) -> dict[nn.modules.dropout._DropoutNd, float]:
+    """The rates of the dropout layers."""
+    return {part: part.p for part in module.modules() if isinstance(part, nn.modules.dropout._DropoutNd)}
+
+
+@contextlib.contextmanager
+def _without_dropout(rates: Mapping[nn.modules.dropout._DropoutNd, float]) -> Iterator[None]:
+    """These layers with a rate of zero, for a while."""
+    for part in rates:
+        part.p = 0.0
+    try:
+        yield
+    finally:
+        for part, rate in rates.items():
+            part.p = rate
 
 
 def _gradients(
@@ -135,11 +153,11 @@ def _gradients(
     with students_code():
         (output * cotangent.to(output.dtype)).sum().backward()  # type: ignore[no-untyped-call]
     if x.grad is not None:
-        arrays["gradient:input"] = _array(x.grad)
+        arrays["gradient:input"] = array(x.grad)
     missing = []
     for name, value in module.named_parameters():
         if value.grad is not None:
-            arrays[f"gradient:{name}"] = _array(value.grad)
+            arrays[f"gradient:{name}"] = array(value.grad)
         elif value.requires_grad:
             missing.append(name)
     return tuple(missing)
@@ -155,13 +173,3 @@ def _parameters(module: nn.Module) -> tuple[Parameter, ...]:
         for name, value in named
         if groups[id(value)][0] == name
     )
-
-
-def _modules(module: nn.Module) -> tuple[Module, ...]:
-    found = []
-    for path, part in list(module.named_modules())[:MAX_MODULES]:
-        own = sum(p.numel() for p in part.parameters(recurse=False) if p.requires_grad)
-        rate = float(part.p) if isinstance(part, nn.modules.dropout._DropoutNd) else None
-        kind = type(part)
-        found.append(Module(path[:300], kind.__name__[:80], str(kind.__module__)[:120], own, rate))
-    return tuple(found)

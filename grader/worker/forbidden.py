@@ -1,83 +1,103 @@
-"""Seeing at run time what the assignment forbids, however its name was spelled."""
+"""Seeing at run time what the assignment forbids, however its name was spelled.
+
+The code of a forbidden part itself tells the judge that it is used, before it does anything else: there is no
+original beside it that could be called instead, and nobody here keeps a list.
+"""
 
 import fnmatch
-import importlib
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
-from typing import Any
 
-from torch import nn
+from grader.protocol.replies import WatchedPart, Watching
+from grader.worker.parts import Part, forbidden_parts
+from grader.worker.prying import listen
+from grader.worker.telling import Told, telling
+from grader.worker.voice import Lines, asker, voice
 
 _MARK = "grader.worker.until_here"
 
 
 class ForbiddenWatch:
-    """Records imports of forbidden modules and constructions or calls of forbidden parts.
+    """Has every use of a forbidden part told to the judge, from its making on.
 
     It is a second pair of eyes: the judge also sees the module tree, and the source was searched before.
-
-    Attributes:
-        seen: The patterns that were reached, in order, once each.
+    What a student's code finds here or changes takes nothing from what is watched already: see `sealed`.
     """
 
-    def __init__(self, patterns: Iterable[str]) -> None:
-        self.patterns = tuple(patterns)
-        self.seen: list[str] = []
+    def __init__(
+        self, patterns: Sequence[str], lines: Lines, descriptor: int, say: Callable[[Watching], None]
+    ) -> None:
+        """Begin to watch what is imported already.
+
+        Args:
+            patterns: What is forbidden.
+            lines: How lines are told apart.
+            descriptor: Where the judge listens.
+            say: Sends the judge what is watched.
+        """
+        self._patterns = tuple(patterns)
+        self._say = say
+        self._tell = voice(descriptor)
+        self._asked_by = asker(lines)
+        self._told: list[Told] = []
+        self._watched: set[int] = set()  # the `id` of what is watched; none of it is ever collected
+        parts = self._cover()
+        listen(self._tell, self._asked_by, lines, self._patterns, {part.file for part in parts} - {""})
         self.begin()
-        for pattern in self.patterns:
-            self._wrap(pattern)
 
     def begin(self) -> None:
         """Forget what was imported so far: an import at the top of a file that nothing uses costs nothing."""
+        self._cover()
         sys.modules.pop(_MARK, None)
         sys.modules[_MARK] = ModuleType(_MARK)
 
     def imported(self) -> None:
-        """Record the forbidden modules that were imported since the beginning."""
-        for name in sorted(_imported_since_mark()):
-            for pattern in self.patterns:
-                if fnmatch.fnmatchcase(name, pattern) or name.partition(".")[0] == pattern:
-                    self._record(pattern)
+        """Tell of the forbidden modules that were imported since the beginning, and watch them too."""
+        found = sorted({number for name in _imported_since_mark() for number in self._patterns_of(name)})
+        for number in found:
+            self._tell(b'{"$kind":"Imported","pattern":%d,"file":"","line":0}' % number)
+        if found:
+            self._cover()
 
-    def _record(self, pattern: str) -> None:
-        if pattern not in self.seen:
-            self.seen.append(pattern)
+    def prove(self, token: int, which: int | None = None) -> None:
+        """Use the parts in a way that does nothing but let them tell of it.
 
-    def _wrap(self, pattern: str) -> None:
-        """Wrap what the pattern matches within modules that are imported already."""
-        itself = sys.modules.get(pattern)
-        for value in list(vars(itself).values()) if itself is not None else ():
-            if isinstance(value, type) and issubclass(value, nn.Module) and value.__module__ == pattern:
-                self._wrap_class(value, pattern)
-        module_name, _, last = pattern.rpartition(".")
-        if module_name not in sys.modules or not module_name:
-            return
-        module = importlib.import_module(module_name)
-        for name in [name for name in vars(module) if fnmatch.fnmatchcase(name, last)]:
-            value = getattr(module, name)
-            if isinstance(value, type) and issubclass(value, nn.Module):
-                self._wrap_class(value, pattern)
-            elif callable(value) and not isinstance(value, type):
-                setattr(module, name, self._watched(value, pattern))
+        Args:
+            token: Is told by each part that is still in its place.
+            which: Use only one of them, counted round and round.
+        """
+        first = 0
+        place = None if which is None else which % max(self._count, 1)
+        for told in self._told:
+            if place is None:
+                told.prove(token, None)
+            elif first <= place < first + told.count:
+                told.prove(token, place - first)
+            first += told.count
 
-    def _wrap_class(self, kind: type[nn.Module], pattern: str) -> None:
-        original: Callable[..., None] = kind.__init__
-        watch = self
+    @property
+    def _count(self) -> int:
+        return sum(told.count for told in self._told)
 
-        def construct(self: nn.Module, *args: Any, **kwargs: Any) -> None:
-            watch._record(pattern)
-            original(self, *args, **kwargs)
+    def _patterns_of(self, module: str) -> list[int]:
+        """The numbers of the patterns that a module falls under."""
+        top = module.partition(".")[0]
+        return [
+            number
+            for number, pattern in enumerate(self._patterns)
+            if fnmatch.fnmatchcase(module, pattern) or top == pattern
+        ]
 
-        kind.__init__ = construct  # type: ignore[method-assign]
-
-    def _watched(self, function: Callable[..., Any], pattern: str) -> Callable[..., Any]:
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            self._record(pattern)
-            return function(*args, **kwargs)
-
-        return watched
+    def _cover(self) -> list[Part]:
+        """Watch what is imported and was not watched yet; what that is."""
+        parts = forbidden_parts(self._patterns, self._watched)
+        if parts or not self._told:
+            self._told.append(telling(parts, self._count, self._tell, self._asked_by))
+            self._watched |= {id(thing) for part in parts for thing in part.things}
+            self._say(Watching(tuple(WatchedPart(part.name, part.patterns) for part in parts)))
+        return parts
 
 
 def _imported_since_mark() -> Iterator[str]:

@@ -4,14 +4,23 @@ import __future__
 
 import ast
 import functools
+import json
 import linecache
 import operator
+import os
+import sysconfig
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType
 
+import numpy
+import torch
+
+import grader
 from grader.domain.program import Place, Program, Statement
 from grader.protocol.replies import Problem
+from grader.worker.voice import Lines
 
 PREFIX = "submission:"  # marks the code objects that come from the student
 
@@ -34,6 +43,18 @@ def future_flags(statement: Statement) -> int:
         return 0
     features = [getattr(__future__, name, None) for name in statement.binds]
     return functools.reduce(operator.or_, (f.compiler_flag for f in features if f is not None), 0)
+
+
+def student_lines(program: Program) -> Lines:
+    """How the student's lines are told from those of libraries."""
+    statements = (*program.statements, *program.recipe.all_statements)
+    files = {statement.place.file for statement in statements}
+    known = {PREFIX + file: json.dumps(file).encode() for file in sorted(files)}
+    paths = sysconfig.get_paths()
+    folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {str(Path(package.__path__[0]).parent) for package in (torch, numpy)}
+    folders.add(grader.__path__[0])
+    return Lines(PREFIX, known, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
 
 
 def remember_source(program: Program) -> None:

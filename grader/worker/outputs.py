@@ -1,20 +1,67 @@
-"""The outputs of a student's model for the grader's images."""
+"""What a student's model is and answers: its tree, its weights, its outputs for the grader's images."""
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from grader.protocol.replies import Module
+from grader.protocol.requests import MOST_STATE, STATE
 from grader.worker.attention import attention_weights
-from grader.worker.fault import students_code
+from grader.worker.fault import RecipeError, students_code
 from grader.worker.images import GradedImages
 from grader.worker.program import quiet
 
 EVALUATION_BATCH = 256
+MAX_MODULES = 2000
+MOST_TENSORS = 4000  # of one model
+EXACT = (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
+
+
+def array(value: Tensor) -> Any:
+    """A tensor as an array that a frame can carry, whatever it is a view of."""
+    value = value.detach().to("cpu")
+    if value.dtype not in EXACT:
+        value = value.to(torch.float32) if value.is_floating_point() else value.to(torch.int64)
+    return value.contiguous().numpy()
+
+
+def module_tree(model: nn.Module) -> tuple[Module, ...]:
+    """The modules of a model, the first 2000.
+
+    Raises:
+        StudentFault: Reading them raised.
+    """
+    found = []
+    with students_code():  # reading a lazy layer's parameters raises
+        for path, part in list(model.named_modules())[:MAX_MODULES]:
+            own = sum(p.numel() for p in part.parameters(recurse=False) if p.requires_grad)
+            rate = float(part.p) if isinstance(part, nn.modules.dropout._DropoutNd) else None
+            kind = type(part)
+            found.append(Module(path[:300], kind.__name__[:80], str(kind.__module__)[:120], own, rate))
+    return tuple(found)
+
+
+def state(model: nn.Module) -> dict[str, Any]:
+    """The parameters and buffers of a model as arrays by `state:<name>`.
+
+    Raises:
+        StudentFault: Reading them raised.
+        RecipeError: They are more than can be measured.
+    """
+    with students_code():
+        named = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
+        size = sum(value.numel() * value.element_size() for value in named.values())
+        if size > MOST_STATE or len(named) > MOST_TENSORS:
+            raise RecipeError(
+                f"the model's weights take {size / 1e6:.0f} MB in {len(named)} tensors; at most "
+                f"{MOST_STATE / 1e6:.0f} MB in {MOST_TENSORS} tensors are measured"
+            )
+        return {STATE + name: array(value) for name, value in named.items()}
 
 
 def logits(
@@ -29,14 +76,24 @@ def logits(
         StudentFault: The model raised, or returns something else.
     """
     batch = min(batch_size, EVALUATION_BATCH)
+    starts = range(0, len(data), batch)
+    parts = (data.batch(start, min(start + batch, len(data))) for start in starts)
+    return answers(model, parts, device, len(data.classes))
+
+
+def answers(model: nn.Module, batches: Iterable[Tensor], device: torch.device, classes: int) -> Any:
+    """The model's outputs for inputs in evaluation mode, float32 (images, classes).
+
+    Raises:
+        StudentFault: As for `logits`.
+    """
     parts = []
     with students_code(), torch.no_grad(), quiet(), _evaluating(model):
-        for start in range(0, len(data), batch):
-            images = data.batch(start, min(start + batch, len(data))).to(device)
-            output = model(images)
-            if not isinstance(output, Tensor) or output.shape != (len(images), len(data.classes)):
+        for images in batches:
+            output = model(images.to(device))
+            if not isinstance(output, Tensor) or output.shape != (len(images), classes):
                 raise TypeError(
-                    f"the model must return a tensor of shape (batch, {len(data.classes)}), "
+                    f"the model must return a tensor of shape (batch, {classes}), "
                     f"not {tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__}"
                 )
             parts.append(output.float().cpu())

@@ -12,10 +12,8 @@ from grader.protocol.replies import TrainingPlan
 from grader.protocol.requests import Train
 from grader.worker.fault import StudentFault, students_code
 from grader.worker.images import GradedImages
-from grader.worker.outputs import attention, logits, same_random_numbers
 from grader.worker.program import StudentModule, seed_all
 from grader.worker.recipe import Data, Settings, built_model, built_optimizer, settings
-from grader.worker.transforms import without_chance
 
 VALIDATION_SHARE = 0.1  # of the training images, where the student's loop decides by what it validates on
 GLANCE_SHARE = 0.02  # where it does not: what it measures between epochs is looked at by nobody
@@ -26,18 +24,14 @@ class Prepared:
     """What a training begins with.
 
     Attributes:
-        test_images: The hidden ones, without labels, under the student's transform without chance.
-        augmented_images: The same with the chance in it, where there is some.
-        attention_of: The test images whose attention weights are wanted.
+        validation: What the student's code looks at between epochs.
         scheduler: None where there is none.
     """
 
     device: torch.device
     settings: Settings
     data: Data
-    test_images: GradedImages
-    augmented_images: GradedImages | None
-    attention_of: tuple[int, ...]
+    validation: GradedImages
     model: nn.Module
     optimizer: torch.optim.Optimizer
     scheduler: Any | None
@@ -54,26 +48,6 @@ class Prepared:
             notes=(*self.settings.notes, *notes),
             rebuilt=rebuilt,
         )
-
-    def outputs(self, model: nn.Module) -> dict[str, Any]:
-        """The model's answers for the hidden images: `logits`, perhaps `augmented`, float32 (n, classes).
-
-        Raises:
-            StudentFault: The model raised, or returns something else.
-        """
-        size = self.settings.batch_size
-        with same_random_numbers():
-            found = {"logits": logits(model, self.test_images, self.device, size)}
-            if self.augmented_images is not None:
-                found["augmented"] = logits(model, self.augmented_images, self.device, size)
-        return found
-
-    def attention(self, model: nn.Module) -> dict[str, Any]:
-        """The model's `attention` weights for the images that were asked for; nothing if it has none."""
-        found = None
-        if self.attention_of:
-            found = attention(model, self.test_images, self.device, self.attention_of)
-        return {} if found is None else {"attention": found}
 
 
 def prepared(
@@ -92,19 +66,17 @@ def prepared(
     """
     seed_all(request.seed, device.type)
     chosen = settings(student, device)
-    data, test, augmented = _data(request, chosen, validates=validates)
+    data, validation = _data(request, chosen, validates=validates)
+    seed_all(request.seed, device.type)  # the worker that measures builds the same model
     model = built_model(student, data, device)
     optimizer, scheduler = built_optimizer(student)
     if "train_epoch" not in student.namespace:
         raise StudentFault(NameError("`train_epoch` is not defined"))
-    wanted = request.attention_of
-    return Prepared(device, chosen, data, test, augmented, wanted, model, optimizer, scheduler)
+    return Prepared(device, chosen, data, validation, model, optimizer, scheduler)
 
 
-def _data(
-    request: Train, chosen: Settings, *, validates: bool
-) -> tuple[Data, GradedImages, GradedImages | None]:
-    """The student's loaders, the test images, and these with the chance in the student's transform."""
+def _data(request: Train, chosen: Settings, *, validates: bool) -> tuple[Data, GradedImages]:
+    """The student's loaders, and the data set of the second."""
     arrays, classes, size = request.arrays, request.class_names, chosen.batch_size
     images, labels = arrays["train_images"], arrays["train_labels"]
     kept = np.arange(len(labels))
@@ -115,14 +87,9 @@ def _data(
     with students_code():  # deterministic transforms, which are the student's, are applied here
         train = GradedImages(images[kept], labels[kept], classes, chosen.train_transform)
         validation = GradedImages(images[seen], labels[seen], classes, chosen.test_transform)
-        measured = without_chance(chosen.test_transform, arrays["test_images"][0])
-        test = GradedImages(arrays["test_images"], None, classes, measured)
-        augmented = None
-        if measured is not chosen.test_transform:
-            augmented = GradedImages(arrays["test_images"], None, classes, chosen.test_transform)
     shuffling = torch.Generator().manual_seed(request.seed)
     train_loader: DataLoader[Any] = DataLoader(train, batch_size=size, shuffle=True, generator=shuffling)
-    return Data(train_loader, DataLoader(validation, batch_size=size)), test, augmented
+    return Data(train_loader, DataLoader(validation, batch_size=size)), validation
 
 
 def _share_of_each_class(share: float, labels: Any, seed: int) -> Any:

@@ -20,6 +20,7 @@ from grader.worker.device import bind_devices, redirect_gpu_calls
 from grader.worker.fault import students_code
 from grader.worker.forbidden import ForbiddenWatch
 from grader.worker.origin import PREFIX, compiled, future_flags, problem, remember_source
+from grader.worker.streams import overheard
 
 MODULE = "homework"
 
@@ -31,10 +32,10 @@ class StudentModule:
         program: What was executed.
         namespace: The module's globals.
         class_names: Of the data set.
-        watch: What was reached of the forbidden parts.
+        watch: For forbidden parts.
     """
 
-    def __init__(self, request: Load) -> None:
+    def __init__(self, request: Load, watch: ForbiddenWatch) -> None:
         self.program: Program = request.program
         module = ModuleType(MODULE)
         sys.modules[MODULE] = module
@@ -46,7 +47,7 @@ class StudentModule:
         self._flags = 0
         if request.device == "cpu":
             redirect_gpu_calls()
-        self.watch = ForbiddenWatch(request.forbidden)
+        self.watch = watch
         remember_source(request.program)
         self._absent = AbsentFinder(PREFIX)
         sys.meta_path.append(self._absent)
@@ -79,7 +80,6 @@ class StudentModule:
             kinds={name: _kind(self.namespace[name]) for name in self._graded() if name in self.namespace},
             problems=tuple(self._problems[:20]),
             stand_ins=tuple(self._absent.names[:50]),
-            forbidden=tuple(self.watch.seen),
         )
 
     def run(self, statements: Iterable[Statement]) -> None:
@@ -124,29 +124,9 @@ class StudentModule:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[io.StringIO]:
-    """Standard output kept for ourselves; the last 200,000 characters of it can be read afterwards."""
-    text = BoundedText()
-    with contextlib.redirect_stdout(text):
+    """The standard streams kept for ourselves; the last 200,000 characters of both can be read afterwards."""
+    with overheard() as text:
         yield text
-
-
-class BoundedText(io.StringIO):
-    """Text output that forgets its beginning when it grows too long.
-
-    It goes on to the process's own output too, where whoever watches the process sees that it is much.
-    """
-
-    def write(self, text: str, /) -> int:
-        """Write, and cut when over twice the bound."""
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # the student may have closed it
-            sys.__stdout__.write(text)  # type: ignore[union-attr]
-        count = super().write(text)
-        if self.tell() > 400_000:
-            kept = self.getvalue()[-200_000:]
-            self.seek(0)
-            self.truncate()
-            super().write(kept)
-        return count
 
 
 def seed_all(seed: int, device: str = "cpu") -> None:

@@ -1,19 +1,23 @@
 """Training from the values that the source gives: where the student's own loop cannot be executed."""
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 
 from grader.protocol.replies import EpochDone, Trained, TrainingPlan
 from grader.worker.arguments import arguments
-from grader.worker.fault import RecipeError, students_code
+from grader.worker.fault import RecipeError, StudentFault, students_code
 from grader.worker.losses import LossWatch
+from grader.worker.outputs import answers, array, module_tree, same_random_numbers, state
 from grader.worker.preparation import Prepared
 from grader.worker.program import StudentModule, quiet
 from grader.worker.recipe import bind
 
+PROBES = 32  # images for which a trained model answers here too
 TRAIN_EPOCH = ("model", "optimizer", "data_loader", "loss_history")  # its handed-out parameters
 
 Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
@@ -38,7 +42,6 @@ def rebuilt(student: StudentModule, ready: Prepared, reason: str, tell: Tell) ->
     passed = ("scheduler", "lr_scheduler") if steps == "batch" else ()
     watch = LossWatch(student.namespace["train_epoch"])
     train_epoch = watch.watched()
-    outputs: dict[str, Any] = {}
     for number in range(1, ready.settings.epochs + 1):
         by_role = {
             **ready.data.by_role(student.class_names),
@@ -63,10 +66,25 @@ def rebuilt(student: StudentModule, ready: Prepared, reason: str, tell: Tell) ->
                 "the schedule is stepped for every batch, but not by train_epoch: this form of training "
                 "would leave the learning rate as it is at the beginning"
             )
-        outputs = ready.outputs(model)
-        rate = learning_rate(optimizer)
-        tell(EpochDone(number, rate, arrays={**outputs, "reported": watch.taken()}))
-    tell(Trained(ready.settings.epochs, arrays={**outputs, **ready.attention(model)}))
+        arrays = {**state(model), "reported": watch.taken()}
+        tell(EpochDone(number, learning_rate(optimizer), module_tree(model), arrays=arrays))
+    tell(ended(ready.settings.epochs, model, ready))
+
+
+def ended(epochs: int, model: nn.Module, ready: Prepared) -> Trained:
+    """The end of a training: the weights, and what the model answers with them for the probe images.
+
+    Raises:
+        StudentFault: Reading the weights raised.
+    """
+    arrays = state(model)
+    # what it answers is compared with what its weights answer elsewhere: nobody's points hang on it
+    with contextlib.suppress(StudentFault), same_random_numbers():
+        with students_code():
+            probe = ready.validation.batch(0, min(PROBES, len(ready.validation)))
+        told = answers(model, [probe], ready.device, len(ready.validation.classes))
+        arrays |= {"probe": array(probe.float()), "probe_logits": told}
+    return Trained(epochs, module_tree(model), arrays)
 
 
 def learning_rate(optimizer: torch.optim.Optimizer) -> float:

@@ -1,6 +1,7 @@
 """The student's recipe, executed step by step in the student's module: data, model, optimizer, schedule."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,12 @@ from grader.domain.program import Program
 from grader.worker.device import bind_devices
 from grader.worker.fault import RecipeError, StudentFault
 from grader.worker.images import GradedImages
-from grader.worker.program import StudentModule
+from grader.worker.program import StudentModule, seed_all
 from grader.worker.transforms import Transform, handed_out_transform
 
 HANDED_OUT_BATCH_SIZE = 64
 MAX_EPOCHS = 100_000
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -139,18 +141,33 @@ def built_optimizer(student: StudentModule) -> tuple[torch.optim.Optimizer, Any 
     return optimizer, scheduler
 
 
-def configured_model(student: StudentModule) -> nn.Module:
-    """The student's model on the CPU, for looking at it: with one blank image in the place of the data.
+def configured_model(
+    student: StudentModule,
+    labels: Sequence[int] | None = None,
+    device: torch.device = CPU,
+    *,
+    seed: int | None = None,
+) -> nn.Module:
+    """The student's model, for looking at it: with blank images in the place of the data.
+
+    Args:
+        labels: Of the blank images: the source may count them. None: some of each class.
+        device: The student's.
+        seed: Of the initialization; None leaves the random numbers as they are.
 
     Raises:
         RecipeError: The source has none.
         StudentFault: The student's code raised.
     """
-    _run_statements(student, torch.device("cpu"))
-    blank = np.zeros((1, 8, 8), dtype=np.uint8)
-    images = GradedImages(blank, None, student.class_names, handed_out_transform(8, 1))
-    loader: DataLoader[Any] = DataLoader(images)
-    return built_model(student, Data(loader, loader), torch.device("cpu"))
+    _run_statements(student, device)
+    if seed is not None:
+        seed_all(seed, device.type)
+    if labels is None:
+        labels = list(range(max(len(student.class_names), 1))) * 8
+    blank = np.zeros((len(labels), 8, 8), dtype=np.uint8)
+    images = GradedImages(blank, labels, student.class_names, handed_out_transform(8, 1))
+    loader: DataLoader[Any] = DataLoader(images, batch_size=HANDED_OUT_BATCH_SIZE)
+    return built_model(student, Data(loader, loader), device)
 
 
 def _run_statements(student: StudentModule, device: torch.device) -> None:

@@ -1,14 +1,14 @@
 """The student's own loop over epochs, executed on the grader's images and watched from outside.
 
-An epoch is a pass over the training loader in which an optimizer took steps. After each the model answers for
-the hidden test images; the random numbers that the student's code draws are not touched by that.
+An epoch is a pass over the training loader in which an optimizer stepped the model. After each the model's
+weights go to the judge; the random numbers that the student's code draws are not touched by that.
 """
 
 import contextlib
 import copy
-import hashlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,12 +17,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
 from grader.domain.program import Replay
-from grader.protocol.replies import EpochDone, Trained
-from grader.worker.fault import RecipeError, StudentFault
+from grader.protocol.replies import EpochDone
+from grader.worker.fault import RecipeError, StudentFault, students_code
 from grader.worker.losses import LossWatch
+from grader.worker.outputs import module_tree, same_random_numbers, state
 from grader.worker.preparation import Prepared
 from grader.worker.program import StudentModule, quiet
-from grader.worker.rebuild import Tell, learning_rate
+from grader.worker.rebuild import Tell, ended, learning_rate
 from grader.worker.recipe import bind
 
 
@@ -47,7 +48,6 @@ class EpochWatch:
 
     Attributes:
         epochs: How many were trained.
-        outputs: What the model answered for the hidden images after the last of them.
     """
 
     def __init__(self, student: StudentModule, ready: Prepared, losses: LossWatch, tell: Tell) -> None:
@@ -56,45 +56,50 @@ class EpochWatch:
         self._ready = ready
         self._losses = losses
         self._tell = tell
-        self._steps = 0
         self._rate = 0.0
-        self._weights = ""
-        self._pending: dict[str, Any] | None = None
-        self.outputs: dict[str, Any] = {}
+        self._stepped: dict[int, torch.optim.Optimizer] = {}
+        self._others = 0  # numbers that were stepped since the last epoch, and are not the model's
+        self._pending: EpochDone | None = None
 
     def stepped(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """An optimizer has taken a step."""
-        self._steps += 1
+        self._stepped[id(optimizer)] = optimizer
         self._rate = learning_rate(optimizer)
 
     def ended(self) -> None:
         """A pass over the training loader has ended."""
         self.told()
-        if self._steps:
-            self._steps = 0
+        stepped, others = self._numbers_stepped()
+        self._others += others
+        if stepped:
+            others, self._others = self._others, 0
             self.epochs += 1
-            self._pending = self.outputs = self._ready.outputs(self.model)
-            self._weights = _digest(self.model)
+            with same_random_numbers():
+                tree, arrays = module_tree(self.model), state(self.model)
+            self._pending = EpochDone(self.epochs, self._rate, tree, others, arrays)
             if not self._losses.running:
                 self.told()
 
     def told(self) -> None:
         """Tell of the epoch that has ended; its losses are known when train_epoch has returned."""
         if self._pending is not None:
-            arrays = {**self._pending, "reported": self._losses.taken()}
-            self._pending = None
-            self._tell(EpochDone(self.epochs, self._rate, arrays=arrays))
+            done, self._pending = self._pending, None
+            self._tell(replace(done, arrays={**done.arrays, "reported": self._losses.taken()}))
+
+    def _numbers_stepped(self) -> tuple[int, int]:
+        """How many trainable numbers of the model, and of whatever else, optimizers stepped in this pass."""
+        optimizers, self._stepped = self._stepped.values(), {}
+        with students_code():
+            own = {id(p) for model in (self.model, self._ready.model) for p in model.parameters()}
+            stepped = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
+            ours = sum(p.numel() for key, p in stepped.items() if key in own)
+            return ours, sum(p.numel() for p in stepped.values()) - ours
 
     @property
     def model(self) -> nn.Module:
         """The model that the student's code has now."""
         model = self._student.namespace.get(self._student.program.recipe.model_name)
         return model if isinstance(model, nn.Module) else self._ready.model
-
-    @property
-    def restored(self) -> bool:
-        """Whether the model's weights are not those after the last epoch any more."""
-        return _digest(self.model) != self._weights
 
 
 def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell) -> None:
@@ -126,9 +131,7 @@ def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell
     finally:
         hook.remove()
     watch.told()
-    restored = watch.restored
-    outputs = ready.outputs(watch.model) if restored else watch.outputs
-    tell(Trained(watch.epochs, restored, {**outputs, **ready.attention(watch.model)}))
+    tell(ended(watch.epochs, watch.model, ready))
 
 
 def _run(student: StudentModule, replay: Replay, watch: EpochWatch, losses: LossWatch) -> None:
@@ -147,14 +150,6 @@ def _run(student: StudentModule, replay: Replay, watch: EpochWatch, losses: Loss
         # what restores weights that were never saved here changes nothing
         with contextlib.suppress(StudentFault):
             student.run([statement])
-
-
-def _digest(model: nn.Module) -> str:
-    """Of the weights and buffers."""
-    digest = hashlib.sha1(usedforsecurity=False)
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 @contextlib.contextmanager

@@ -22,8 +22,10 @@ from grader.worker.rig import (
     TableModel,
     rigged_loader,
 )
+from grader.worker.streams import logs_in
 
 MAX_NUMBERS = 10_000
+MAX_TEXTS, MAX_TEXT = 20, 5000  # of what a function returns, and characters of each
 DECOYS = 5  # images in the loader that a function is not given
 
 
@@ -65,7 +67,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
     function = student.namespace[request.function]
     given = request.keyword_arguments
     positional, named = arguments(function, request.roles, by_role, given=given, device=torch.device("cpu"))
-    with student.replaced(roles), kept_figures() as drawn, quiet() as printed:
+    with student.replaced(roles), kept_figures() as drawn, quiet() as printed, logs_in(printed):
         with students_code():
             returned = function(*positional, **named)
         gradients_after = torch.is_grad_enabled()
@@ -82,7 +84,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         if optimizer.used:
             found["step_gradients"] = torch.stack(optimizer.used[:1000]).numpy()
     return Ran(
-        printed=printed.getvalue()[-20_000:],
+        printed=(printed.getvalue() + "".join(f"\n{text}" for text in _texts(returned)))[-20_000:],
         returned_kind=type(returned).__name__[:80],
         history_problem=history_problem,
         steps=steps,
@@ -108,6 +110,14 @@ def _numbers(value: Any, depth: int = 0) -> list[float]:
     if isinstance(value, list | tuple):
         return [number for part in value[:MAX_NUMBERS] for number in _numbers(part, depth + 1)][:MAX_NUMBERS]
     return []
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in a returned value, which report as what is printed does."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    parts = value if isinstance(value, list | tuple) else [value]
+    return [text[:MAX_TEXT] for text in parts[:MAX_TEXTS] if isinstance(text, str)]
 
 
 def _finite(number: float) -> float:

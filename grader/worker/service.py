@@ -8,12 +8,15 @@ from torch import Tensor
 
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
-from grader.protocol.replies import ForwardPass, Problem, Raised, Reply
+from grader.protocol.replies import Answered, Done, ForwardPass, Measurable, Problem, Raised, Reply
 from grader.protocol.requests import (
+    Answer,
     Build,
     Call,
     Load,
     LoadCheckpoint,
+    Measure,
+    Prove,
     Rows,
     RunFunction,
     SetWeights,
@@ -23,7 +26,9 @@ from grader.protocol.requests import (
 from grader.worker.checkpoint import checkpoint_loaded
 from grader.worker.component import Components
 from grader.worker.fault import RecipeError, StudentFault
-from grader.worker.origin import problem
+from grader.worker.forbidden import ForbiddenWatch
+from grader.worker.measuring import Measuring
+from grader.worker.origin import problem, student_lines
 from grader.worker.program import StudentModule, restore_torch
 from grader.worker.rebuild import Tell
 from grader.worker.rig import AskForRows
@@ -40,7 +45,11 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
         send(writer, forward)
         return torch.from_numpy(receive(reader, (Rows,), FROM_JUDGE).arrays["rows"].copy())
 
-    service = Service(rows, lambda reply: send(writer, reply))
+    def watch(request: Load) -> ForbiddenWatch:
+        lines = student_lines(request.program)
+        return ForbiddenWatch(request.forbidden, lines, writer.fileno(), lambda what: send(writer, what))
+
+    service = Service(rows, lambda reply: send(writer, reply), watch)
     while True:
         try:
             request = receive(reader, REQUESTS, FROM_JUDGE)
@@ -56,17 +65,20 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
 class Service:
     """Answers the requests about one submission."""
 
-    def __init__(self, rows: AskForRows, tell: Tell) -> None:
+    def __init__(self, rows: AskForRows, tell: Tell, watch: Callable[[Load], ForbiddenWatch]) -> None:
         """Nothing is loaded yet.
 
         Args:
             rows: Asks the judge for the rows of a rigged model's images.
             tell: Sends a reply at once, for those who train for long.
+            watch: Begins to watch for what a request says is forbidden.
         """
         self._rows = rows
         self._tell = tell
+        self._watch = watch
         self._student: StudentModule | None = None
         self._components: Components | None = None
+        self._measuring: Measuring | None = None
 
     def replies(self, request: Any) -> Iterator[Reply]:
         """The replies to a request; what is raised becomes Raised, with whose it is."""
@@ -81,7 +93,7 @@ class Service:
 
     def _answered(self, request: Any) -> Iterator[Reply]:
         if isinstance(request, Load):
-            self._student = StudentModule(request)
+            self._student = StudentModule(request, self._watch(request))
             self._components = Components(self._student)
             yield self._student.loaded()
             return
@@ -94,12 +106,32 @@ class Service:
             Weights: self._components.weights,
             SetWeights: self._components.set_weights,
             RunFunction: lambda wanted: rigged_run(self._the_student(), wanted, self._rows),
+            Measure: self._measure,
+            Answer: self._answer,
             LoadCheckpoint: lambda wanted: checkpoint_loaded(self._the_student(), wanted),
         }
+        watch = self._student.watch
         if isinstance(request, Train):
             train(self._student, request, self._tell)
+            watch.imported()
+        elif isinstance(request, Prove):
+            watch.prove(request.token)
+            yield Done()
         else:
-            yield answers[type(request)](request)
+            answer = answers[type(request)](request)
+            watch.imported()
+            if isinstance(request, Build | Call | RunFunction):
+                watch.prove(request.seed, request.seed)
+            yield answer
+
+    def _measure(self, request: Measure) -> Measurable:
+        self._measuring = Measuring(self._the_student(), request)
+        return self._measuring.measurable()
+
+    def _answer(self, request: Answer) -> Answered:
+        if self._measuring is None:
+            raise RuntimeError("nothing is built for measuring")
+        return self._measuring.answered(request)
 
     def _the_student(self) -> StudentModule:
         if self._student is None:

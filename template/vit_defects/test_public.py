@@ -164,16 +164,24 @@ def test_train_epoch_runs(student, class_names):
 
 @pytest.mark.component("evaluate")
 def test_evaluate_runs(student, class_names):
-    """evaluate goes through the loader once and reports numbers."""
-    from grader.kit import classified_data
+    """evaluate goes through the loader once and reports numbers, other ones for another data set."""
+    from grader.kit import evaluations
+    from grader.kit.reported import places
 
-    data = classified_data(class_names, (8, 8, 3), accuracy=0.7, seed=student.next_seed())
-    run = student.run("evaluate", data)
-    if sum(forward.size for forward in run.forwards) != 19:
-        seen = sum(forward.size for forward in run.forwards)
-        raise Mismatch(f"Of 19 images in the loader, the model was shown {seen}.")
-    if not run.history and not run.returned and not any(letter.isdigit() for letter in run.printed):
-        raise Mismatch("evaluate reports nothing: it neither prints, appends nor returns a number.")
+    found = evaluations(student, class_names)
+    for data, run in found:
+        count, seen = sum(data.batch_sizes), sum(forward.size for forward in run.forwards)
+        if seen != count:
+            raise Mismatch(f"Of {count} images in the loader, the model was shown {seen}.")
+        if not run.history and not run.returned and not any(letter.isdigit() for letter in run.printed):
+            raise Mismatch("evaluate reports nothing: it neither prints, appends nor returns a number.")
+    reported = places([run for _, run in found])
+    if reported and all(place.is_constant for place in reported):
+        raise Mismatch(
+            "evaluate reports the same numbers for data sets on which the model does differently well.",
+            hint="Compute them from the model's scores and the labels.",
+            diagnosis="numbers_not_computed",
+        )
 
 
 @pytest.mark.component("plot_confusion_matrix")

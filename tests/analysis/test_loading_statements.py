@@ -391,3 +391,28 @@ def test_an_alias_counts_as_the_graded_name(analyzed):
 def test_a_method_put_on_a_graded_class_is_kept(analyzed, loaded):
     made = analyzed("class ViT: pass\ndef forward(self, x): return x\nViT.forward = forward\n")
     assert loaded(made)["ViT"]().forward(3) == 3
+
+
+def test_what_is_left_out_under_the_main_guard_leaves_the_rest_as_it_is(analyzed):
+    """Its statements are dedented: columns in the file are none in them, and letters may take two bytes."""
+    text = """
+if __name__ == "__main__":
+    if not ROOT:
+        ROOT = "é"; zipfile.ZipFile("dataset.zip").extractall("unzipped"); NAME = "übung"
+        for directory in folders:
+            try:
+                os.link(directory, directory)
+            except OSError:
+                SIZE = 28
+                directory.write_bytes(b"")
+    if SEARCH:
+        grid = {"lr": (1e-3, 3e-4)}
+        for values in itertools.product(*grid.values()):
+            torch.manual_seed(0)
+            print(values)
+"""
+    program = analyzed(text)
+    kept = [statement.source for statement in program.statements if "ROOT" in statement.source]
+    for source in kept:
+        compile(source, "kept", "exec")
+    assert any('ROOT = "é"; pass; NAME = "übung"' in source for source in kept)

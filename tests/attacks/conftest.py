@@ -61,6 +61,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize(metafunc, "attack", chosen)
     if "upload" in metafunc.fixturenames:
         parametrize(metafunc, "upload", module("uploads").UPLOADS)
+    if "impostor" in metafunc.fixturenames:
+        parametrize(metafunc, "impostor", module("impostors").IMPOSTORS)
     if "hostile_checkpoint" in metafunc.fixturenames:
         parametrize(
             metafunc, "hostile_checkpoint", [each for each in module("uploads").UPLOADS if each.checkpoint]
@@ -218,7 +220,7 @@ def told() -> Callable[[Program, Judged], str]:
 
     def of(found: Program, said: Judged) -> str:
         findings = TypeAdapter(tuple[Finding, ...]).dump_json(said.findings).decode()
-        rest = (said.parameters, said.layers, said.figures, said.stand_ins, said.forbidden, said.attestation)
+        rest = (said.parameters, said.layers, said.figures, said.stand_ins, said.watched, said.attestation)
         images = b"".join(said.images.values()).decode("latin-1")
         return json.dumps([findings, repr(rest), repr(found.notes), images])
 
@@ -305,7 +307,9 @@ def notes_of(found: Program, said: Judged) -> str:
         [
             *found.notes,
             *(use.rule for use in found.forbidden if use.reached_from),
-            *said.forbidden,
+            *(part.name for part in said.watched.reached if not part.inside),
+            *(f"seen: {pried.kind}" for pried in said.watched.pried),
+            *(f"disturbed: {stage}" for stage in said.watched.unproven),
             *(finding.message for finding in said.findings if finding.status is Status.PASSED),
         ]
     )

@@ -9,8 +9,11 @@ def test_the_table_is_up_to_date(attack_modules, course_root):
 
 def test_the_list_of_issue_4_is_there_and_more(attack_modules):
     """The 67 attacks of the list, and at least 15 more, none twice."""
-    numbers = [
-        each.number for each in (*attack_modules("attack").attacks(), *attack_modules("uploads").UPLOADS)
-    ]
+    every = (
+        *attack_modules("attack").attacks(),
+        *attack_modules("uploads").UPLOADS,
+        *attack_modules("impostors").IMPOSTORS,
+    )
+    numbers = [each.number for each in every]
     assert len(numbers) == len(set(numbers)) >= 67 + 15
     assert set(range(1, 68)) <= set(numbers)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from grader.domain.evidence import Finding
 from grader.judge.examination import Examined
 
 MATRIX = """
@@ -26,17 +27,39 @@ HEAT = "sns.heatmap(cm, xticklabels=names, yticklabels=names)"
 
 
 @pytest.fixture
-def diagnoses(
+def findings(
     composed: Callable[..., str], examined: Callable[..., Examined]
-) -> Callable[..., dict[str, str]]:
+) -> Callable[..., tuple[Finding, ...]]:
+    """What the checks find out about a drawing."""
+
+    def found(start: str, body: str) -> tuple[Finding, ...]:
+        depth = 12 if start is EXAMPLES else 4
+        part = start + "".join(" " * depth + line + "\n" for line in body.splitlines())
+        component = part.split("def ")[1].split("(")[0]
+        return examined(composed(part), components=(component,)).findings
+
+    return found
+
+
+@pytest.fixture
+def diagnoses(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., dict[str, str]]:
     """Of the checks that do not pass a drawing: check -> diagnosis."""
 
     def found(start: str, body: str) -> dict[str, str]:
-        depth = 4 if start is MATRIX else 12
-        part = start + "".join(" " * depth + line + "\n" for line in body.splitlines())
-        component = part.split("def ")[1].split("(")[0]
-        findings = examined(composed(part), components=(component,)).findings
-        return {f.check: f.diagnosis or str(f.status) for f in findings if f.status != "passed"}
+        lost = [f for f in findings(start, body) if f.status != "passed"]
+        return {f.check: f.diagnosis or str(f.status) for f in lost}
+
+    return found
+
+
+@pytest.fixture
+def flags(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., set[str]]:
+    """What of a drawing that passes a person is asked to look at."""
+
+    def found(start: str, body: str) -> set[str]:
+        every = findings(start, body)
+        assert [f for f in every if f.status != "passed"] == []
+        return {str(f.diagnosis) for f in every if f.message}
 
     return found
 
@@ -95,3 +118,86 @@ def test_labels_of_examples(
 ) -> None:
     found = diagnoses(EXAMPLES, body)
     assert found == ({"predictions_name_both_labels": expected} if expected else {})
+
+
+# --- figures that say nothing, or everything ----------------------------------------------------------------
+
+MAP = "sns.heatmap({}, xticklabels=names, yticklabels=names)"
+
+
+def maps(*matrices: str) -> str:
+    """A figure for each."""
+    return "\n".join(f"plt.figure()\n{MAP.format(matrix)}\nplt.show()" for matrix in matrices)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # the same thing in several ways, and parts of it
+        (maps("cm", "cm / cm.sum(axis=1, keepdims=True)", "cm / cm.sum()"), set()),
+        (maps("cm - cm * (np.eye(n) > 0)", "cm"), set()),
+        (
+            "from sklearn.metrics import multilabel_confusion_matrix\n"
+            f"each = multilabel_confusion_matrix(true, said, labels=range(n))\n{maps('each[0]', 'each[1]')}\n"
+            f"{maps('each[2]', 'each[3]', 'each[4]', 'cm')}",
+            set(),
+        ),
+        # others beside it
+        (maps("cm", "cm.T"), {"several_answers"}),
+        (maps("cm", "np.random.permutation(cm.ravel()).reshape(n, n)"), {"several_answers"}),
+        (maps("cm", *["cm"] * 4), {"several_answers"}),
+    ],
+)
+def test_maps_beside_the_right_one(body: str, expected: set[str], flags: Callable[..., set[str]]) -> None:
+    assert flags(MATRIX, f"import numpy as np\n{body}") == expected
+
+
+def test_a_matrix_that_is_drawn_without_the_model_is_none(
+    diagnoses: Callable[..., dict[str, str]],
+) -> None:
+    """Its class names earn nothing either."""
+    start = "def plot_confusion_matrix(model, data_loader, class_names):\n"
+    body = "import numpy as np\nnames = list(class_names)\n" + MAP.format("np.random.randint(0, 9, (6, 6))")
+    found = diagnoses(start, body)
+    checks = ("is_right", "is_labeled", "leaves_dropout_off")
+    assert found == {f"confusion_matrix_{check}": "model_not_asked" for check in checks}
+
+
+def test_examples_that_are_chosen_without_the_model_are_none(
+    diagnoses: Callable[..., dict[str, str]],
+) -> None:
+    """Whichever images they are, and whatever stands beside them."""
+    start = EXAMPLES.replace(
+        "predictions(model, data_loader)", "(*map(torch.cat, zip(*data_loader)), [0] * 200)"
+    )
+    found = diagnoses(start, f"{SET}(f'true: {{t}}, predicted: {{p}}')")
+    assert set(found.values()) == {"failed"} and len(found) == 3
+
+
+FOUR = """four = list(dict.fromkeys([int(true[i]), int(said[i]), *range(6)]))[:4]
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # honest: the roles are said, or the image's number stands beside
+        (f"{SET}(f'true: {{true[i]}}, pred: {{said[i]}}, image {{k}} of 4')", set()),
+        (f"{SET}(f'{{true[i]}} -> {{said[i]}} (image {{k}})')", set()),
+        # the right ones, hidden among others: nobody can say which are meant
+        (f"{FOUR}{SET}(' '.join(map(str, four)))", {"several_answers"}),
+    ],
+)
+def test_captions_that_name_many_classes(
+    body: str, expected: set[str], flags: Callable[..., set[str]]
+) -> None:
+    assert flags(EXAMPLES, body) == expected
+
+
+def test_one_image_that_can_be_compared_is_not_enough(findings: Callable[..., tuple[Finding, ...]]) -> None:
+    """The others are resized: their captions may say anything, so that a person looks."""
+    body = f"""{SET}(f'true: {{t}}, predicted: {{p}}')
+if label or k: grid[label, k].images[0].set_data(images[i, 0][3:, 2:])"""
+    found = {f.check: f for f in findings(EXAMPLES, body)}
+    assert found["predictions_name_both_labels"].diagnosis == "undecided"
+    assert found["predictions_show_four_of_each_class"].status == "failed"

@@ -25,9 +25,11 @@ from grader.domain.evidence import (
     Status,
     Training,
     TrainingOutcome,
+    UnfinishedRun,
 )
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
-from grader.domain.submission import Delivery, RefusedFile, Role
+from grader.domain.submission import Delivery, Origin, RefusedFile, Role
+from grader.domain.watch import Pried, Prying
 from grader.gradebook import Gradebook
 from grader.gradebook.evidence_file import evidence_from, evidence_text
 
@@ -42,6 +44,7 @@ RICH = Evidence(
     received_at=datetime(2026, 1, 30, 8),
     delivery=Delivery(datetime(2026, 1, 30, 7), "a zip", True, datetime(2026, 2, 2, tzinfo=UTC)),
     partial=True,
+    origin=Origin("Moodle:7", "A_7", "moodle-7", "Moodle", "7", "A", "400101204", "400101205"),
     code_file="homework.py",
     missing=(Role.CHECKPOINT, Role.REPORT),
     refused_files=(RefusedFile("a.pth", "It is no checkpoint."),),
@@ -52,7 +55,9 @@ RICH = Evidence(
     ),
     near_names=(NearName("ViT", "VIT", Place("cell 4", 3)),),
     omissions=(Omission(Place("homework.py", 1), "plt.show()", "It draws."),),
-    forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention")),),
+    forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention"), "timm.a"),),
+    pried=(Pried(Prying.FRAMES, Place("homework.py", 2), "ViT"), Pried(Prying.MEMORY, None, "the training")),
+    unproven=("Attention",),
     tuned=(TunedValue("dim", "64", Place("homework.py", 9)),),
     source={"homework.py": "import torch\n"},
     claim=Claim(0.85, "cell 4", "Test accuracy: 85%"),
@@ -70,6 +75,7 @@ RICH = Evidence(
         confusion=((3, 1), (0, 4)),
         predictions=(Prediction("p0.png", 0, 1, 0.7),),
         runs=(0.3, 0.4),
+        unfinished=(UnfinishedRun(2, TrainingOutcome.FAILED, "It raised.", "homework.py:9", 4e3),),
         attention=(AttentionMap("p0.png", "a0.png", "r0.png"),),
         projected_seconds=7e3,
     ),
@@ -79,6 +85,7 @@ RICH = Evidence(
     attestation=Attestation("strict", {"seccomp": "2"}, ("No cgroup.",)),
     engine="0.1.0",
     assignment_digest="cd34",
+    attempt=2,
     data_digest="ef56",
     seconds={"checks": 1.25},
 )  # fmt: skip

@@ -1,12 +1,15 @@
 """The tables that migrations make are those that the statements use."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
 
 from grader.gradebook import Gradebook
 from grader.gradebook.database import VERSION
@@ -15,11 +18,71 @@ from grader.gradebook.tables import METADATA
 OURS = {"remove_constraint", "remove_index", "add_fk"}  # what the statements need not know of
 
 
-def test_the_newest_migration_is_the_version_that_is_asked_for() -> None:
+# what a grader with one hidden split for all wrote
+OLD_EVIDENCE = """{"format": 1, "evidence": {
+ "student_id": "400101204", "assignment_id": "vit_defects", "submission_digest": "ab12",
+ "graded_at": "2026-01-02T00:00:00Z", "data_digest": "cd34",
+ "training": {"outcome": "completed", "accuracy": 0.61, "runs": [0.62, 0.6, 0.61]}}}"""
+
+
+def settings() -> Config:
+    """Alembic's."""
     config = Config()
     config.set_main_option("script_location", "grader.gradebook:migrations")
     config.set_main_option("path_separator", "os")
-    assert ScriptDirectory.from_config(config).get_current_head() == VERSION
+    return config
+
+
+def old_book(folder: Path) -> None:
+    """A book of the first version, with one run in it."""
+    folder.mkdir()
+    file = folder / "gradebook.sqlite"
+    config = settings()
+    with create_engine(f"sqlite:///{file}").begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    with sqlite3.connect(file) as raw:
+        values = (
+            "vit_defects",
+            "400101204",
+            1,
+            "ta1",
+            "2026-01-02T00:00:00+00:00",
+            None,
+            "ab12",
+            "",
+            "0.1.0",
+        )
+        raw.execute(
+            "INSERT INTO runs (assignment_id, student_id, number, who, at, status, submission_digest, "
+            f"assignment_digest, engine, evidence) VALUES ({', '.join('?' * 10)})",
+            (*values, OLD_EVIDENCE),
+        )
+    raw.close()
+
+
+def test_the_newest_migration_is_the_version_that_is_asked_for() -> None:
+    assert ScriptDirectory.from_config(settings()).get_current_head() == VERSION
+
+
+def test_a_book_of_the_first_version_opens_and_gets_a_salt(tmp_path: Path) -> None:
+    """What it holds stays as it is."""
+    salts = set()
+    for name in ("one", "two"):
+        old_book(tmp_path / name)
+        for _ in range(2):
+            with Gradebook(tmp_path / name) as book:
+                found = book.evidence("400101204")
+                salts.add(book.class_salt())
+        assert (found.attempt, found.data_digest, found.training.unfinished) == (None, "cd34", ())
+        assert found.training.runs == (0.62, 0.6, 0.61)
+        raw = sqlite3.connect(tmp_path / name / "gradebook.sqlite")
+        assert raw.execute("SELECT evidence FROM runs").fetchall() == [(OLD_EVIDENCE,)]
+        for statement in ("UPDATE class_salt SET salt = 'known'", "DELETE FROM class_salt"):
+            with pytest.raises(sqlite3.IntegrityError, match="nothing in class_salt is changed"):
+                raw.execute(statement)
+        raw.close()
+    assert len(salts) == 2 and all(len(salt) == 64 for salt in salts)
 
 
 def test_migrations_and_tables_agree(tmp_path: Path) -> None:

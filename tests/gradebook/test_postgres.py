@@ -67,6 +67,7 @@ def test_the_book_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:
         before = book.snapshot().state
         assert book.append([mark], [replace(TOTAL, points=45.0)], after=before)
         assert not book.append([mark], [], after=before)
+        salt = book.class_salt()
     with Gradebook(out, url) as book:
         assert book.evidence("400101204", 1) == BARE
         assert book.images("400101204", 2) == {"p0.png": b"\x00\xff"}
@@ -74,7 +75,9 @@ def test_the_book_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:
         assert snapshot.evidence["400101204"].reason == "later"
         assert snapshot.edits == (replace(mark, run=2),)
         assert [total.points for total in book.totals("400101204")] == [41.5, 45.0]
-        for table in ("runs", "images", "run_images", "edits", "totals"):
+        assert book.class_salt() == salt and len(salt) == 64
+        assert book.history("400101204") == (("ab12", BARE), ("ab12", replace(BARE, reason="later")))
+        for table in ("runs", "images", "run_images", "edits", "totals", "class_salt"):
             with pytest.raises(UsageError, match="only grows"), book._database.writing() as connection:
                 connection.exec_driver_sql(f"DELETE FROM {table}")
     assert not out.exists()

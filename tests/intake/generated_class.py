@@ -55,6 +55,7 @@ class Generated:
         kinds: Student id -> the oddity's name.
         late: Ids of the students whom the LMS marks as late.
         notes: Words that must be in the notes about the whole.
+        held: Id of a submission of which nobody knows whose it is -> how its reason begins.
     """
 
     entries: dict[str, tuple[bytes, tuple[int, ...]]] = field(default_factory=dict)
@@ -63,6 +64,7 @@ class Generated:
     kinds: dict[str, str] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    held: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str, own: Own, student_id: str | None) -> None:
         """A file at `path` of the download, of which is expected what `own` says."""
@@ -70,6 +72,14 @@ class Generated:
         self.expect(path, own, student_id)
         for inner in own.inside:
             self.expect(f"{path}/{inner.name}", inner, student_id)
+
+    def relist(self, before: str, after: str) -> None:
+        """What was one student's is expected under another id."""
+        self.files = {
+            path: (fate, after if who == before else who, words)
+            for path, (fate, who, words) in self.files.items()
+        }
+        self.kinds[after] = self.kinds.pop(before)
 
     def expect(self, path: str, own: Own, student_id: str | None) -> None:
         """Only what is expected: the file is inside of an archive, or is there already."""
@@ -278,7 +288,7 @@ def moodle_flat() -> Generated:
     made = _class(
         Generated(),
         lambda n, name, _: f"Student {n}_{5000 + n}_assignsubmission_file_{name}",
-        lambda n: f"Student_{n}_{5000 + n}",
+        lambda n: f"moodle-{5000 + n}",
     )
     text = Own("", accepted="was not asked for")
     made.add("Student 50_5050_assignsubmission_onlinetext_onlinetext.html", text, "400101050")
@@ -291,19 +301,19 @@ def moodle_folders() -> Generated:
     made = _class(
         Generated(),
         lambda n, name, _: f"Student {n}_{5000 + n}_assignsubmission_file{'_' * (n % 2)}/{name}",
-        lambda n: f"Student_{n}_{5000 + n}",
+        lambda n: f"moodle-{5000 + n}",
     )
     text = Own("", accepted="was not asked for")
     made.add("Student 50_5050_assignsubmission_onlinetext/onlinetext.html", text, "400101050")
-    # two people who give one id stay apart, and a person is told
-    made.add("Student 700_5700_assignsubmission_file/400101060_Lab8_Homework.py", Own(""), "400101060-2")
-    made.files["Student 700_5700_assignsubmission_file/400101060_Lab8_Homework.py"] = (
-        M,
-        "400101060-2",
-        TAKEN,
-    )
-    made.kinds["400101060-2"] = "two people with one id"
-    made.notes += ["carry the id 400101060", "carry no student id"]
+    # of two people who give one id nobody gets it, and a person is asked
+    made.add("Student 700_5700_assignsubmission_file/400101060_Lab8_Homework.py", Own(""), "moodle-5700")
+    made.kinds["moodle-5700"] = "two people with one id"
+    made.relist("400101060", "moodle-5060")
+    made.held = {
+        "moodle-5060": "Its files carry the id 400101060, and so do those of moodle-5700.",
+        "moodle-5700": "Its files carry the id 400101060, and so do those of moodle-5060.",
+    }
+    made.notes.append("carry no student id")
     return _litter(made)
 
 
@@ -313,7 +323,7 @@ def moodle_blind() -> Generated:
         _class(
             Generated(),
             lambda n, name, _: f"Participant_{5000 + n}_assignsubmission_file_{name}",
-            lambda n: f"Participant_{5000 + n}",
+            lambda n: f"moodle-{5000 + n}",
         )
     )
 
@@ -326,7 +336,7 @@ def moodle_groups() -> Generated:
         lambda n, name, u: (
             f"Group {1 if n == unnamed else u % 3}-Student {n}_{5000 + n}_assignsubmission_file_{name}"
         ),
-        lambda n: f"Group_1-Student_{n}_{5000 + n}",
+        lambda n: f"moodle-{5000 + n}",
     )
     made.add("Default group_assignsubmission_file_400101900_Lab8_Homework.py", Own(""), "400101900")
     made.kinds["400101900"] = "a team without a number"
@@ -338,7 +348,7 @@ def canvas() -> Generated:
     made = _class(
         Generated(),
         lambda n, name, u: f"student{n}{'_LATE' * (n % 10 == 0)}_{7000 + n}_{u}_{name}",
-        lambda n: f"student{n}_{7000 + n}",
+        lambda n: f"canvas-{7000 + n}",
     )
     made.late = {i for i in made.kinds if i.startswith("400101") and int(i) % 10 == 0}
     # the later upload counts, whatever the marks and times say

@@ -35,6 +35,7 @@ from grader.protocol.replies import (
     StandInMade,
     WeightValues,
 )
+from grader.protocol.watching import WatchRecord
 
 SETTINGS = settings(deadline=None, derandomize=True, database=None)
 NAMES = st.sampled_from(["w", "b", "output", "input", "", "Attention", "x" * 300]) | st.text(max_size=4)
@@ -69,12 +70,11 @@ REPLIES: dict[type[Any], Any] = {
     ForwardPass: st.builds(
         ForwardPass, INTEGERS | SMALL, st.booleans(), st.booleans(), some(INTEGERS | SMALL)
     ),
-    Built: st.builds(Built, INTEGERS, some(PARAMETERS), some(MODULES), some(MADE), some(NAMES)),
+    Built: st.builds(Built, INTEGERS, some(PARAMETERS), some(MODULES), some(MADE)),
     Called: st.builds(
         Called,
         st.sampled_from(["tensor", "tensor", "tensor", "tuple", ""]),
         some(st.builds(StandInCall, NAMES, INTEGERS, SHAPES | some(INTEGERS))),
-        some(NAMES),
         some(NAMES),
         arrays(st.sampled_from(["output", "call0", "call1", "gradient:input", "gradient:w", "gradient:b"])),
     ),
@@ -173,6 +173,7 @@ class Liar:
 
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
+        self.watch = WatchRecord()
 
     def ask(self, request: Any, reply: type[Any], answers: Any = None, **_: Any) -> Any:
         for asked, answer in (answers or {}).items():

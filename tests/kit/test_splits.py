@@ -37,6 +37,21 @@ def test_another_seed_gives_another_split():
     assert set(stratified_split(names, seed=1)[0]) != set(stratified_split(names, seed=2)[0])
 
 
+def test_one_seed_for_all_classes_repeats_its_pattern_and_one_for_each_does_not():
+    """The first is the students' split; the hidden one would be known from one class alone."""
+    names = names_of(30, 30)
+
+    def pattern(train, label):
+        return {name.split("/")[1] for name in train if name.startswith(label)}
+
+    same, _ = stratified_split(names, seed=42)
+    assert pattern(same, "class0") == pattern(same, "class1")
+    own, _ = stratified_split(names, seed={"class0": 5, "class1": 6}.__getitem__)
+    assert pattern(own, "class0") != pattern(own, "class1")
+    for label, seed in (("class0", 5), ("class1", 6)):
+        assert pattern(own, label) == pattern(stratified_split(names, seed=seed)[0], label)
+
+
 @settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(2, 30), min_size=1, max_size=4),

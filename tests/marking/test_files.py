@@ -30,6 +30,17 @@ def test_csv_is_what_spreadsheets_take_for_utf8(rows_with, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_a_sheet_names_people_only_when_it_is_asked_to(rows_with, suffix, tmp_path):
+    path = tmp_path / f"m{suffix}"
+    write_sheet(path, rows_with())
+    assert "name" not in read_sheet(path)[0].cells
+    write_sheet(path, rows_with(), {"400101201": "=Ada Ash"})
+    rows = read_sheet(path)
+    assert rows[0].cells["name"] == "'=Ada Ash" and rows[-1].cells["name"] == ""
+    assert [row.cells["exported"] for row in rows] == [row.mark.token for row in rows_with()]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 def test_cells_from_students_are_never_formulas(graded_class, rows_with, class_evidence, suffix, tmp_path):
     from dataclasses import replace
 

@@ -18,6 +18,7 @@ from grader.kit.splits import Splits
 from grader.pipeline.class_files import write_class
 from grader.pipeline.class_run import graded
 from grader.pipeline.hosts import running_hosts
+from grader.pipeline.images import HiddenSplits, SplitKey
 from grader.pipeline.progress import Progress
 from grader.pipeline.run import Run
 
@@ -34,23 +35,30 @@ def upload_builder() -> Any:
     return module
 
 
-def few_images(classes: tuple[str, ...], train: int = 3, test: int = 4) -> Splits:
-    """Images whose class is the height of a bright bar: quick to train on."""
+def few_images(classes: tuple[str, ...], train: int = 3, test: int = 4) -> HiddenSplits:
+    """Images whose class is the height of a bright bar: quick to train on.
+
+    Args:
+        classes: Their names.
+        train: How many of each class train, in the split of every attempt.
+        test: How many are hidden.
+    """
     random = np.random.default_rng(7)
 
-    def made(count: int) -> tuple[Any, Any, tuple[str, ...]]:
+    def made(count: int, side: str) -> tuple[Any, Any, tuple[str, ...]]:
         labels = np.repeat(np.arange(len(classes)), count)
         images = random.integers(0, 60, (len(labels), 30, 30)).astype(np.uint8)
         for index, label in enumerate(labels):
             images[index, 5 * label : 5 * label + 5] += 180
-        names = tuple(f"{classes[label]}/{index}.png" for index, label in enumerate(labels))
+        names = tuple(f"{classes[label]}/{side}{index}.png" for index, label in enumerate(labels))
         return images, labels.astype(np.int64), names
 
-    return Splits("few_images", classes, *made(train), *made(test))
+    loaded = Splits("few_images", classes, *made(train, "a"), *made(test, "b"))
+    return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), train / (train + test))
 
 
 @pytest.fixture(scope="session")
-def images() -> Callable[..., Splits]:
+def images() -> Callable[..., HiddenSplits]:
     """`few_images`."""
     return few_images
 

@@ -114,7 +114,7 @@ def test_a_second_run_replaces_results_only_when_it_is_done(tiny_course: Path, t
     out = tmp_path / "out"
     assert run(tiny_course, out, 0).returncode == 0
     before = (out / "results.json").read_bytes()
-    assert run(tiny_course, out, 60).returncode != 0
+    assert run(tiny_course, out, 90).returncode != 0
     assert (out / "results.json").read_bytes() == before
     assert run(tiny_course, out, 0).returncode == 0
     with Gradebook(out) as book:

@@ -231,7 +231,7 @@ DONE = {
     "layers": [],
     "figures": [],
     "stand_ins": [],
-    "forbidden": [],
+    "watched": {},
     "output_cut": False,
     "attestation": asdict(Attestation("strict", {})),
 }

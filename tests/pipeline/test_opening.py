@@ -190,7 +190,9 @@ def test_the_list_of_a_gradescope_export_is_read_apart(parsers: Host, tmp_path: 
     )
     opener = OpenedApart(parsers)
     assert opener.metadata_rows(path) == HERE.metadata_rows(path)
-    assert opener.metadata_rows(path) == [["submission_1", ["400101204"], "2026-01-26T03:54:49+00:00", 0]]
+    assert opener.metadata_rows(path) == [
+        ["submission_1", ["400101204"], "2026-01-26T03:54:49+00:00", 0, [""]]
+    ]
     for content in (b"[" * 100_000, b"a: [", b"\xff\xfe"):
         path.write_bytes(content)
         with pytest.raises(

@@ -18,9 +18,9 @@ from grader.domain.evidence import Evidence, Training, TrainingOutcome
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.intake import submissions
-from grader.kit.splits import Splits
 from grader.pipeline import class_run
 from grader.pipeline.hosts import running_hosts
+from grader.pipeline.images import HiddenSplits
 from grader.pipeline.progress import Progress, Stage
 from grader.pipeline.run import Findings, Run
 from grader.pipeline.training_stage import waits_for_more_time
@@ -93,7 +93,7 @@ def test_a_slow_training_is_projected_queued_and_trained_as_a_whole(
     course: Course,
     assignment: Assignment,
     class_folder: Path,
-    images: Callable[..., Splits],
+    images: Callable[..., HiddenSplits],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
 
 from grader import __version__
@@ -22,7 +21,6 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Delivery, Submission
 from grader.gradebook import Gradebook
-from grader.kit.splits import Splits
 from grader.pipeline import class_run
 from grader.pipeline.class_run import graded
 from grader.pipeline.result import Result
@@ -64,7 +62,7 @@ def examined(run, submission, **more):
     )
     return Findings(evidence, {"figure-0.png": submission.student_id.encode() * 100})
 
-run = SimpleNamespace(assignment=assignment, splits=None, data_digest="")
+run = SimpleNamespace(assignment=assignment, splits=None)
 submissions = [Submission(str(400101200 + n), "tiny", (), "digest") for n in range(12)]
 print("ready", flush=True)
 with mock.patch.object(class_run, "examined", examined):
@@ -131,6 +129,21 @@ def tiny(tiny_course: Path) -> Assignment:
     return read_assignment(tiny_course / "reference" / "tiny")
 
 
+class OneSplit:
+    """The splits of some images, as far as it matters here."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def digest(self, attempt: int) -> str:
+        """Of the images and the attempt's split."""
+        return f"{self._name} {attempt}"
+
+    def are_those_of(self, found: Evidence) -> bool:
+        """As `HiddenSplits` says it."""
+        return found.data_digest == self.digest(found.attempt or 0)
+
+
 @pytest.fixture
 def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Grade one submission; the result, and how often it was examined."""
@@ -150,7 +163,8 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             findings=findings,
             engine=__version__,
             assignment_digest=run.assignment.digest,
-            data_digest=run.data_digest,
+            attempt=more["attempt"] if run.splits else None,
+            data_digest=run.splits.digest(more["attempt"]) if run.splits else "",
             attestation=STRICT,
         )
         return Findings(replace(evidence, **more_evidence))
@@ -162,14 +176,14 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         submission: Submission = Submission("400101204", "tiny", (), "one"),  # noqa: B008
         *,
         assignment: Assignment = tiny,
-        splits: Any = None,
         data: str = "",
         force: bool = False,
         found: dict[str, Any] | None = None,
     ) -> tuple[Result, int]:
         more_evidence.clear()
         more_evidence.update(found or {})
-        run = cast(Run, SimpleNamespace(assignment=assignment, splits=splits, data_digest=data))
+        splits = OneSplit(data) if data else None
+        run = cast(Run, SimpleNamespace(assignment=assignment, splits=splits))
         results = graded(
             run, [submission], tmp_path, jobs=1, clock=lambda: NOW, watch=lambda told: None, force=force
         )
@@ -198,15 +212,15 @@ def test_what_nothing_has_changed_about_is_not_done_again(grade: Callable[..., A
         {"force": True},
         {"submission": Submission("400101204", "tiny", (), "two")},
         {"submission": Submission("400101204", "tiny", (), "one", partial=True)},
-        {"data": "other", "splits": "images"},
+        {"data": "other"},
     ],
     ids=str,
 )
 def test_a_change_is_a_reason_to_do_it_again(grade: Callable[..., Any], change: dict[str, Any]) -> None:
     """Of the submission, the way in which it was given, or the images."""
-    grade(data="some", splits="images")
+    grade(data="some")
     submission = change.pop("submission", None)
-    arguments = {"data": "some", "splits": "images", **change}
+    arguments = {"data": "some", **change}
     assert grade(*([submission] if submission else []), **arguments)[1] == 2
 
 
@@ -233,7 +247,7 @@ def test_our_own_failures_are_done_again(grade: Callable[..., Any], found: dict[
 
 def test_checks_alone_leave_a_known_training_as_it_is(grade: Callable[..., Any]) -> None:
     """`--no-train` after a training changes nothing."""
-    grade(data="some", splits="images")
+    grade(data="some")
     assert grade()[1] == 1
 
 
@@ -251,23 +265,6 @@ def test_another_time_or_deadline_is_recorded_without_running_anything(
     assert grade(later)[0].evidence == result.evidence
 
 
-def test_the_digest_of_the_images_tells_every_change() -> None:
-    """Of a label, a pixel, a name, or the split."""
-    images, labels = np.zeros((2, 3, 3), dtype=np.uint8), np.array([0, 1])
-    base = Splits("a", ("x", "y"), images, labels, ("1", "2"), images, labels, ("3", "4"))
-    brighter = images.copy()
-    brighter[1, 2, 2] = 1
-    changed = [
-        replace(base, name="b"),
-        replace(base, train_labels=labels[::-1].copy()),
-        replace(base, test_images=brighter),
-        replace(base, train_names=("1", "2", "3"), test_names=("4",)),
-    ]
-    runs = [Run(*cast(Any, (None, None, None)), splits=splits) for splits in (base, *changed, None)]
-    digests = [run.data_digest for run in runs]
-    assert len(set(digests)) == len(digests) and digests[-1] == ""
-
-
 def test_an_interruption_records_nothing_of_what_was_under_way(
     tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +277,7 @@ def test_an_interruption_records_nothing_of_what_was_under_way(
         return Findings(Evidence(submission.student_id, "tiny", "", NOW, status="engine_error"))
 
     monkeypatch.setattr(class_run, "examined", examine)
-    run = cast(Run, SimpleNamespace(assignment=tiny, splits=None, data_digest=""))
+    run = cast(Run, SimpleNamespace(assignment=tiny, splits=None))
     submissions = [Submission(name, "tiny", (), "") for name in ("1", "2")]
     with pytest.raises(KeyboardInterrupt):
         graded(run, submissions, tmp_path, jobs=2, clock=lambda: NOW, watch=lambda told: None)
@@ -327,7 +324,7 @@ def grade_team(
             for one in ("1", "2")
         ]
         chosen = [one for one in (*team, Submission("3", "tiny", (), "own")) if one.student_id in students]
-        run = cast(Run, SimpleNamespace(assignment=tiny, splits=None, data_digest=""))
+        run = cast(Run, SimpleNamespace(assignment=tiny, splits=None))
         clock, watch = (lambda: NOW), (lambda told: None)
         results = graded(run, chosen, tmp_path, jobs=2, clock=clock, watch=watch, **given)
         assert [one.evidence.student_id for one in results] == [one.student_id for one in chosen]

@@ -97,7 +97,8 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
     jobs: list[tuple[int | None, int]] = []
     turns = Turns(3)
 
-    def trained(workers: Callable[[], Any], job: Job, *_: Any) -> Measured:
+    def trained(workers: Callable[[], Any], numbered: Callable[[int], Job], *_: Any) -> Measured:
+        job = numbered(1)
         jobs.append((job.gpu_memory_mb, turns._training))
         if job.gpu_memory_mb is not None:
             return Measured(Training(TrainingOutcome.BUDGET, reason="Too little."), {}, crowded=True)
@@ -107,7 +108,7 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
     run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
     found = Findings(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
     job = Job(cast("Any", None), cast("Splits", None), assignment.limits, device="cuda", gpu_memory_mb=4000)
-    training_stage._measure(run, job, found, lambda progress: None)
+    training_stage._measure(run, lambda number: job, found, lambda progress: None)
     assert jobs == [(4000, 1), (None, 3)]
     assert found.evidence.training.accuracy == 0.9
     assert turns._is_free(alone=True)
@@ -125,7 +126,9 @@ def test_weights_that_are_tried_take_a_place(
 
     monkeypatch.setattr(training_stage, "_measure", lambda *_: None)
     monkeypatch.setattr(training_stage, "measured_checkpoint", tried)
-    monkeypatch.setattr(training_stage, "_job", lambda *_: SimpleNamespace(limits=assignment.limits))
+    monkeypatch.setattr(
+        training_stage, "_jobs", lambda *_: lambda number: SimpleNamespace(limits=assignment.limits)
+    )
     run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
     weights = tmp_path / "400101201.pth"
     weights.write_bytes(b"")

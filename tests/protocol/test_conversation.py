@@ -9,9 +9,11 @@ import pytest
 
 from grader.domain.program import Place, Program, Recipe, Statement
 from grader.domain.standin import StandIn
+from grader.domain.watch import Prying
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
 from grader.protocol.replies import (
+    Answered,
     Axes,
     Built,
     Called,
@@ -20,24 +22,35 @@ from grader.protocol.replies import (
     DrawnFigure,
     EpochDone,
     ForwardPass,
+    Imported,
     Loaded,
+    Measurable,
     Module,
+    Notice,
     Parameter,
     Problem,
     Raised,
     Ran,
+    Reached,
     Reply,
+    Seen,
     StandInCall,
     StandInMade,
     Trained,
     TrainingPlan,
+    Tried,
+    WatchedPart,
+    Watching,
     WeightValues,
 )
 from grader.protocol.requests import (
+    Answer,
     Build,
     Call,
     Load,
     LoadCheckpoint,
+    Measure,
+    Prove,
     Rows,
     RunFunction,
     SetWeights,
@@ -45,7 +58,7 @@ from grader.protocol.requests import (
     Weights,
 )
 
-REPLIES: tuple[type[Any], ...] = Reply.__args__
+REPLIES: tuple[type[Any], ...] = (*Reply.__args__, *Notice.__args__)
 LIMIT = FrameLimit(document=100_000, arrays=100_000)
 
 STATEMENT = Statement("import torch", Place("cell 4", 3), ("torch",), "import")
@@ -54,7 +67,7 @@ MESSAGES = [
         Program("a.py", (STATEMENT,), {"ViT": Place("a.py", 7)}, recipe=Recipe(epochs="3")), ("timm",), seed=4
     ),
     Build("Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, StandIn()),
-    Call(3, True, False, 8, {"0": np.ones((2, 3), dtype=np.float32)}),
+    Call(3, True, False, 8, True, {"0": np.ones((2, 3), dtype=np.float32)}),
     Loaded({"ViT": "class"}, (Problem("NameError", "x", "a.py:3", "x"),), ("torchsummary",)),
     Called("tensor", arrays={"output": np.zeros(2)}),
     Raised(Problem("ValueError", 'no \N{SNOWMAN} "quoted"', "cell 4, line 3"), "recipe"),
@@ -64,18 +77,17 @@ MESSAGES = [
     RunFunction(
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
-    Train(("a",), "cuda", 3, 2, 4000, (4, 7), {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Train(("a",), "cuda", 3, 2, 4000, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Measure(("a",), "cuda", 3, 1000, {"test_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Answer((4, 7), (1,), {"state:w": np.zeros((1, 2), dtype=np.float32)}),
     LoadCheckpoint("cpu", 5, {"file": np.zeros(3, dtype=np.uint8)}),
     Built(
         1,
         (Parameter("w", (2, 3), False, ("w", "v")),),
         (Module("", "ViT", "homework", 6, 0.1),),
         (StandInMade("Attention", (8, None, 0.5), {"heads": 4}),),
-        ("timm",),
     ),
-    Called(
-        "tensor", (StandInCall("Attention", 1, (2, 3, 4)),), ("w",), ("timm",), {"call0": np.zeros((2, 3, 4))}
-    ),
+    Called("tensor", (StandInCall("Attention", 1, (2, 3, 4)),), ("w",), {"call0": np.zeros((2, 3, 4))}),
     WeightValues({"w": np.zeros(2)}),
     Ran(
         "loss 0.5",
@@ -91,9 +103,17 @@ MESSAGES = [
     ForwardPass(2, True, False, (1, 2)),
     Rows({"rows": np.zeros((2, 3), dtype=np.float32)}),
     TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("No batch size was found.",)),
-    EpochDone(1, 0.1, {"logits": np.zeros((1, 2), dtype=np.float32)}),
-    Trained(3),
+    EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
+    Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
+    Measurable((Module("", "ViT", "homework", 6),)),
+    Answered("`w` is missing", {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "why", {}),
+    Prove(7),
+    Watching((WatchedPart("torch.nn.Identity", ("torch.nn.Id*",)),)),
+    Reached(0, -1, "cell 4", 3),
+    Tried(0, 7),
+    Imported(1, "homework.py", 2),
+    Seen(Prying.FRAMES, "homework.py", 2),
 ]
 
 

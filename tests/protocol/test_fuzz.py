@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.program import Program
+from grader.domain.watch import Prying
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import (
+    Answered,
     Axes,
     Built,
     Called,
@@ -27,28 +29,36 @@ from grader.protocol.replies import (
     DrawnFigure,
     EpochDone,
     ForwardPass,
+    Imported,
     Loaded,
+    Measurable,
     Module,
+    Notice,
     Parameter,
     Problem,
     Raised,
     Ran,
+    Reached,
     Reply,
+    Seen,
     StandInCall,
     StandInMade,
     Trained,
     TrainingPlan,
+    Tried,
+    WatchedPart,
+    Watching,
     WeightValues,
 )
 from grader.protocol.requests import Load
 
-REPLIES: tuple[type[Any], ...] = Reply.__args__
+REPLIES: tuple[type[Any], ...] = (*Reply.__args__, *Notice.__args__)
 LIMIT = FrameLimit(document=100_000, arrays=100_000)
 SETTINGS = settings(deadline=None, derandomize=True, database=None)
 
 VALID: list[Any] = [
     Raised(Problem("ValueError", "no", "cell 4, line 3", "x = 1"), "recipe"),
-    Loaded({"ViT": "class"}, (Problem("NameError", "x"),), ("torchsummary",), ("timm",)),
+    Loaded({"ViT": "class"}, (Problem("NameError", "x"),), ("torchsummary",)),
     Built(
         1,
         (Parameter("w", (2, 3), False, ("w", "v")),),
@@ -59,7 +69,6 @@ VALID: list[Any] = [
         "tensor",
         (StandInCall("Attention", 1, (2, 3)),),
         ("w",),
-        (),
         {"output": np.ones((2, 3), np.float32), "call0": np.zeros((2, 3))},
     ),
     WeightValues({"w": np.zeros(2), "n": np.arange(3), "m": np.zeros((2, 2), dtype=bool)}),
@@ -75,9 +84,16 @@ VALID: list[Any] = [
     ),
     ForwardPass(2, True, False, (1, 2)),
     TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("a note",)),
-    EpochDone(1, 0.1, {"logits": np.zeros((1, 2), dtype=np.float32)}),
-    Trained(3),
+    EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
+    Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
+    Measurable((Module("", "ViT", "homework", 6),)),
+    Answered("`w` is missing", {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "why", {}),
+    Watching((WatchedPart("torch.nn.Identity", ("torch.nn.Id*",)),)),
+    Reached(0, -1, "cell 4", 3),
+    Tried(0, 7),
+    Imported(1, "homework.py", 2),
+    Seen(Prying.FRAMES, "homework.py", 2),
 ]
 
 

@@ -24,7 +24,6 @@ def test_every_chart_is_well_formed_and_says_in_words_what_it_shows():
     for svg in (
         charts.accuracy_curve(epochs, 0.6),
         charts.loss_curve(epochs),
-        charts.rate_curve([replace(one, learning_rate=0.1 / one.number) for one in epochs]),
         charts.accuracy_band(0.55, (0.5, 0.6), BREAKPOINTS),
         charts.points_bar([charts.Segment("earned", 3, "earned")]),
     ):
@@ -41,10 +40,12 @@ def test_accuracy_curve_marks_what_is_asked_for():
     assert tree(charts.accuracy_curve([epoch(1)], None)).find(".//line[@class='threshold']") is None
 
 
-def test_a_rate_that_never_changes_is_not_drawn():
-    assert charts.rate_curve([epoch(1), epoch(2)]) == "" == charts.rate_curve([])
-    falling = [replace(epoch(1), learning_rate=1e-3), replace(epoch(2), learning_rate=1e-5)]
-    assert "from 0.001 to 1e-05" in charts.rate_curve(falling)
+def test_the_losses_that_a_students_code_reports_are_not_drawn():
+    one, other = (
+        [replace(epoch(n, test=2.0 - n / 10), train_loss=n * scale) for n in (1, 2, 3)] for scale in (1, 77)
+    )
+    assert charts.loss_curve(one) == charts.loss_curve(other)
+    assert "1.70" in charts.loss_curve(one)
 
 
 def test_a_higher_accuracy_is_drawn_higher():

@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
+from grader.domain.evidence import Epoch, TrainingOutcome, UnfinishedRun
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.results_contract import ResultsDocument
@@ -123,6 +124,35 @@ def test_values_that_json_has_no_word_for_become_null_or_visible(assignment, cla
     entry = json.loads(text.encode("utf-8"))["submissions"][0]
     assert entry["measurements"]["test_accuracy"] is None
     assert entry["findings"][0]["message"] == "a lone surrogate ⟨U+D800⟩ and a ⟨U+0000⟩"
+
+
+def test_what_a_students_code_controls_is_there_for_staff(assignment, class_results):
+    """Which no page of a student's repeats, and which attempt it was."""
+    one = class_results["missing_scale"]
+    raised = UnfinishedRun(2, TrainingOutcome.FAILED, "It ended in epoch 1.", "homework.py:9")
+    training = replace(
+        one.evidence.training,
+        epochs=(Epoch(1, 1.5, math.inf, 0.5, 0.003, 2.5),),
+        notes=("No batch size was found.",),
+        unfinished=(raised,),
+    )
+    evidence = replace(one.evidence, training=training, attempt=2, notes=("Kept.",))
+    entry = json.loads(text_of(assignment, [(evidence, one.score)]))["submissions"][0]
+    assert entry["notes"] == ["Kept.", "No batch size was found."]
+    assert entry["training"]["attempt"] == 2
+    assert entry["training"]["unfinished"] == [
+        {"number": 2, "outcome": "failed", "reason": "It ended in epoch 1.", "where": "homework.py:9"}
+    ]
+    assert entry["training"]["epochs"] == [
+        {
+            "number": 1,
+            "test_loss": None,
+            "test_accuracy": 0.5,
+            "reported_loss": 1.5,
+            "learning_rate": 0.003,
+            "seconds": 2.5,
+        }
+    ]
 
 
 def test_a_persons_edit_is_kept(assignment, class_results, examples):

@@ -3,14 +3,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from grader.domain.program import LOOK
+from grader.domain.program import LOOK, TRAINING, ForbiddenUse, Place
 from grader.domain.score import LateRecord, ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
+from grader.domain.watch import Pried, Prying
 from grader.reporting.check_rates import check_rates
+from grader.reporting.forbidden_parts import forbidden_costs
 from grader.reporting.results_file import download_record
 from grader.reporting.review_cases import CAUSES, cases
 from grader.reporting.review_queue import final_total, review_queue
 from grader.reporting.similarity_record import SimilarityRecord
+from grader.reporting.watch_notes import WORDS
 
 
 @pytest.fixture
@@ -89,6 +92,58 @@ def test_notes_that_ask_for_a_person_are_in_the_queue_and_others_are_not(queue, 
     (row,) = queue([done(90.0, notes=("%matplotlib was left out.", note))])["suspicious"].rows
     assert row.text == note
     assert queue([done(90.0, notes=("%matplotlib was left out.",))]) == {}
+
+
+def test_why_a_training_was_rebuilt_stands_where_the_points_are_to_be_decided(queue, class_results):
+    """The student's page does not repeat what a worker that trains says."""
+    good = class_results["good"]
+    lines = tuple(
+        replace(line, points=None, state="awaiting") if line.id in ("training", "model") else line
+        for line in good.score.lines
+    )
+    score = replace(good.score, lines=lines)
+    training = replace(good.evidence.training, rebuilt=True, notes=("It was rebuilt: why.",))
+    texts = [
+        row.text for row in queue([(replace(good.evidence, training=training), score)])["undecided"].rows
+    ]
+    assert [text.endswith("It was rebuilt: why.") for text in sorted(texts)] == [False, True]
+
+
+def test_where_code_pried_is_in_the_queue_once_for_each_line_and_stage(queue, done):
+    """It is a field of the evidence: no words are searched for."""
+    line = Place("homework.py", 3)
+    pried = Pried(Prying.FRAMES, line, "Attention"), Pried(Prying.FRAMES, None, TRAINING)
+    first, second = queue([done(90.0, pried=(*pried, *pried))])["suspicious"].rows
+    assert first.text.startswith("homework.py:3: when it ran, the code looks at running functions")
+    assert "(Attention)" in first.text and "(the training)" in second.text
+
+
+def test_every_kind_of_prying_has_its_words():
+    assert set(WORDS) == set(Prying)
+
+
+def test_a_disturbed_watch_is_in_the_queue(queue, done):
+    (row,) = queue([done(90.0, unproven=("Attention",))])["disturbed-watch"].rows
+    assert row.text.startswith("After Attention, the watch for forbidden parts did not answer")
+
+
+def test_what_the_training_alone_uses_is_in_the_queue_and_costs_no_part(queue, done, assignment):
+    use = ForbiddenUse("timm", "timm.create_model", Place("homework.py", 3), (TRAINING,))
+    evidence, score = done(90.0, forbidden=(use,))
+    (row,) = queue([(evidence, score)])["flagged"].rows
+    assert row.text == (
+        "`timm.create_model`: The training reaches it: a person decides what the measured accuracy is worth."
+    )
+    assert forbidden_costs(assignment, evidence, score) == ()
+
+
+def test_what_a_part_uses_inside_costs_nothing(queue, done, assignment):
+    name = "torch.nn.MultiheadAttention"
+    use = ForbiddenUse(name, name, Place("homework.py", 3), ("ViT",), inside="torch.nn.Layer")
+    evidence, score = done(90.0, forbidden=(use,))
+    (row,) = queue([(evidence, score)])["flagged"].rows
+    assert row.text == f"`{name}`: `torch.nn.Layer` uses it inside: a person looks at it."
+    assert forbidden_costs(assignment, evidence, score) == ()
 
 
 def test_totals_near_a_boundary_are_listed_in_their_order(queue, assignment, done):

@@ -8,6 +8,7 @@ import pytest
 from grader.domain.errors import UsageError
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reporting.class_page import class_page
+from grader.reporting.exports.matching import Candidate
 from grader.reporting.results_file import download_record, results_text
 from grader.reporting.roster import attended, read_roster, roster_record
 
@@ -84,6 +85,10 @@ def test_a_list_that_is_not_there_or_far_too_long_is_refused(tmp_path: Path) -> 
         listed(tmp_path, b"student_id\n" + b"1" * 10_000_000)
 
 
+def those(*student_ids: str) -> list[Candidate]:
+    return [Candidate(student_id) for student_id in student_ids]
+
+
 def account(roster=None, *files: AccountedFile):
     return download_record(Download(tuple(files))).model_copy(update={"roster": roster})
 
@@ -91,31 +96,31 @@ def account(roster=None, *files: AccountedFile):
 def test_results_are_found_on_the_list_by_any_of_its_columns(tmp_path: Path) -> None:
     """By an ID number, by an e-mail address, and by the number of a participant without either."""
     roster = listed(tmp_path, WORKSHEET)
-    record = roster_record(roster, ["400101204", "Participant_13", "someone"])
+    record = roster_record(roster, those("400101204", "Participant_13", "someone"))
     assert record.students == ["400101204", "Participant_13", "kurt"]
-    found = attended(account(record), ["400101204", "Participant_13", "someone"]).roster
+    found = attended(account(record), those("400101204", "Participant_13", "someone")).roster
     assert (found.missing, found.unlisted) == (["kurt"], ["someone"])
 
 
 def test_a_row_that_may_be_two_students_makes_neither_of_them_missing(tmp_path: Path) -> None:
     roster = listed(tmp_path, "student_id,email\n400101204,kurt@uni.example\n")
-    record = roster_record(roster, ["400101204", "kurt"])
+    record = roster_record(roster, those("400101204", "kurt"))
     assert record.notes == ["list.csv, row 2: fits 400101204 and kurt."]
-    found = attended(account(record), ["400101204", "kurt"]).roster
+    found = attended(account(record), those("400101204", "kurt")).roster
     assert (found.missing, found.unlisted) == ([], [])
 
 
 def test_whoever_comes_later_is_not_missing_any_more(tmp_path: Path) -> None:
-    download = account(roster_record(listed(tmp_path, "student_id\n1\n2\n3\n"), ["1"]))
-    assert attended(download, ["1"]).roster.missing == ["2", "3"]
-    assert attended(download, ["1", "3"]).roster.missing == ["2"]
+    download = account(roster_record(listed(tmp_path, "student_id\n1\n2\n3\n"), those("1")))
+    assert attended(download, those("1")).roster.missing == ["2", "3"]
+    assert attended(download, those("1", "3")).roster.missing == ["2"]
     refused = AccountedFile("2.rar", Fate.REFUSED, "2", "2.rar: is no zip.")
-    assert attended(account(download.roster, refused), ["1"]).roster.missing == ["3"]
+    assert attended(account(download.roster, refused), those("1")).roster.missing == ["3"]
 
 
 def test_without_a_list_nobody_is_missing() -> None:
-    assert attended(None, ["1"]) is None
-    assert attended(account(), ["1"]).roster is None
+    assert attended(None, those("1")) is None
+    assert attended(account(), those("1")).roster is None
 
 
 def test_the_class_page_and_the_results_name_who_is_missing(
@@ -123,8 +128,8 @@ def test_the_class_page_and_the_results_name_who_is_missing(
 ) -> None:
     everybody = [score.student_id for _, score in pairs]
     text = "student_id\n" + "\n".join([*everybody[1:], "400109001", "400109002"]) + "\n"
-    download = account(roster_record(listed(tmp_path, text), everybody))
-    download = attended(download, everybody)
+    download = account(roster_record(listed(tmp_path, text), those(*everybody)))
+    download = attended(download, those(*everybody))
     found = json.loads("".join(results_text(assignment, pairs, download)))["download"]["roster"]
     assert found["missing"] == ["400109001", "400109002"] and found["unlisted"] == everybody[:1]
     page = class_page(assignment, pairs, links={}, generated_at=examples.WHEN, download=download)

@@ -181,7 +181,7 @@ def test_what_was_measured_is_shown_by_class_with_claim_rate_and_attention(pages
         "Class Images Precision Recall F1",
         "You report 88.0 %",
         "cell 21",
-        "Learning rate at the end of each epoch",
+        "Mean test loss per image",
         "Where your model looks",
         "See also the values that you chose and the learning curves .",
     ):
@@ -190,6 +190,35 @@ def test_what_was_measured_is_shown_by_class_with_claim_rate_and_attention(pages
     for anchor in ("values", "curves", "attention"):
         assert f'id="{anchor}"' in html
     assert "Where your model looks" not in text(pages, "template")
+
+
+def test_what_a_students_code_controls_while_it_trains_is_not_on_the_page(class_results, html_of):
+    """It sees the images of a split then, and could tell which they are in any of these."""
+    one = class_results["missing_scale"]
+    training = one.evidence.training
+    told = {}
+    for which, number in (("one", 1.25), ("other", 8.5)):
+        epochs = tuple(
+            replace(
+                epoch, train_loss=number * epoch.number, learning_rate=number / epoch.number, seconds=number
+            )
+            for epoch in training.epochs
+        )
+        notes, device = (f"rebuilt: {which}.",), f"GPU {which}"
+        changed = replace(training, epochs=epochs, notes=notes, device=device, rebuilt=True)
+        told[which] = html_of(replace(one, evidence=replace(one.evidence, training=changed)))
+    assert told["one"] == told["other"]
+    page = text(told, "one")
+    assert "could not be run as it stands, so training was rebuilt from its values" in page
+    assert "data synthetic_steel · GPU" in page
+
+
+def test_the_trainings_that_were_completed_are_named(class_results, html_of):
+    """One is no mean."""
+    one = class_results["missing_scale"]
+    training = replace(one.evidence.training, runs=(0.55,), counted="of the last epoch")
+    told = text({"one": html_of(replace(one, evidence=replace(one.evidence, training=training)))}, "one")
+    assert "trainings with different seeds" not in told and "(of the last epoch)" in told
 
 
 def test_several_seeds_are_named(class_results, html_of):

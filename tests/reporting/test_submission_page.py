@@ -12,6 +12,7 @@ from grader.analysis.view import viewed
 from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.program import Claim, ForbiddenUse, Omission, Place, TunedValue
 from grader.domain.view import CellKind, View, ViewCell, plain_lines
+from grader.domain.watch import Pried, Prying
 from grader.reporting.cleaning import cleaned
 from grader.reporting.code_links import PAGE, alone, anchor, beside
 from grader.reporting.student_pages import student_pages
@@ -191,6 +192,7 @@ def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, g
         findings=findings,
         code_file="homework.py",
         forbidden=(ForbiddenUse("timm*", "timm", Place("homework.py", 1), ("ViT",)),),
+        pried=(Pried(Prying.FRAMES, Place("homework.py", 3), "ViT"), Pried(Prying.MEMORY, None, "ViT")),
         tuned=(TunedValue("learning_rate", "3", Place("homework.py", 4)),),
         omissions=(Omission(Place("homework.py", 5), "plt.show()", "it draws"),) * 3,
     )
@@ -200,11 +202,12 @@ def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, g
     assert sorted(below) == [1, 2, 3, 4, 5, 6]
     assert "timm" in below[1] and "No scale." in below[2] and "Divide." in below[2]
     assert "missing_scale" in below[2] and 'class="row bad"' in below[2]
-    assert 'class="beneath"' not in below[3]
+    assert "When it ran, this line looks at running functions" in below[3]
+    assert 'class="beneath"' not in below[6]
     assert "They are fixed." in below[4] and "learning rate" in below[4] and 'class="row good"' in below[4]
     assert below[5].count("it draws") == 1 and 'class="row"' in below[5]
     contents = html.split("<h2>Findings at their lines</h2>")[1].split("</section>")[0]
-    assert re.findall(r'href="#([^"]+)"', contents) == ["line-2", "line-4", "line-1"]
+    assert re.findall(r'href="#([^"]+)"', contents) == ["line-2", "line-4", "line-1", "line-3"]
     assert "Gone." in contents and "1\N{NO-BREAK SPACE}further finding about no single line" in contents
     assert "line-2" in page.ids
 

@@ -31,11 +31,14 @@ from grader.domain.evidence import (
     Status,
     Training,
     TrainingOutcome,
+    UnfinishedRun,
 )
-from grader.domain.program import Claim, ForbiddenUse, Place
+from grader.domain.program import LOADING, TRAINING, Claim, ForbiddenUse, Place
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.domain.submission import Role
-from grader.scoring import score, stray_targets
+from grader.domain.watch import Pried, Prying
+from grader.scoring import passes, score, stray_targets
+from grader.training.accuracy import accuracy_interval
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CHECKS = (
@@ -345,6 +348,70 @@ def test_many_uses_make_one_sentence() -> None:
     assert model.reason == "timm.part at homework.py:3 (and 2 more): Write it yourself."
 
 
+def test_what_another_part_uses_inside_costs_nothing_of_its_own() -> None:
+    """Where that other part is only flagged, so is what it consists of; nobody is spared a look."""
+    inside = replace(use("torch.nn.MultiheadAttention", "Attention"), inside="torch.nn.Layer")
+    model = line_of(score(ASSIGNMENT, replace(PERFECT, forbidden=(inside,))), "model")
+    assert model.points == 12.0
+    assert (
+        "A person has a look: torch.nn.MultiheadAttention.part within torch.nn.Layer at homework.py:3: "
+        "Write attention yourself." in model.reason
+    )
+
+
+@pytest.mark.parametrize(("rule", "points"), [("timm", None), ("torch.nn.functional.scaled*", 15.0)])
+def test_what_the_training_alone_uses_is_a_matter_of_its_points(rule: str, points: float | None) -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, forbidden=(use(rule, TRAINING),)))
+    model, training = line_of(found, "model"), line_of(found, "training")
+    assert (model.points, model.reason) == (12.0, "All checks passed.")
+    assert training.points == points
+    assert f"{rule}.part at homework.py:3:" in training.reason
+    if points is None:
+        assert (training.state, training.floor) == ("awaiting", None)
+        assert "The training uses what is not allowed." in training.reason
+        assert training.reason.endswith("A person decides.") and found.total == 12.0
+
+
+def test_what_a_graded_name_and_the_training_use_costs_what_the_graded_name_costs() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, forbidden=(use("timm", "ViT", TRAINING),)))
+    assert line_of(found, "model").points == 0.0 and line_of(found, "training").points == 15.0
+
+
+def test_a_training_that_is_worth_nothing_stays_so() -> None:
+    low = replace(PERFECT.training, accuracy=0.2, interval=None)
+    evidence = replace(PERFECT, training=low, forbidden=(use("timm", TRAINING),), unproven=(TRAINING,))
+    assert line_of(score(ASSIGNMENT, evidence), "training").points == 0.0
+
+
+def test_where_the_watch_was_disturbed_a_person_decides() -> None:
+    """What forbidden parts could cost is open, and nothing else."""
+    found = score(ASSIGNMENT, replace(PERFECT, unproven=("Attention", LOADING)))
+    model = line_of(found, "model")
+    assert (model.points, model.state, model.floor) == (None, "awaiting", None)
+    assert "noticed after: Attention, the loading" in model.reason
+    assert line_of(found, "training").points == 15.0
+
+    other = replace(ASSIGNMENT, forbidden=ASSIGNMENT.forbidden[1:])  # nothing costs the whole item
+    model = line_of(score(other, replace(PERFECT, unproven=("ViT",))), "model")
+    assert [own.points for own in model.components] == [None, 4.0]
+    assert (model.points, model.floor) == (None, 4.0)
+
+
+def test_a_disturbed_watch_saves_no_points_that_a_forbidden_part_costs() -> None:
+    evidence = replace(PERFECT, forbidden=(use("timm", "ViT"),), unproven=("ViT",))
+    assert line_of(score(ASSIGNMENT, evidence), "model").points == 0.0
+
+
+def test_a_watch_that_was_disturbed_in_training_leaves_its_points_open() -> None:
+    found = score(ASSIGNMENT, replace(PERFECT, unproven=(TRAINING,)))
+    assert line_of(found, "training").points is None and line_of(found, "model").points == 12.0
+
+
+def test_prying_costs_nothing() -> None:
+    pried = (Pried(Prying.FRAMES, Place("homework.py", 3), "Attention"),)
+    assert score(ASSIGNMENT, replace(PERFECT, pried=pried)) == score(ASSIGNMENT, PERFECT)
+
+
 # --- training -------------------------------------------------------------------------------------------
 
 
@@ -439,6 +506,89 @@ def test_near_the_threshold_the_interval_of_several_trainings_decides(
     assert line.points == points and line.state == "decided"
     assert told in line.reason
     assert ("counts as reached" in line.reason) is (points == 9.0)
+
+
+def repeated(*runs: float, images: int = 540, **changes: object) -> Training:
+    """Trainings that were completed, as they are measured."""
+    mean = sum(runs) / len(runs)
+    interval = accuracy_interval(runs, images)
+    made = Training(TrainingOutcome.COMPLETED, accuracy=mean, interval=interval, runs=runs)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("training", "passed"),
+    [
+        (repeated(0.59, 0.58, 0.60), True),
+        (repeated(0.57, 0.56, 0.555), True),
+        (repeated(0.56, 0.56, 0.56), True),  # the images alone: 51.8 % to 60.1 %
+        (repeated(0.56, 0.56, 0.56, images=1000), False),
+        (repeated(0.62, 0.61, 0.50), False),
+        (repeated(0.53, 0.55, 0.57), False),  # 5 points below it: its interval reaches 61 %
+        (repeated(0.57, 0.30, 0.30), False),
+        (repeated(0.57, 0.0, 0.0), False),
+        (repeated(0.59, 0.58, unfinished=(UnfinishedRun(3, TrainingOutcome.BUDGET, "Slow."),)), False),
+        (repeated(0.63, 0.58, 0.60), True),
+    ],
+)
+def test_the_benefit_of_the_doubt_needs_a_mean_near_the_threshold_and_every_training(
+    training: Training, passed: bool
+) -> None:
+    """Chance between seeds is given to the student; a mean far below is no chance."""
+    assert passes(training, 0.6) is passed
+
+
+RAISED = UnfinishedRun(2, TrainingOutcome.FAILED, "Training ended in epoch 1", "homework.py:9")
+
+
+@pytest.mark.parametrize(
+    ("training", "floor", "told"),
+    [
+        # recognized as the first of three, whose seed a student had worked out
+        (repeated(0.563, 0.0, 0.0), 0.0, "gave 0 % to 56.3 %: so far apart, their mean says little"),
+        # and by accident
+        (repeated(0.57, 0.30, 0.30), 2.25, "gave 30 % to 57 %"),
+        (repeated(0.62, 0.61, 0.50), 6.75, "gave 50 % to 62 %"),
+        (
+            repeated(0.62, 0.66, unfinished=(RAISED,)),
+            0.0,
+            "Training 2 of 3 was not completed (homework.py:9)",
+        ),
+        (
+            repeated(0.63, unfinished=(RAISED, replace(RAISED, number=3))),
+            0.0,
+            "Training 3 of 3 was not completed",
+        ),
+        (repeated(0.59, 0.58, 0.60), None, ""),
+        (repeated(0.62, 0.57, 0.53), None, ""),  # nine points: chance between seeds
+        (repeated(0.99, 0.81, 0.85), None, ""),  # all of them are worth full points
+        (repeated(0.19, 0.02, 0.0), None, ""),  # and all of them none
+    ],
+)
+def test_trainings_that_do_not_agree_are_a_persons(
+    training: Training, floor: float | None, told: str
+) -> None:
+    """What the worst of them is worth is secured; a suspicion takes nothing."""
+    line = line_of(score(ASSIGNMENT, replace(PERFECT, training=training)), "training")
+    assert (line.state, line.floor) == ("awaiting" if told else "decided", floor)
+    assert (line.points is None) is bool(told)
+    assert told in line.reason and line.reason.endswith("A person decides.") is bool(told)
+    assert line.reason.count("A person decides.") <= 1
+    assert "counts as reached" not in line.reason or not told
+
+
+def test_full_points_that_one_training_less_could_change_are_a_persons_too() -> None:
+    """Else what raises where it would do badly kept the points of where it does well."""
+    item = replace(ASSIGNMENT.rubric[1], breakpoints=((0.2, 0), (0.6, 15)))
+    assert item.measured == "test_accuracy"
+    assignment = replace(ASSIGNMENT, rubric=(ASSIGNMENT.rubric[0], item, *ASSIGNMENT.rubric[2:]))
+    lucky = replace(PERFECT, training=repeated(0.62, 0.63, unfinished=(RAISED,)))
+    line = line_of(score(assignment, lucky), "training")
+    assert (line.state, line.points, line.floor) == ("awaiting", None, 0.0)
+    whatever = replace(PERFECT, training=repeated(0.95, 0.95, unfinished=(RAISED,)))
+    assert line_of(score(assignment, whatever), "training").points == 15
+    rebuilt = replace(PERFECT, training=repeated(0.57, 0.30, 0.30, rebuilt=True))
+    assert line_of(score(ASSIGNMENT, rebuilt), "training").floor == 2.25
 
 
 CLAIMED = Claim(0.75, "cell 12", "Test accuracy: 75%")

@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -15,16 +16,18 @@ from grader.domain.program import Program
 from grader.kit.splits import Splits
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import FrameLimit
-from grader.protocol.replies import Loaded
-from grader.protocol.requests import Load
+from grader.protocol.replies import Answered, EpochDone, Loaded, Measurable, Trained
+from grader.protocol.requests import STATE, Answer, Load, Measure
 from grader.training import Job
 
+KEPT = ("reported", "probe", "probe_logits")
+PROBED = {name: np.zeros((2, 3), dtype=np.float32) for name in ("probe", "probe_logits")}
 HANG = "hang"
 DIE = "die"
 
 
 class ScriptedWorker:
-    """A worker that answers each request with given replies, then hangs or dies.
+    """A worker that answers each request with given replies, then hangs or dies; called, it makes workers.
 
     Attributes:
         requests: What it was asked.
@@ -41,7 +44,8 @@ class ScriptedWorker:
         self._script = {True: loaded, False: replies}
         self._end = threading.Event()
         self.requests: list[Any] = []
-        self.closed = False
+        self.closed = self._taken = False
+        self.beside: EchoingWorker | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -50,7 +54,7 @@ class ScriptedWorker:
             while True:
                 request = receive(self._ears, REQUESTS, FrameLimit())
                 self.requests.append(request)
-                for reply in self._script[isinstance(request, Load)]:
+                for reply in self.replies(request):
                     if reply == HANG:
                         self._end.wait(30)
                     if reply in (HANG, DIE):
@@ -59,10 +63,22 @@ class ScriptedWorker:
                         self._mouth.write(reply)
                         self._mouth.flush()
                     else:
-                        send(self._mouth, reply)
+                        send(self._mouth, as_state(reply))
         for stream in (self._mouth, self._ears):
             with contextlib.suppress(OSError):
                 stream.close()
+
+    def replies(self, request: Any) -> Sequence[Any]:
+        """What it answers to a request."""
+        return self._script[isinstance(request, Load)]
+
+    def __call__(self) -> "ScriptedWorker":
+        """The workers of one training: itself, and then one that measures."""
+        if not self._taken:
+            self._taken = True
+            return self
+        self.beside = EchoingWorker()
+        return self.beside
 
     def kill(self) -> None:
         """End it."""
@@ -75,11 +91,47 @@ class ScriptedWorker:
     def close(self) -> None:
         """End it and release its streams."""
         self.closed = True
+        if self.beside is not None:
+            self.beside.close()
         self.kill()
         with contextlib.suppress(OSError):
             self.writer.close()
         self._thread.join(5)
         self.reader.close()
+
+
+class EchoingWorker(ScriptedWorker):
+    """A worker that measures: what it answers with weights are those very numbers."""
+
+    def __init__(self) -> None:
+        super().__init__((), (Loaded({}),))
+
+    def replies(self, request: Any) -> Sequence[Any]:
+        """What it answers to a request."""
+        if isinstance(request, Measure):
+            return (Measurable(),)
+        if isinstance(request, Answer):
+            return (Answered(arrays=answers(request)),)
+        return super().replies(request)
+
+
+def as_state(reply: Any) -> Any:
+    """A reply whose arrays are told as weights: what the model answers with them stands for them."""
+    if not isinstance(reply, EpochDone | Trained):
+        return reply
+    kept = {name: value for name, value in reply.arrays.items() if name in KEPT}
+    state = {f"{STATE}{name}": value for name, value in reply.arrays.items() if name not in KEPT}
+    return replace(reply, arrays={**PROBED, **kept, **state})
+
+
+def answers(request: Answer) -> dict[str, Any]:
+    """What an echo answers."""
+    found = {n.removeprefix(STATE): value for n, value in request.arrays.items() if n.startswith(STATE)}
+    if not request.attention_of:
+        found.pop("attention", None)
+    if request.inputs_of:
+        found["inputs"] = np.zeros((len(request.inputs_of), 1, 2, 2), dtype=np.float32)
+    return found | ({"probe_logits": request.arrays["probe"]} if "probe" in request.arrays else {})
 
 
 @pytest.fixture

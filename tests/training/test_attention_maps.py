@@ -28,15 +28,17 @@ def measured(scripted: Scripted, job: Job, attention: Any) -> Any:
     logits = np.eye(3, dtype=np.float32)[job.splits.test_labels]
     end = {"logits": logits} | ({} if attention is None else {"attention": attention})
     worker = scripted(
-        TrainingPlan(1, 4, "SGD", "", "cpu"), EpochDone(1, 0.1, {"logits": logits}), Trained(1, False, end)
+        TrainingPlan(1, 4, "SGD", "", "cpu"),
+        EpochDone(1, 0.1, arrays={"logits": logits}),
+        Trained(1, arrays=end),
     )
-    return measured_training(lambda: worker, job), worker
+    return measured_training(worker, job), worker
 
 
 def test_a_map_per_class_belongs_to_its_image(scripted: Scripted, job: Job) -> None:
     """The worker is asked for one image of each class, the pictures show where the class token looks."""
     found, worker = measured(scripted, job, weights())
-    wanted = worker.requests[1].attention_of
+    wanted = worker.beside.requests[-1].attention_of
     assert [job.splits.test_labels[index] for index in wanted] == [0, 1, 2]
     maps = found.training.attention
     assert [each.prediction for each in maps] == [

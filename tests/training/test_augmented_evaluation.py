@@ -42,8 +42,10 @@ def test_the_better_one_counts(
     """Students who added augmentation to the handout's only transform are not punished for it."""
     arrays = {"logits": logits(job.splits, plain), "augmented": logits(job.splits, augmented)}
     replies = [TrainingPlan(8, 4, "SGD", "", "cpu")]
-    replies += [EpochDone(number, 0.1, arrays) for number in range(1, 9)]
-    found = measured_training(lambda: scripted(*replies, Trained(8, restored, arrays)), job).training
+    replies += [EpochDone(number, 0.1, arrays=arrays) for number in range(1, 9)]
+    found = measured_training(
+        scripted(*replies, Trained(8, arrays=arrays | ({"chosen": np.ones(1)} if restored else {}))), job
+    ).training
     assert found.accuracy == pytest.approx(accuracy)
     assert found.counted == f"{counted} that is in the test transform"
     assert found.epochs[0].augmented_accuracy == pytest.approx(1 - augmented / 13)
@@ -53,7 +55,11 @@ def test_the_better_one_counts(
 def test_what_is_sent_beside_is_checked_too(scripted: Scripted, job: Job, broken: Any) -> None:
     """It is as untrusted as the rest."""
     arrays = {"logits": logits(job.splits, 1), "augmented": broken}
-    replies = (TrainingPlan(1, 4, "SGD", "", "cpu"), EpochDone(1, 0.1, arrays), Trained(1, False, arrays))
-    found = measured_training(lambda: scripted(*replies), job).training
+    replies = (
+        TrainingPlan(1, 4, "SGD", "", "cpu"),
+        EpochDone(1, 0.1, arrays=arrays),
+        Trained(1, arrays=arrays),
+    )
+    found = measured_training(scripted(*replies), job).training
     assert found.accuracy in (None, pytest.approx(12 / 13))
     assert not found.epochs or found.epochs[0].augmented_accuracy is None

@@ -172,3 +172,105 @@ def test_weights_trained_on_everything_count_nothing(
     honest = trained(HEAD + LOOP)
     found = trained(HEAD + 'model.load_state_dict(torch.load("all.pth"))\n' + LOOP)
     assert found.accuracy == honest.accuracy
+
+
+# --- the model that is measured is the one that was checked -----------------------------------------------
+
+OTHER = """
+class Better(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 3))
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def finished(model, loader):
+    better = Better()
+    optimizer = optim.Adam(better.parameters(), lr=1e-2)
+    for _ in range(20):
+        train_epoch(better, optimizer, loader, [])
+    return better
+
+
+"""
+WITH_OTHER = HEAD.replace("N_EPOCHS", OTHER + "N_EPOCHS") + LOOP
+SWAPPED = {
+    # what the loop does besides training -> what the reason names
+    "    model = finished(model, train_loader)\n": "the model is a `Better` in place of a `ViT`",
+    "    model.extra = finished(model, train_loader)\n": "`extra`",
+    "    model.head = nn.Sequential(nn.Linear(64, 9), nn.ReLU(), nn.Linear(9, 3))\n": "`head`",
+    "    globals()['model'] = finished(model, train_loader)\n": "the model is a `Better` in place of a `ViT`",
+}
+
+
+@pytest.mark.parametrize("swap", SWAPPED)
+def test_another_model_is_not_measured_in_the_place_of_the_one_that_was_checked(
+    trained: Callable[..., Training], swap: str
+) -> None:
+    """Whatever it answers, its weights do not fit; nothing is taken, and a person is asked."""
+    found = trained(WITH_OTHER + swap)
+    assert found.outcome is TrainingOutcome.UNKNOWN
+    assert "the model is not the one that `ViT(image_size=8" in found.reason and SWAPPED[swap] in found.reason
+    assert found.accuracy is None or found.accuracy < 0.6
+
+
+REPLACED = (
+    "better = finished(model, train_loader)\nmodel.forward = lambda x: better(x)\n",
+    "better = finished(model, train_loader)\nViT.forward = lambda self, x: better(x)\n",
+    "better = finished(model, train_loader)\nmodel.register_forward_hook(lambda m, i, o: better(i[0]))\n",
+    "nn.Linear.forward = lambda self, x: 7 * torch.ones(len(x), 3)\n",
+)
+
+
+@pytest.mark.parametrize("replaced", REPLACED)
+def test_what_answers_in_the_place_of_the_model_is_not_asked(
+    trained: Callable[..., Training], replaced: str
+) -> None:
+    """A forward, a class or a hook that training put there stays where it trained; the difference is told."""
+    honest = trained(WITH_OTHER)
+    last = "".join(f"        {line}\n" for line in replaced.splitlines())
+    found = trained(f"{WITH_OTHER}    if epoch == N_EPOCHS - 1:\n{last}")
+    assert (found.outcome, honest.doubts) == (TrainingOutcome.COMPLETED, ())
+    assert found.accuracy is not None and found.accuracy < 0.6
+    assert found.doubts, "what the training left behind answers otherwise"
+
+
+def test_another_class_with_the_same_weights_goes_to_a_person(trained: Callable[..., Training]) -> None:
+    """The class that was checked answers; that another one was trained is said."""
+    other = "class Other(ViT):\n    def forward(self, x):\n        return -super().forward(x)\n\n\n"
+    text = HEAD.replace("N_EPOCHS", other + "N_EPOCHS") + LOOP
+    found = trained(text + "    model.__class__ = Other\n")
+    assert found.outcome is TrainingOutcome.COMPLETED and found.doubts
+    assert found.objections == (
+        "After epoch 2 the model is not built as the one that was checked: the model is a `Other` in place "
+        "of a `ViT`.",
+    )
+    assert trained(text).objections == ()
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    ["torch.optim.swa_utils.AveragedModel(model)", "nn.DataParallel(model)", "copy.deepcopy(model)"],
+)
+def test_pytorchs_own_wrappers_are_no_other_model(trained: Callable[..., Training], wrapped: str) -> None:
+    """Averaging and running in parallel change names, not what was checked."""
+    honest = trained(HEAD + LOOP)
+    found = trained("import copy\n" + HEAD + LOOP + f"model = {wrapped}\n")
+    assert (found.outcome, found.accuracy) == (TrainingOutcome.COMPLETED, honest.accuracy)
+    assert (found.doubts, found.objections) == ((), ())
+
+
+def test_what_an_optimizer_steps_besides_the_model_is_listed(
+    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program], splits: Splits
+) -> None:
+    """A learnable loss or a second model is no fault; a person who looks knows of it."""
+    more = "optim.SGD([*model.parameters(), nn.Parameter(torch.ones(7))], lr=1e-6)"
+    notes = []
+    for text in (HEAD + LOOP, HEAD.replace("optim.SGD(model.parameters(), lr=1e-6)", more) + LOOP):
+        found = measured_training(spawn, Job(analyzed(text), splits, Limits(), seed=3, order_seed=5))
+        assert found.training.outcome is TrainingOutcome.COMPLETED
+        notes.append([note for note in found.notes if "not the model's" in note])
+    told = "In training, an optimizer also stepped 7 numbers that are not the model's: a learnable loss, or"
+    assert notes == [[], [f"{told} another model."]]

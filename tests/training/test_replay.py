@@ -13,11 +13,14 @@ import torch
 
 from grader.analysis import program
 from grader.domain.assignment import Assignment
-from grader.domain.program import Program
+from grader.domain.program import LOOK, Program
+from grader.domain.watch import Watched
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, Train
+from grader.protocol.watching import WatchRecord
+from grader.training.trained_model import other_tree, same_state, told_state
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
 CLASSES = ("dark", "gray", "light")
@@ -64,12 +67,19 @@ def evaluate(model, data_loader, loss_history):
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a worker told of a training."""
+    """What a worker told of a training.
+
+    Attributes:
+        restored: The weights in the end are not those of the last epoch.
+        watched: What it told of forbidden parts, and of where the code pried.
+    """
 
     program: Program
     plan: TrainingPlan
     epochs: list[EpochDone]
     end: Trained
+    restored: bool
+    watched: Watched
 
 
 def images(per_class: int, seed: int = 1) -> tuple[Any, Any]:
@@ -81,29 +91,40 @@ def images(per_class: int, seed: int = 1) -> tuple[Any, Any]:
 
 @pytest.fixture
 def replayed(
-    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program]
+    spawn: Callable[[], WorkerProcess],
+    analyzed: Callable[[str], Program],
+    measuring: Callable[..., Any],
+    assignment: Assignment,
 ) -> Callable[..., Replayed]:
     """Train the homework of a text, after the parts that are the same for all."""
 
     def trained(text: str | Program, seed: int = 3) -> Replayed:
         read = analyzed(HEAD + text) if isinstance(text, str) else text
         train, labels = images(12)
-        arrays = {"train_images": train, "train_labels": labels, "test_images": images(4, seed=2)[0]}
+        arrays = {"train_images": train, "train_labels": labels}
+        load = Load(read, assignment.forbidden_patterns, CLASSES, seed)
+        request = Train(CLASSES, seed=seed, arrays=arrays)
         process = spawn()
-        link = Link(process)
+        link = Link(process, WatchRecord(assignment.forbidden_patterns))
         replies: list[Any] = []
         try:
-            link.ask(Load(read, class_names=CLASSES, seed=seed), Loaded, seconds=30, limit=FrameLimit())
+            link.ask(load, Loaded, seconds=30, limit=FrameLimit())
             kinds = (TrainingPlan, EpochDone, Trained)
-            request = Train(CLASSES, seed=seed, arrays=arrays)
             for reply in link.conversation(request, kinds, seconds=60, limit=FrameLimit()):
                 replies.append(reply)
                 if isinstance(reply, Trained):
                     break
+            link.prove_watch(7, seconds=30, limit=FrameLimit())
         finally:
             process.close()
         plan = [reply for reply in replies if isinstance(reply, TrainingPlan)][-1]
-        return Replayed(read, plan, [r for r in replies if isinstance(r, EpochDone)], replies[-1])
+        epochs = [reply for reply in replies if isinstance(reply, EpochDone)]
+        states = [told_state(told.arrays, told.modules) for told in (epochs[-1], replies[-1])]
+        beside = measuring(load, request, images(4, seed=2)[0])
+        assert all(other_tree(told.modules, beside.built.modules) == "" for told in (*epochs, replies[-1]))
+        end = beside.measured(replies[-1])
+        restored, watched = not same_state(*states), link.watch.watched
+        return Replayed(read, plan, [beside.measured(done) for done in epochs], end, restored, watched)
 
     return trained
 
@@ -151,11 +172,13 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
         assert all(len(done.arrays["reported"]) for done in found.epochs)
     assert found.program.recipe.replay is not None
     assert found.program.recipe.replay.validates is ("Validates" in told)
-    assert found.end.restored is ("Counted" in told)
+    assert found.restored is ("Counted" in told)
     if told.get("Outputs") == "zero":
         assert not found.end.arrays["logits"].any()
     elif any(rates):
         assert found.end.arrays["logits"].any()
+    assert found.watched == Watched()
+    assert not found.program.forbidden and not [note for note in found.program.notes if LOOK in note]
     assert len(STYLES) >= 25
 
 

@@ -13,6 +13,7 @@ from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import CheckpointLoaded, EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, LoadCheckpoint, Train
+from grader.protocol.watching import WatchRecord
 
 LIMIT = FrameLimit()
 CLASSES = ("low", "middle", "high")
@@ -67,18 +68,27 @@ class Homework:
         loaded: Its reply to Load.
     """
 
-    def __init__(self, process: WorkerProcess, program: Program, forbidden: tuple[str, ...]) -> None:
-        self.link = Link(process)
-        self.loaded = self.ask(Load(program, forbidden, CLASSES, 7), Loaded)
+    def __init__(self, process: WorkerProcess, load: Load, measuring: Callable[..., Any]) -> None:
+        self.link = Link(process, WatchRecord(load.forbidden, (load.program.file,)))
+        self._load = load
+        self._measuring = measuring
+        self.loaded = self.ask(load, Loaded)
+        self.link.watch.stage = "later"
+
+    @property
+    def reached(self) -> dict[str, tuple[str, ...]]:
+        """The forbidden parts that the student's code used, with the patterns that they fall under."""
+        return {part.name: part.patterns for part in self.link.watch.watched.reached if not part.inside}
 
     def ask(self, request: Any, reply: Any) -> Any:
         """The reply to a request, within twenty seconds."""
         return self.link.ask(request, reply, seconds=20, limit=LIMIT)
 
     def trained(self, **changes: Any) -> tuple[TrainingPlan, list[EpochDone]]:
-        """The plan and the epochs of a training on tiny images."""
+        """The plan and the epochs of a training on tiny images, measured by a worker beside this one."""
         train, labels = tiny_images(4)
-        arrays = {"train_images": train, "train_labels": labels, "test_images": tiny_images(3, seed=2)[0]}
+        test = changes.pop("test_images", tiny_images(3, seed=2)[0])
+        arrays = {"train_images": train, "train_labels": labels}
         request = Train(**{"class_names": CLASSES, "seed": 3, "arrays": arrays, **changes})
         replies: list[Any] = []
         for reply in self.link.conversation(
@@ -90,7 +100,9 @@ class Homework:
         plan, *epochs, end = replies
         assert isinstance(plan, TrainingPlan)
         assert isinstance(end, Trained) and end.epochs == len(epochs)
-        return plan, epochs
+        beside = self._measuring(self._load, request, test)
+        beside.measured(end)
+        return plan, [beside.measured(epoch) for epoch in epochs]
 
     def checkpoint(self, data: bytes, **changes: Any) -> CheckpointLoaded:
         """What becomes of a checkpoint."""
@@ -101,7 +113,7 @@ class Homework:
 
 @pytest.fixture
 def load(
-    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program]
+    spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program], measuring: Callable[..., Any]
 ) -> Iterator[Callable[..., Homework]]:
     """Load a homework, given by its text or its program, in a new worker; changes are to the program."""
     started: list[WorkerProcess] = []
@@ -109,7 +121,7 @@ def load(
     def started_with(text: str | Program, *, forbidden: tuple[str, ...] = (), **changes: Any) -> Homework:
         program = analyzed(textwrap.dedent(text)) if isinstance(text, str) else text
         started.append(spawn())
-        return Homework(started[-1], replace(program, **changes), forbidden)
+        return Homework(started[-1], Load(replace(program, **changes), forbidden, CLASSES, 7), measuring)
 
     yield started_with
     for process in started:

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from grader.worker.checkpoint import mismatch, state_dict
+from grader.worker.checkpoint import state_dict
+from grader.worker.measuring import misfit
 
 
 class Whole(nn.Module):
@@ -46,7 +47,7 @@ def test_usual_forms_are_read(value: Any) -> None:
     found = state_dict(saved(value), 10_000)
     assert isinstance(found, dict)
     assert set(found) == set(GOOD)
-    assert mismatch(Whole(), found) == ""
+    assert misfit(Whole(), found) == ""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_tensors_of_any_type_fit_or_are_told_why(dtype: torch.dtype) -> None:
     data = saved({name: value.to(dtype) for name, value in GOOD.items()})
     found = state_dict(data, 10_000)
     assert isinstance(found, dict)
-    assert mismatch(Whole(), found) == ""
+    assert misfit(Whole(), found) == ""
     Whole().load_state_dict(found)
 
 
@@ -131,11 +132,11 @@ def test_a_pickle_is_not_executed(tmp_path: Any) -> None:
 
 def test_a_misfit_is_told_by_numbers_and_an_example() -> None:
     """What is missing, what is unknown, or which shape differs."""
-    assert mismatch(Whole(), {"line.weight": torch.zeros(2, 3)}) == (
+    assert misfit(Whole(), {"line.weight": torch.zeros(2, 3)}) == (
         "1 of the model's 2 tensors are missing in it and 0 of its own are not in the model "
         "(for example `line.bias` is missing)"
     )
     other = {**GOOD, "extra": torch.zeros(1)}
-    assert "`extra` is not in the model" in mismatch(Whole(), other)
+    assert "`extra` is not in the model" in misfit(Whole(), other)
     turned = {**GOOD, "line.weight": torch.zeros(3, 2)}
-    assert mismatch(Whole(), turned) == ("`line.weight` has the shape (3, 2) in it and (2, 3) in the model")
+    assert misfit(Whole(), turned) == ("`line.weight` has the shape (3, 2) in it and (2, 3) in the model")

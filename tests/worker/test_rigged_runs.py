@@ -237,3 +237,25 @@ def test_printing_is_kept_and_cut(load: Callable[..., Any]) -> None:
     ran = plotted(load, "print('x' * 300_000)\nprint('the end')")
     assert ran.printed.endswith("the end\n")
     assert len(ran.printed) <= 20_000
+
+
+def test_what_is_reported_elsewhere_is_kept_too(load: Callable[..., Any]) -> None:
+    """Standard error, by a handler that was made before as well; logs; and texts that are returned."""
+    text = (
+        f"{HEAD}import logging\nimport sys\n\nlog = logging.getLogger('homework')\n"
+        "handler = logging.StreamHandler()\n"
+        "def evaluate(model, data_loader, loss_history):\n"
+        "    print('error 1', file=sys.stderr)\n"
+        "    sys.stdout.writelines(['lines ', '2\\n'])\n"
+        "    handler.emit(logging.makeLogRecord({'msg': 'handled 3'}))\n"
+        "    log.info('logged %d', 4)\n"
+        "    sys.stdout.close()\n"
+        "    sys.stdout.flush()\n"
+        "    print('after 5', sys.stdout.encoding)\n"
+        "    return 'returned 6', 7\n"
+    )
+    data = classified_data(CLASSES, (4, 3), accuracy=0.5, seed=1)
+    ran, _ = rigged(load(text), "evaluate", data)
+    said = ["error 1", "lines 2", "handled 3", "logged 4", "after 5 utf-8", "", "returned 6"]
+    assert ran.printed.splitlines() == said
+    assert ran.arrays["returned"].tolist() == [7.0]

@@ -30,7 +30,7 @@ def images(count: int, *shape: int) -> Any:
 def train_request(train: Any, test: Any, **changes: Any) -> dict[str, Any]:
     """The arrays of a training on other images, as keywords for `trained`."""
     labels = np.arange(len(train), dtype=np.int64) % 3
-    return {"arrays": {"train_images": train, "train_labels": labels, "test_images": test}, **changes}
+    return {"arrays": {"train_images": train, "train_labels": labels}, "test_images": test, **changes}
 
 
 # --- training ---------------------------------------------------------------------------------------------

@@ -57,8 +57,9 @@ def canvas(
         grade=grade,
         maximum=lambda _: most,
         keep=bound(_kept, table, grade),
+        lms="Canvas",
     )
-    export = filled(form, grades, choices)
+    export = filled(form, results, grades, choices)
     known = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
     return Export(export.content, export.count, (*export.remarks, *known, *warnings(results)))
 

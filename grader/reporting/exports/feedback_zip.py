@@ -4,7 +4,8 @@ mod/assign/feedback/file/importziplib.php splits a name at its first four unders
 `<Full name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone; names that
 begin with a dot or a tilde it leaves out. Files side by side, as here, it puts where students find them;
 within folders it would give them the path `//`. The names come from the teacher's grading worksheet, or from
-the download that was graded: none is made up.
+the download that was graded: none is made up, and of whom a person said that a submission is theirs the
+download does not tell the name.
 """
 
 import re
@@ -13,11 +14,12 @@ from pathlib import PurePosixPath
 
 from grader.domain.errors import UsageError
 from grader.intake.moodle import moodle_name
-from grader.reporting.exports.filling import Choices, Export
-from grader.reporting.exports.grade import Results, exported_grades, warnings
-from grader.reporting.exports.matching import matching
+from grader.reporting.exports.filling import Choices, Export, unsaid
+from grader.reporting.exports.grade import Results, exported_grades, owned, warnings
+from grader.reporting.exports.matching import Candidate, matching
 from grader.reporting.exports.moodle_worksheet import (
     FULL_NAME,
+    LMS,
     participant,
     participant_rows,
     worksheet,
@@ -27,6 +29,7 @@ from grader.reporting.zip_file import zipped
 
 PLUGIN = "assignfeedback_file"
 FILE = "report.html"
+TEAM = "team"  # whose number is no participant's
 _LABEL = re.compile(r"^(?P<name>.+)_(?P<number>\d{1,20})$")
 _UNUSABLE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 
@@ -38,14 +41,14 @@ def feedback_zip(
 
     Args:
         reports: Student id -> the report.
-        holders: Student id -> `Full name_12345`, by `holders_of_worksheet` or `holders_of_download`.
+        holders: Student id -> `Full name_12345`, by `holders_of_worksheet` or `holders_of_results`.
         partial: Grades that await a person are left out.
 
     Raises:
         UsageError: Grades are missing, or nobody's name is known.
     """
     grades = exported_grades(results, partial=partial)
-    if not holders:
+    if grades and not holders:
         raise UsageError(
             "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
         )
@@ -63,7 +66,7 @@ def feedback_zip(
 
 
 def holders_of_worksheet(
-    name: str, content: bytes, student_ids: Iterable[str], choices: Choices
+    name: str, content: bytes, results: Iterable[Candidate], choices: Choices
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """How Moodle calls the students, by the teacher's grading worksheet, and the rows of nobody.
 
@@ -73,7 +76,7 @@ def holders_of_worksheet(
         UsageError: It is no worksheet, or a row fits several students.
     """
     table = worksheet(name, content)
-    match = matching(table, participant_rows(table), range(len(table.header)), 0, student_ids)
+    match = matching(table, participant_rows(table), range(len(table.header)), 0, LMS, results)
     if match.doubts and not choices.anyway:
         raise UsageError(
             "\n".join([*(f"{doubt}." for doubt in match.doubts.values()), "Nothing was written."])
@@ -85,12 +88,28 @@ def holders_of_worksheet(
         word, number = participant(table, row) or ("", "")
         person = table.cell(row, called) if called is not None else ""
         holders[student_id] = f"{_clean(person or word)}_{number}"
-    rows = [f"{name}, row {row + 1} ({table.cell(row, 0)}): has no result" for row in match.unknown]
+    rows = [
+        f"{name}, row {row + 1} ({table.cell(row, 0)}): {unsaid(students)}"
+        for row, students in match.held.items()
+    ]
+    rows += [f"{name}, row {row + 1} ({table.cell(row, 0)}): has no result" for row in match.unknown]
     return holders, (*(f"{doubt}; it is left out" for doubt in match.doubts.values()), *rows)
 
 
+def holders_of_results(results: Results) -> dict[str, str]:
+    """How Moodle calls the students, by the download that was graded."""
+    return {
+        score.student_id: f"{_clean(evidence.origin.person)}_{evidence.origin.number}"
+        for evidence, score in owned(results)
+        if evidence.origin.lms == LMS
+        and evidence.origin.number
+        and evidence.origin.person.casefold() != TEAM
+        and not (score.ownership is not None and score.ownership.decided)
+    }
+
+
 def holders_of_download(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """How Moodle calls the students, by the names in the download that was graded.
+    """How Moodle calls the students, by the names in a download that an earlier version graded.
 
     Args:
         files: (where a file lay in the download, whose it is) of every file.
@@ -100,8 +119,7 @@ def holders_of_download(files: Iterable[tuple[str, str | None]]) -> dict[str, st
         for part in PurePosixPath(path).parts:
             handed = moodle_name(part)
             label = _LABEL.match(handed.holder or "") if handed else None
-            # a team's number is no participant's
-            if student_id and label and label["name"].casefold() != "team":
+            if student_id and label and label["name"].casefold() != TEAM:
                 found.setdefault(student_id, set()).add(f"{_clean(label['name'])}_{label['number']}")
     # of two labels nobody knows which is the student's
     return {student_id: min(labels) for student_id, labels in found.items() if len(labels) == 1}

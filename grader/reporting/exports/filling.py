@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from grader.domain.errors import UsageError
 from grader.reporting.exports.csv_text import CsvText
-from grader.reporting.exports.grade import Grade
-from grader.reporting.exports.matching import Matching, matching
-from grader.reporting.typesetting import points
+from grader.reporting.exports.grade import Grade, Results
+from grader.reporting.exports.matching import Matching, candidates, matching
+from grader.reporting.typesetting import listed, points
 from grader.scoring.points import rounded
 
 _NUMBER = re.compile(r"(-?\d+)(?:([.,])(\d+))?")
@@ -57,6 +57,7 @@ class Form:
         grade: The column that is filled.
         maximum: Row -> the maximum that the LMS knows, as written; empty where it tells none.
         keep: Row -> why its cell must stay as it is; empty when it need not.
+        lms: Whose table it is.
     """
 
     table: CsvText
@@ -66,16 +67,18 @@ class Form:
     grade: int
     maximum: Callable[[int], str]
     keep: Keep = lambda _: ""
+    lms: str = ""
 
     def place(self, row: int) -> str:
         """The name of a row: its number as a spreadsheet counts, and whose it is."""
         return f"{self.table.name}, row {row + 1} ({self.table.cell(row, self.who[0]) or 'nobody'})"
 
 
-def filled(form: Form, grades: Mapping[str, Grade], choices: Choices) -> Export:
+def filled(form: Form, results: Results, grades: Mapping[str, Grade], choices: Choices) -> Export:
     """The table with the grades in its column.
 
     Args:
+        results: Those that the grades are of, and those of which nobody knows whose they are.
         grades: By student id.
 
     Raises:
@@ -83,7 +86,7 @@ def filled(form: Form, grades: Mapping[str, Grade], choices: Choices) -> Export:
             names its row.
     """
     table = form.table
-    match = matching(table, form.students, form.who, form.number, grades)
+    match = matching(table, form.students, form.who, form.number, form.lms, candidates(results))
     if match.doubts and not choices.anyway:
         raise UsageError(
             "\n".join(
@@ -131,9 +134,16 @@ def _listed(form: Form, match: Matching) -> list[str]:
     """The rows and students that have nothing to do with one another."""
     return [
         *(f"{doubt}; {_STAYS}" for doubt in match.doubts.values()),
+        *(f"{form.place(row)}: {unsaid(students)}; {_STAYS}" for row, students in match.held.items()),
         *(f"{form.place(row)}: has no result; {_STAYS}" for row in match.unknown),
         *(f"{student_id}: has no row in {form.table.name}" for student_id in match.absent),
     ]
+
+
+def unsaid(students: Sequence[str]) -> str:
+    """That nobody knows whose some submissions are, which may be a row's."""
+    verb = "is" if len(students) == 1 else "are"
+    return f"nobody has said whose {listed(list(students))} {verb}"
 
 
 def number(text: str) -> float | None:

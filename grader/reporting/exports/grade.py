@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, Score
-from grader.reporting.typesetting import listed
+from grader.reporting.typesetting import listed, printable
 
 _SHOWN = 20  # lines of a refusal
 Results = Sequence[tuple[Evidence, Score]]
@@ -41,8 +41,28 @@ def grade_of(score: Score) -> Grade:
     return Grade(score.student_id, points, score.maximum)
 
 
+def owned(results: Results) -> Results:
+    """The results of which somebody knows whose they are: only these leave the house."""
+    return [(evidence, score) for evidence, score in results if not score.held]
+
+
+def left_out(results: Results) -> tuple[str, ...]:
+    """A sentence for each submission of which nobody knows whose it is."""
+    return tuple(
+        f"{score.student_id}{upload_of(evidence)}: is left out until `grader owner` says whose it is. "
+        f"{score.ownership.reason}"
+        for evidence, score in sorted(results, key=lambda result: result[1].student_id)
+        if score.ownership is not None and score.held
+    )
+
+
+def upload_of(evidence: Evidence) -> str:
+    """What the download calls an upload, in brackets."""
+    return f" ({printable(evidence.origin.upload)})" if evidence.origin.upload else ""
+
+
 def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
-    """The grades by student id, sorted.
+    """The grades by student id, sorted, without those of submissions of which nobody knows whose they are.
 
     Args:
         partial: Grades that await a person may be among them; they have no points.
@@ -50,7 +70,7 @@ def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
     Raises:
         UsageError: A grade awaits a person, and that is not allowed.
     """
-    grades = {score.student_id: grade_of(score) for _, score in results}
+    grades = {score.student_id: grade_of(score) for _, score in owned(results)}
     grades = {student_id: grades[student_id] for student_id in sorted(grades)}
     waiting = [grade for grade in grades.values() if grade.waits]
     if waiting and not partial:
@@ -67,8 +87,8 @@ def exported_grades(results: Results, *, partial: bool) -> dict[str, Grade]:
 
 
 def warnings(results: Results) -> tuple[str, ...]:
-    """Sentences about grades that are known and yet not beyond doubt."""
-    known = [(evidence, score) for evidence, score in results if grade_of(score).points is not None]
+    """Sentences about what is left out, and about grades that are known and yet not beyond doubt."""
+    known = [(evidence, score) for evidence, score in owned(results) if grade_of(score).points is not None]
     levels = {
         "was made without the isolation that official grades require": [
             score.student_id for evidence, score in known if evidence.attestation.level == "unofficial"
@@ -80,7 +100,8 @@ def warnings(results: Results) -> tuple[str, ...]:
             score.student_id for _, score in known if score.late is not None and score.late.asked
         ],
     }
-    return tuple(f"{_whose(students)} {what}." for what, students in levels.items() if students)
+    doubts = (f"{_whose(students)} {what}." for what, students in levels.items() if students)
+    return (*left_out(results), *doubts)
 
 
 def _whose(students: Iterable[str]) -> str:

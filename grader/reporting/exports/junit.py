@@ -15,7 +15,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import Score
 from grader.reporting.exports.filling import Export
-from grader.reporting.exports.grade import Results, exported_grades, warnings
+from grader.reporting.exports.grade import Results, exported_grades, owned, warnings
 from grader.reporting.exports.gradescope import sentences
 from grader.reporting.typesetting import points, printable
 
@@ -48,7 +48,7 @@ def junit(assignment: Assignment, results: Results, *, partial: bool) -> Export:
     root = ElementTree.Element("testsuites", name=_said(assignment.id))
     sums = {"tests": 0, "failures": 0, "errors": 0}
     seconds = 0.0
-    for evidence, score in sorted(results, key=lambda one: one[1].student_id):
+    for evidence, score in sorted(owned(results), key=lambda one: one[1].student_id):
         cases = [*_checks(evidence, score), *_items(score)]
         counts = _counts(cases)
         own = sum(case.seconds for case in cases)
@@ -75,7 +75,7 @@ def junit(assignment: Assignment, results: Results, *, partial: bool) -> Export:
     ElementTree.indent(root)
     content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
     waiting = tuple(f"{grade.student_id}: {grade.reason}" for grade in grades.values() if grade.reason)
-    return Export(content, len(results), (*waiting, *warnings(results)))
+    return Export(content, len(grades), (*waiting, *warnings(results)))
 
 
 def _checks(evidence: Evidence, score: Score) -> Iterator[_Case]:

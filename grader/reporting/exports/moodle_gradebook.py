@@ -55,7 +55,7 @@ def moodle_gradebook(
     if file is None:
         made = _new_table(choices.column or assignment.title, grades)
     else:
-        made = _filled_table(assignment, *file, grades, choices)
+        made = _filled_table(assignment, *file, results, grades, choices)
     return Export(made.content, made.count, (*made.remarks, check, *warnings(results)))
 
 
@@ -77,7 +77,12 @@ def _new_table(title: str, grades: Mapping[str, Grade]) -> Export:
 
 
 def _filled_table(
-    assignment: Assignment, name: str, content: bytes, grades: Mapping[str, Grade], choices: Choices
+    assignment: Assignment,
+    name: str,
+    content: bytes,
+    results: Results,
+    grades: Mapping[str, Grade],
+    choices: Choices,
 ) -> Export:
     table = csv_text(name, content)
     grade = the_column(table, choices.column or assignment.title, range(1, len(table.header)), _called)
@@ -89,7 +94,7 @@ def _filled_table(
         )
     students = [row for row in range(1, len(table.rows)) if not table.is_blank(row)]
     form = Form(table, students, who=range(grade), number=None, grade=grade, maximum=lambda _: "")
-    return filled(form, grades, choices)
+    return filled(form, results, grades, choices)
 
 
 def _called(header: str) -> Sequence[str]:

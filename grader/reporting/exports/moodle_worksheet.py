@@ -15,6 +15,7 @@ from grader.reporting.exports.csv_text import CsvText, csv_text
 from grader.reporting.exports.filling import Choices, Export, Form, filled
 from grader.reporting.exports.grade import Results, exported_grades, warnings
 
+LMS = "Moodle"
 IDENTIFIER, GRADE, MAXIMUM = "identifier", "grade", "maximum grade"
 MODIFIED, CHANGEABLE, FULL_NAME = "last modified (grade)", "grade can be changed", "full name"
 _PARTICIPANT = re.compile(r"^(?P<word>.*?)\s*(?P<number>\d+)$")
@@ -57,8 +58,9 @@ def moodle_worksheet(
         grade=grade,
         maximum=lambda row: table.cell(row, most),
         keep=keep,
+        lms=LMS,
     )
-    export = filled(form, grades, choices)
+    export = filled(form, results, grades, choices)
     return Export(export.content, export.count, (*export.remarks, *warnings(results)))
 
 

@@ -1,58 +1,23 @@
-"""evaluate on a rigged model whose loss and accuracy are known."""
-
-import re
+"""evaluate on rigged models whose losses and accuracies are known: several data sets with other answers."""
 
 import numpy as np
 import pytest
 
-from grader.kit import Mismatch, classified_data
+from grader.kit import Mismatch, evaluations, losses
+from grader.kit.evaluations import HITS, LOSS_SPREAD, LOSSES
+from grader.kit.reported import Quantity, beside, counts, places, said, shares
 
 pytestmark = pytest.mark.component("evaluate")
 SEVERAL = 3  # wrong numbers beside the right one: it is not known which is meant
-MOST_COVERED = 15  # points of the scale from 0 to 100
+SMOOTHINGS = (0.0, 0.05, 0.1, 0.15, 0.2)
 
 
-def rigged(student, class_names):
-    """43 images in batches of 16, 16 and 11, of which an unknown share is classified correctly."""
-    seed = student.next_seed()
-    return classified_data(class_names, (16, 16, 11), accuracy=0.35 + seed % 10 / 20, seed=seed)
-
-
-def reported(run, percents=True):
-    """Every number that evaluate returned, appended or printed, with the precision that it is given in.
-
-    Args:
-        percents: Those with a percent sign as well.
-    """
-    # a list of guesses is not a report: the last numbers only, and the first of what is printed
-    exact = [(value, 1e-4) for value in (*run.returned[-8:], *run.history[-4:])]
-    found = re.findall(r"(-?\d+(?:\.(\d+))?(?:e-?\d+)?)( ?%)?", run.printed)
-    found = found if len(found) <= 32 else [*found[:12], *found[-16:]]
-    # a whole number is a count, unless it is given in percent
-    found = [number for number in found if percents or not number[2]]
-    near = [0.51 * 10.0 ** -len(decimals) if decimals or percent else 1e-4 for _, decimals, percent in found]
-    printed = [(float(value), precision) for (value, _, _), precision in zip(found, near, strict=True)]
-    # what is printed in whole percents, all over the scale, says nothing
-    covered = sum(2 * precision for _, precision in set(printed))
-    return exact + (printed if covered <= MOST_COVERED else printed[-4:])
-
-
-def says(numbers, value):
-    """Whether one of the numbers is the value, within the precision that it is given in."""
-    return any(abs(number - value) <= max(precision, 1e-4 * abs(value)) for number, precision in numbers)
-
-
-def says_share(numbers, share):
-    """Whether one of the numbers is the share, as such or in percent."""
-    return says(numbers, share) or says(numbers, 100 * share)
-
-
-def losses(data, scores=None):
-    """The cross-entropy of every image, (n,), with several shares of label smoothing: smoothing -> losses."""
-    scores = (data.table if scores is None else scores).astype(np.float64)
-    log_p = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-    hit = -log_p[np.arange(len(scores)), data.labels]
-    return {share: (1 - share) * hit - share * log_p.mean(axis=1) for share in (0.0, 0.05, 0.1, 0.15, 0.2)}
+def evaluated(student, class_names):
+    """The data sets, and what evaluate did with each; it must at least have asked the model."""
+    found = evaluations(student, class_names)
+    if not all(run.forwards for _, run in found):
+        raise Mismatch("evaluate never calls the model.", hint="scores = model(images) for every batch.")
+    return [data for data, _ in found], [run for _, run in found]
 
 
 def batch_means(values, sizes):
@@ -60,53 +25,121 @@ def batch_means(values, sizes):
     return [part.mean() for part in np.split(values, np.cumsum(sizes)[:-1])]
 
 
-def known_losses(data):
-    """What is reported by known mistakes: id -> values."""
-    plain = losses(data)[0.0]
-    sizes = data.batch_sizes
-    summed_means = sum(batch_means(plain, sizes))
-    table = np.exp(data.table - data.table.max(axis=1, keepdims=True))
-    twice = losses(data, table / table.sum(axis=1, keepdims=True))[0.0]
-    return {
-        "loss_not_averaged": (plain.sum(),),
-        "loss_wrong_divisor": (summed_means / len(plain), plain.sum() / len(sizes)),
-        "loss_of_last_batch": (plain[-sizes[-1] :].mean(),),
-        "loss_of_first_batch": (plain[: sizes[0]].mean(),),
-        "softmax_before_reported_loss": (twice.mean(), np.mean(batch_means(twice, sizes))),
+def average_losses(sets, per_image):
+    """The average loss, over images and of the batches' means, which differ only by the last, smaller batch.
+
+    Args:
+        per_image: The losses of a data set's images, (n,).
+    """
+    every = [(per_image(data), data.batch_sizes) for data in sets]
+    return (
+        tuple(values.mean() for values, _ in every),
+        tuple(np.mean(batch_means(values, sizes)) for values, sizes in every),
+    )
+
+
+def right_losses(sets):
+    """The average cross-entropy, with several shares of label smoothing."""
+    return [
+        Quantity("loss", values, LOSS_SPREAD, LOSSES)
+        for share in SMOOTHINGS
+        for values in average_losses(sets, lambda data, share=share: losses(data.table, data.labels, share))
+    ]
+
+
+def losses_of_scores(sets):
+    """The average of the negative scores, which is right only where the scores are logarithms."""
+    every = average_losses(sets, lambda data: -data.table[np.arange(len(data.labels)), data.labels])
+    return [
+        Quantity("nll_of_reported_scores", values, LOSS_SPREAD, (-LOSSES[1], LOSSES[1])) for values in every
+    ]
+
+
+def softmax(scores):
+    """Over the classes, (n, classes)."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def wrong_losses(sets):
+    """What is reported by known mistakes."""
+    plain = [losses(data.table, data.labels) for data in sets]
+    batches = [batch_means(values, data.batch_sizes) for values, data in zip(plain, sets, strict=True)]
+    twice = average_losses(sets, lambda data: losses(softmax(data.table), data.labels))
+    known = {
+        "loss_not_averaged": [[values.sum() for values in plain]],
+        "loss_wrong_divisor": [
+            [sum(means) / len(values) for means, values in zip(batches, plain, strict=True)],
+            [values.sum() / len(means) for means, values in zip(batches, plain, strict=True)],
+        ],
+        "loss_of_last_batch": [[means[-1] for means in batches]],
+        "loss_of_first_batch": [[means[0] for means in batches]],
+        "softmax_before_reported_loss": twice,
     }
+    return [Quantity(id_, tuple(values)) for id_, each in known.items() for values in each]
 
 
-def evaluated(student, data, **how):
-    """What evaluate did; it must at least have asked the model."""
-    run = student.run("evaluate", data, **how)
-    if not run.forwards:
-        raise Mismatch("evaluate never calls the model.", hint="scores = model(images) for every batch.")
-    return run
+def losses_of_batches(sets):
+    """The average loss of each batch by itself, and the sum of these."""
+    batches = [batch_means(losses(data.table, data.labels), data.batch_sizes) for data in sets]
+    every = [*zip(*batches, strict=True), [sum(means) for means in batches]]
+    return [Quantity("loss_of_batches", tuple(values)) for values in every]
+
+
+def hits_of(sets):
+    """Which images are classified correctly, bool (n,), for each data set."""
+    return [data.predictions == data.labels for data in sets]
+
+
+def right_accuracies(sets):
+    """The share of all images that is classified correctly, in percent, and the count."""
+    hits, count = hits_of(sets), len(sets[0].labels)
+    bounds = HITS[0] / count, HITS[1] / count
+    found = shares("accuracy", [each.mean() for each in hits], bounds)
+    return [*found, counts("accuracy", [int(each.sum()) for each in hits], HITS)]
+
+
+def wrong_accuracies(sets):
+    """What is reported by known mistakes."""
+    hits = hits_of(sets)
+    batches = [batch_means(each, data.batch_sizes) for each, data in zip(hits, sets, strict=True)]
+    known = {
+        "accuracy_of_last_batch": [means[-1] for means in batches],
+        "accuracy_mean_of_batches": [np.mean(means) for means in batches],
+        "accuracy_per_batch": [each.sum() / len(means) for each, means in zip(hits, batches, strict=True)],
+        "accuracy_of_first_batch": [means[0] for means in batches],
+        "accuracy_of_wrong_ones": [1 - each.mean() for each in hits],
+        "accuracy_of_lowest_scores": [(data.table.argmin(axis=1) == data.labels).mean() for data in sets],
+    }
+    return [quantity for id_, values in known.items() for quantity in shares(id_, values)]
+
+
+def fault_of(found, wrong, reference):
+    """The known mistake whose numbers are reported; None when there is none."""
+    ids = said(found, wrong)
+    known = [quantity.id for quantity in wrong if quantity.id in ids]
+    if known:
+        return reference.named(known[0])
+    if found and all(place.is_constant for place in found):
+        return reference.named("numbers_not_computed")
+    return None
 
 
 @pytest.mark.weight(2)
 def test_evaluate_reports_the_average_loss(student, reference, class_names):
     """evaluate reports the average loss over all images."""
-    data = rigged(student, class_names)
-    numbers = reported(student.run("evaluate", data), percents=False)
-    known = known_losses(data)
-    for values in losses(data).values():
-        # the mean of batch means differs only by the last, smaller batch
-        if says(numbers, values.mean()) or says(numbers, np.mean(batch_means(values, data.batch_sizes))):
-            others = [id_ for id_, wrong in known.items() if any(says(numbers, value) for value in wrong)]
-            if len(others) >= SEVERAL:
-                student.policy("several_answers", "evaluate reports several different numbers as the loss.")
+    sets, runs = evaluated(student, class_names)
+    found, wrong = places(runs), wrong_losses(sets)
+    right = said(found, right_losses(sets)).get("loss")
+    if right:
+        if len(beside(found, right, wrong)) >= SEVERAL:
+            student.policy("several_answers", "evaluate reports several different numbers as the loss.")
+        return
+    if said(found, losses_of_scores(sets)):
+        if reference.oracle.returns_log_probabilities(student, len(class_names)):
             return
-    negative_log = -data.table[np.arange(len(data.labels)), data.labels]
-    for value in (negative_log.mean(), np.mean(batch_means(negative_log, data.batch_sizes))):
-        if says(numbers, value):
-            if reference.oracle.returns_log_probabilities(student, len(class_names)):
-                return
-            raise reference.named("nll_of_reported_scores")
-    for id_, values in known.items():
-        if any(says(numbers, value) for value in values):
-            raise reference.named(id_)
-    raise Mismatch(
+        raise reference.named("nll_of_reported_scores")
+    raise fault_of(found, wrong, reference) or Mismatch(
         "None of the numbers that evaluate prints, appends or returns is the average cross-entropy loss.",
         hint="Sum the loss over all batches and divide once, at the end.",
     )
@@ -115,24 +148,14 @@ def test_evaluate_reports_the_average_loss(student, reference, class_names):
 @pytest.mark.weight(2)
 def test_evaluate_reports_the_accuracy(student, reference, class_names):
     """evaluate reports how many images are classified correctly, as a count or as a share of all."""
-    data = rigged(student, class_names)
-    numbers = reported(student.run("evaluate", data))
-    hits = data.predictions == data.labels
-    if says_share(numbers, hits.mean()) or says(numbers, hits.sum()):
+    sets, runs = evaluated(student, class_names)
+    found, wrong = places(runs), wrong_accuracies(sets)
+    right = said(found, right_accuracies(sets)).get("accuracy")
+    if right:
+        if len(beside(found, right, wrong)) >= SEVERAL:
+            student.policy("several_answers", "evaluate reports several different numbers as the accuracy.")
         return
-    batches = batch_means(hits, data.batch_sizes)
-    known = {
-        "accuracy_of_last_batch": batches[-1],
-        "accuracy_mean_of_batches": np.mean(batches),
-        "accuracy_per_batch": hits.sum() / len(data.batch_sizes),
-        "accuracy_of_first_batch": batches[0],
-        "accuracy_of_wrong_ones": 1 - hits.mean(),
-        "accuracy_of_lowest_scores": (data.table.argmin(axis=1) == data.labels).mean(),
-    }
-    for id_, value in known.items():
-        if says_share(numbers, value):
-            raise reference.named(id_)
-    raise Mismatch(
+    raise fault_of(found, wrong, reference) or Mismatch(
         "None of the numbers that evaluate prints, appends or returns is the accuracy or the count.",
         hint="(scores.argmax(dim=1) == labels).sum(), over all batches, divided by the number of images.",
     )
@@ -141,26 +164,36 @@ def test_evaluate_reports_the_accuracy(student, reference, class_names):
 @pytest.mark.weight(1)
 def test_evaluate_switches_to_evaluation_mode(student, reference, class_names):
     """evaluate puts the model in evaluation mode: model.eval()."""
-    run = evaluated(student, rigged(student, class_names), initial_mode="train")
-    if any(forward.training for forward in run.forwards):
+    _, runs = evaluated(student, class_names)
+    if any(forward.training for run in runs for forward in run.forwards):
         raise reference.named("missing_eval_mode")
 
 
 @pytest.mark.weight(1)
 def test_evaluate_computes_no_gradients(student, reference, class_names):
     """evaluate runs without gradients: torch.no_grad()."""
-    run = evaluated(student, rigged(student, class_names))
-    if any(forward.gradients for forward in run.forwards):
+    _, runs = evaluated(student, class_names)
+    if any(forward.gradients for run in runs for forward in run.forwards):
         raise reference.named("gradients_in_evaluation")
-    if not run.gradients_after:
+    if not all(run.gradients_after for run in runs):
         raise reference.named("gradients_left_off")
 
 
 @pytest.mark.weight(1)
 def test_evaluate_appends_the_loss(student, reference, class_names):
     """evaluate appends the average loss to loss_history, as a number."""
-    run = evaluated(student, rigged(student, class_names))
-    if not run.history and not run.returned:
+    sets, runs = evaluated(student, class_names)
+    if not all(run.history or run.returned for run in runs):
         raise reference.named("loss_not_appended")
-    if run.history_problem:
-        raise Mismatch(f"The loss_history is not plain: {run.history_problem}.")
+    for run in runs:
+        if run.history_problem:
+            raise Mismatch(f"The loss_history is not plain: {run.history_problem}.")
+    kept = [place for place in places(runs) if place.source != "printed"]
+    if kept and all(place.is_constant for place in kept):
+        raise reference.named("numbers_not_computed")
+    explained = [*right_losses(sets), *losses_of_scores(sets), *wrong_losses(sets), *losses_of_batches(sets)]
+    explained += [*right_accuracies(sets), *wrong_accuracies(sets)]
+    if not said(kept, explained):
+        student.policy(
+            "unexplained_loss", "What evaluate appends or returns is no loss that the checks know."
+        )

@@ -1,16 +1,48 @@
 """train_epoch on a rigged model, loader and optimizer: every gradient that should be used is known."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from grader.kit import Mismatch, Undecided, trainable_data
+from grader.kit import Mismatch, Undecided, losses, trainable_data
+from grader.kit.reported import Quantity, places, said
 
 pytestmark = pytest.mark.component("train_epoch")
 
 
-def rigged(student, class_names, batch_sizes=(8, 8, 8, 8, 5)):
-    """A small linear model to train, from its features to the classes."""
-    return trainable_data(class_names, batch_sizes, features=5, seed=student.next_seed())
+def trained(student, class_names):
+    """(data, run) of a short epoch: one for all checks that ask what is done with each batch.
+
+    Raises:
+        Mismatch: train_epoch raised, or does not exist.
+    """
+
+    def make():
+        data = trainable_data(class_names, (8, 8, 8, 8, 5), features=5, seed=student.next_seed())
+        return data, attempted(student, data)
+
+    data, run = student.shared("train_epoch", make)
+    return data, raised(run)
+
+
+def attempted(student, data):
+    """The run, or the Mismatch with which it ended, to be kept."""
+    try:
+        return student.run("train_epoch", data)
+    except Mismatch as error:
+        return error
+
+
+def raised(run):
+    """A run that was kept.
+
+    Raises:
+        Mismatch: It ended with it.
+    """
+    if isinstance(run, Mismatch):
+        raise Mismatch(run.message, hint=run.hint, diagnosis=run.diagnosis, where=run.where)
+    return run
 
 
 def batch_gradients(data, run, reference):
@@ -33,8 +65,7 @@ def alike(used, expected):
 @pytest.mark.weight(3)
 def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     """Every optimizer step uses the gradient of its own batch, and of nothing else."""
-    data = rigged(student, class_names)
-    run = student.run("train_epoch", data)
+    data, run = trained(student, class_names)
     if run.steps == 0:
         raise reference.named("no_step")
     if run.steps == 1:
@@ -66,9 +97,10 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
 @pytest.mark.weight(2)
 def test_train_epoch_learns_from_the_labels(student, reference, class_names):
     """The loss is the cross-entropy between the model's scores and the labels, alike for every batch."""
-    data = rigged(student, class_names)
-    run = student.run("train_epoch", data)
+    data, run = trained(student, class_names)
     batch_gradients(data, run, reference)
+    if is_mixed_up(batches(data, run)):
+        return
     sizes = np.array(data.batch_sizes)
     factors = []
     for gradient, p, one_hot in batches(data, run):
@@ -87,17 +119,25 @@ def test_train_epoch_learns_from_the_labels(student, reference, class_names):
     raise reference.named("loss_scale_varies")
 
 
-def batches(data, run):
-    """For each batch: the gradient that reached the scores, their softmax, and the labels as one-hot rows."""
+def scores_of_batches(data, run):
+    """The scores of each batch, float64 (images, classes), by the weights that the steps before it left."""
     weights = data.arrays["weights"].astype(np.float64)
+    steps = run.arrays.get("step_gradients", ())
     start = 0
     for number, size in enumerate(data.batch_sizes):
+        yield data.arrays["features"][start : start + size] @ weights
+        if number < len(steps):
+            weights = weights - data.learning_rate * steps[number]
+        start += size
+
+
+def batches(data, run):
+    """For each batch: the gradient that reached the scores, their softmax, and the labels as one-hot rows."""
+    start = 0
+    for scores, size in zip(scores_of_batches(data, run), data.batch_sizes, strict=True):
         rows = slice(start, start + size)
         gradient = run.arrays["logit_gradients"][rows].astype(np.float64)
-        one_hot = np.eye(weights.shape[1])[data.labels[rows]]
-        yield gradient, softmax(data.arrays["features"][rows] @ weights), one_hot
-        if number < run.steps:
-            weights = weights - data.learning_rate * run.arrays["step_gradients"][number]
+        yield gradient, softmax(scores), np.eye(scores.shape[1])[data.labels[rows]]
         start += size
 
 
@@ -113,6 +153,35 @@ def cross_entropy_factor(gradient, p, one_hot):
     size = max(np.abs(gradient).max(), 1e-12)
     rest = np.abs(columns @ found - gradient.ravel()).max() / size
     return found[0], found[1] / (found[0] or 1e-12), rest
+
+
+def is_mixed_up(parts):
+    """Whether every batch is mixed with its own images in another order, with a share of its own: mixup.
+
+    Source: Zhang et al. (2018), section 2. A share near 0 alone would be labels in another order.
+    """
+    shares = [own_share(*part) for part in parts]
+    return None not in shares and any(0.02 < share < 0.98 for share in shares)
+
+
+def own_share(gradient, p, one_hot):
+    """The share of each image's own label, where another image of the batch has the rest; else None."""
+    for scaled in (len(gradient) * gradient, gradient):
+        targets = p - scaled
+        share = (targets * one_hot).sum(axis=1).min()
+        if share > 0.98:
+            others = one_hot
+        else:
+            others = ((targets - share * one_hot) / (1 - share)).round()
+        same_labels = (others.sum(axis=0) == one_hot.sum(axis=0)).all() and (others.sum(axis=1) == 1).all()
+        mixture = share * one_hot + (1 - share) * others
+        if (
+            share > -1e-3
+            and same_labels
+            and np.abs(targets - mixture).max() < 2e-3 + (0.02 if share > 0.98 else 0)
+        ):
+            return share
+    return None
 
 
 def loss_fault(student, reference, gradient, p, one_hot, factor):
@@ -151,27 +220,113 @@ def softmax(scores):
 @pytest.mark.weight(1)
 def test_train_epoch_switches_to_training_mode(student, reference, class_names):
     """train_epoch puts the model in training mode: model.train()."""
-    run = student.run("train_epoch", rigged(student, class_names), initial_mode="eval")
+    _, run = trained(student, class_names)  # on a model that is handed over in evaluation mode
     if not run.forwards:
         raise Mismatch("train_epoch never calls the model.")
     if not all(forward.training for forward in run.forwards):
         raise reference.named("missing_train_mode")
 
 
+# what is reported of an epoch: the loss of one of these batches (-1: the last), or the average up to one
+REPORTED_BATCHES = (*range(0, 101, 5), *range(4, 101, 5), 1, 2, -1, -2)
+REPORTED_MEANS = (9, 10, 19, 20, 24, 49, 50, 99, 100, -1, -2)
+# a guess within p of a batch's loss, or of a mean, is right with a probability of at most 2 p / spread
+BATCH_SPREAD, MEAN_SPREAD = 4.0, 1.5
+SCALES = (2.5, 4.0)  # of the features, so that losses are anywhere between 0 and 20
+
+
+def long_epochs(student, class_names):
+    """Two epochs that are long enough for what reports every hundred batches, on data with other losses.
+
+    Raises:
+        Mismatch: train_epoch raised, or does not exist.
+    """
+    for count in (101, 201):  # what says nothing of the shorter ones may report every two hundred
+        found = []
+        for _ in range(2):
+            draws = np.random.default_rng(student.next_seed())
+            seed, scale = int(draws.integers(2**31)), draws.uniform(*SCALES)
+            data = trainable_data(class_names, (2,) * count, features=5, seed=seed, scale=scale)
+            found.append((data, student.run("train_epoch", data)))
+        if any(not place.is_constant for place in places([run for _, run in found])):
+            break
+    return found
+
+
+def reports(run):
+    """Whether a run reports any number."""
+    return bool(run.history or run.returned or any(letter.isdigit() for letter in run.printed))
+
+
+def losses_of_batches(data, run):
+    """The average loss of each batch as the gradients say that train_epoch has it: a list of (batches,).
+
+    Plain, with the label smoothing that was used, and with the factor that was used too. None when the loss
+    is no cross-entropy, which another check judges.
+    """
+    if not np.isfinite(run.arrays["logit_gradients"]).all():
+        return None
+    first = [batch for batch in itertools.islice(batches(data, run), 50) if np.abs(batch[0]).max() > 0.05]
+    told = [cross_entropy_factor(*batch) for batch in first]
+    if not told or max(rest for _, _, rest in told) > 1e-2:
+        return None
+    factor, smoothing, _ = np.median(told, axis=0)
+    if factor <= 0 or not -0.001 < smoothing < 0.6:
+        return None
+    each = list(scores_of_batches(data, run))
+    labels = np.split(data.labels, np.cumsum(data.batch_sizes)[:-1])
+    plain, smooth = (
+        np.array([losses(scores, own, share).mean() for scores, own in zip(each, labels, strict=True)])
+        for share in (0.0, max(smoothing, 0.0))
+    )
+    return [plain, smooth, factor * np.array(data.batch_sizes) * smooth]
+
+
+def reported_quantities(found):
+    """What may be reported of some epochs: losses of batches, and averages and sums of these."""
+    every = [losses_of_batches(data, run) for data, run in found]
+    if any(each is None for each in every):
+        return None
+    quantities = {}
+
+    def add(of, spread):
+        for kind in zip(*every, strict=True):
+            values = tuple(float(of(batch_losses)) for batch_losses in kind)
+            quantities[np.round(values, 4).tobytes()] = Quantity("loss", values, spread, (0.0, 1e6))
+
+    for batch in REPORTED_BATCHES:
+        add(lambda batch_losses, at=batch: batch_losses[at], BATCH_SPREAD)
+    for last in REPORTED_MEANS:
+        add(lambda batch_losses, at=last: batch_losses[: at % len(batch_losses) + 1].mean(), MEAN_SPREAD)
+    for window in (10, 20, 50, 100):
+        add(lambda batch_losses, size=window: batch_losses[-size:].mean(), MEAN_SPREAD)
+    add(lambda batch_losses: batch_losses.mean() / 2, MEAN_SPREAD / 2)  # divided by the number of images
+    add(np.sum, 100 * MEAN_SPREAD)
+    return list(quantities.values())
+
+
 @pytest.mark.weight(1)
 def test_train_epoch_reports_its_loss(student, reference, class_names):
     """train_epoch reports the loss: it appends it to loss_history, prints it or returns it."""
-    data = rigged(student, class_names, (2,) * 201)
-    run = student.run("train_epoch", data)
+    found = long_epochs(student, class_names)
+    data, run = found[0]
     if not run.forwards:
         raise Mismatch("train_epoch never calls the model.")
     if run.history_problem:
         raise reference.named("history_keeps_graph")
-    if not run.history and not run.returned and not any(letter.isdigit() for letter in run.printed):
+    if not reports(run):
         raise reference.named("loss_not_reported")
-    if len(run.history) > 1 and len(set(run.history)) == 1:
-        raise Mismatch("The losses in loss_history are all the same number.", diagnosis="constant_loss")
+    reported = places([run for _, run in found])
+    if (len(run.history) > 1 and len(set(run.history)) == 1) or (
+        reported and all(place.is_constant for place in reported)
+    ):
+        raise Mismatch(
+            "The losses that train_epoch reports are always the same number.", diagnosis="constant_loss"
+        )
     if np.isfinite(run.arrays["logit_gradients"]).all():
         highest = max(-np.log((p * one_hot).sum(axis=1)).sum() for _, p, one_hot in batches(data, run))
         if len(run.history) > 1 and min(run.history[1:]) > 3 * highest:
             raise reference.named("reported_loss_not_averaged")
+    quantities = reported_quantities(found)
+    if quantities is not None and not said(reported, quantities):
+        student.policy("unexplained_loss", "What train_epoch reports is no loss that a check knows.")

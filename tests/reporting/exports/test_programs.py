@@ -20,6 +20,7 @@ from grader.reporting.exports.feedback_zip import (
 from grader.reporting.exports.filling import Choices
 from grader.reporting.exports.gradescope import gradescope
 from grader.reporting.exports.junit import junit
+from grader.reporting.exports.matching import candidates
 
 ASSIGNMENT: Any = SimpleNamespace(id="lab8", title="Lab 8", maximum=100)
 
@@ -150,8 +151,7 @@ def moodles(name: str) -> tuple[int, str, str, str]:
 
 def test_moodle_gives_every_report_to_its_student(a_result: Callable[..., Any]) -> None:
     results = [a_result(name) for name in REPORTS] + [a_result("5", None, status=GradeStatus.REFUSED)]
-    ids = [score.student_id for _, score in results]
-    holders, rows = holders_of_worksheet("g.csv", SHEET.encode(), ids, Choices())
+    holders, rows = holders_of_worksheet("g.csv", SHEET.encode(), candidates(results), Choices())
     export = feedback_zip(results, REPORTS, holders, partial=False)
     with zipfile.ZipFile(io.BytesIO(export.content)) as archive:
         found = {name: archive.read(name) for name in archive.namelist()}

@@ -1,0 +1,387 @@
+"""Code that reads a seed, or the state of a random generator: it could do otherwise in the next training.
+
+Some of that only keeps what it reads (in a checkpoint, to put it back, to print it) or seeds the workers of a
+loader, as PyTorch's documentation has it: that is left alone.
+"""
+
+import ast
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from grader.analysis.effects import Aliases
+from grader.analysis.folding import string
+from grader.analysis.references import FUNCTIONS, references
+from grader.analysis.slicing import Graph, Reach
+from grader.analysis.units import Unit, assigned
+from grader.domain.program import LOOK, TRAINING, Place, Recipe
+
+# whatever they are attributes of, and however their names are written
+READING = frozenset(
+    (
+        *("initial_seed", "_initial_seed", "get_rng_state", "get_rng_state_all", "getstate"),
+        *("bit_generator", "_bit_generator", "get_bit_generator", "seed_seq", "_seed_seq", "_base_seed"),
+        *("graphsafe_get_state", "clone_state", "get_cuda_rng_state", "get_device_states"),
+    )
+)
+# which a class of the student's own may well have
+AMBIGUOUS = frozenset(("get_state", "_seed", "_inst", "_rand", "__getstate__", "__reduce__", "__reduce_ex__"))
+# what looks a name up that is written as text
+LOOKING_UP = frozenset(
+    ("getattr", "getattr_static", "__getattribute__", "attrgetter", "methodcaller", "resolve_name", "locate")
+)
+RESTORING = frozenset({"set_rng_state", "set_rng_state_all", "set_device_states", "setstate", "set_state"})
+REDIRECTING = frozenset(("redirect_stdout", "stdout", "BytesIO"))
+# what a value passes through on its way
+THROUGH = (ast.Tuple, ast.List, ast.Starred, ast.keyword, ast.FormattedValue, ast.JoinedStr)
+LONGEST_WAY = 6  # from one variable to the next
+# without one of these words there is nothing to be found
+HINTS = re.compile(rf"\b({'|'.join((*READING, *AMBIGUOUS, *LOOKING_UP, 'vars', '__dict__'))})\b")
+
+
+@dataclass(frozen=True)
+class TrainingCode:
+    """What the grader's training executes.
+
+    Attributes:
+        reach: What its statements and expressions depend on.
+        lines: (file or cell, first line, last line) of its statements, which may lie within a function.
+    """
+
+    reach: Reach
+    lines: tuple[tuple[str, int, int], ...]
+
+    def holds(self, unit: Unit, line: int) -> bool:
+        """Whether a line of a statement is executed when training."""
+        file = unit.place.file
+        within = any(file == own and first <= line <= last for own, first, last in self.lines)
+        return within or unit.index in self.reach.units
+
+
+def training_code(graph: Graph, recipe: Recipe) -> TrainingCode:
+    """What a recipe executes: its statements, its loop, its expressions, and what they depend on."""
+    phases = [recipe.statements, recipe.after_data, recipe.after_model, recipe.after_optimizer]
+    if recipe.replay is not None:
+        phases += [recipe.replay.before, (recipe.replay.loop,), recipe.replay.after]
+    statements = [statement for phase in phases for statement in phase]
+    texts = [statement.source for statement in statements]
+    texts += [
+        text
+        for text in (
+            *(recipe.model, recipe.optimizer, recipe.scheduler, recipe.batch_size, recipe.epochs),
+            *(recipe.train_transform, recipe.test_transform),
+        )
+        if text is not None
+    ]
+    names: set[str] = set()
+    for text in texts:
+        for node in ast.parse(text).body:
+            found = references(node, {})
+            names |= found.names(eager=True) | found.names(eager=False)
+    lines = tuple(
+        (one.place.file, one.place.line, one.place.line + one.source.count("\n")) for one in statements
+    )
+    return TrainingCode(graph.reach(names, executed=False), lines)
+
+
+def state_reads(
+    units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach], graph: Graph, recipe: Recipe
+) -> list[str]:
+    """Sentences about what reads a seed or a generator's state in code that grading or training reaches.
+
+    Args:
+        units: The whole program.
+        aliases: Of the same program.
+        reaches: Graded name, or TRAINING -> what it depends on.
+        graph: Of the same program.
+        recipe: What training executes.
+    """
+    # Python reads identifiers in this form
+    if not any(HINTS.search(unicodedata.normalize("NFKC", unit.text)) for unit in units):
+        return []
+    source, training = _Source(units, aliases), training_code(graph, recipe)
+    found: dict[Place, tuple[str, list[str]]] = {}
+    for unit in units:
+        for node, name in source.reads(unit):
+            users = [user for user, reach in reaches.items() if unit.index in reach.units]
+            if TRAINING not in users and training.holds(unit, node.lineno):
+                users.append(TRAINING)
+            if users and not source.is_let_be(node, name):
+                found.setdefault(unit.cell.place(node.lineno), (name, users))
+    return [
+        f"{place}: `{name}` reads a seed or a generator's state, for {', '.join(users)}; "
+        f"{LOOK} at what it does."
+        for place, (name, users) in found.items()
+    ]
+
+
+class _Source:
+    """The whole program, asked about single expressions."""
+
+    def __init__(self, units: Sequence[Unit], aliases: Aliases) -> None:
+        self._units = units
+        self._aliases = aliases
+        # `from torch import initial_seed as told`, wherever it stands
+        self._imported: dict[str, str] = {}
+        self._bound: set[str] = set()
+        stars = False
+        for node in self._nodes():
+            if isinstance(node, ast.ImportFrom):
+                stars |= any(alias.name == "*" for alias in node.names)
+                self._imported |= {
+                    alias.asname or alias.name: alias.name
+                    for alias in node.names
+                    if alias.name in READING | AMBIGUOUS
+                }
+            elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                self._bound.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self._bound.add(node.id)
+            # what could make something else of what is printed, saved or put back
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                self._bound.add(node.attr)
+            elif isinstance(node, ast.Constant) and node.value in RESTORING:
+                self._bound.add(node.value)
+            if isinstance(node, ast.Name | ast.Attribute):
+                self._bound |= {node.id if isinstance(node, ast.Name) else node.attr} & REDIRECTING
+        if stars:
+            self._imported |= {name: name for name in READING - self._bound}
+        self._strings = {
+            target.id: pair[1].value
+            for unit in units
+            if (pair := assigned(unit.node)) and isinstance(pair[1], ast.Constant)
+            for target in pair[0]
+            if isinstance(target, ast.Name) and isinstance(pair[1].value, str)
+        }
+
+    def _nodes(self) -> Iterator[ast.AST]:
+        for unit in self._units:
+            yield from ast.walk(unit.node)
+
+    def reads(self, unit: Unit) -> Iterator[tuple[ast.expr | ast.pattern, str]]:
+        """The expressions of a statement that stand for a seed or a state, each with its name."""
+        for node in ast.walk(unit.node):
+            match node:
+                case ast.Attribute(attr=name, ctx=ast.Load()) if name in READING | AMBIGUOUS:
+                    yield node, name
+                case ast.Name(id=own, ctx=ast.Load()) if own in self._imported:
+                    yield node, self._imported[own]
+                case ast.MatchClass(kwd_attrs=names):
+                    for name in (READING | AMBIGUOUS).intersection(names):
+                        yield node, name
+                case ast.Call(args=texts) if self._last_parts(node) & LOOKING_UP:
+                    yield from ((node, name) for name in self._named_in(texts))
+                case ast.Subscript(value=whole, slice=key) if _is_namespace(whole):
+                    yield from ((node, name) for name in self._named_in([key]))
+
+    def _named_in(self, texts: Sequence[ast.expr]) -> Iterator[str]:
+        """The seeds and states that are named by texts: `"initial" + "_seed"`."""
+        for each in texts:
+            text = string(each, self._strings)
+            name = (text or "").rpartition(".")[2]
+            if name in READING or name == "get_state":
+                yield name
+
+    def _last_parts(self, call: ast.Call) -> set[str]:
+        """The names of what is called, without what they are attributes of."""
+        return {name.rpartition(".")[2] for name in self._aliases.names_of(call.func)}
+
+    # --- what is let be ---
+
+    @cached_property
+    def _parents(self) -> dict[int, ast.AST]:
+        """`id` of a node -> the node that it is directly part of."""
+        return {id(child): node for node in self._nodes() for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def _loads(self) -> dict[str, list[ast.Name]]:
+        """Where names are used."""
+        found: dict[str, list[ast.Name]] = defaultdict(list)
+        for node in self._nodes():
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found[node.id].append(node)
+        return found
+
+    def _above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node is part of, from the inside out."""
+        while (parent := self._parents.get(id(node))) is not None:
+            yield parent
+            node = parent
+
+    def is_let_be(self, node: ast.AST, name: str) -> bool:
+        """Whether a read is of the student's own, seeds the workers of a loader, or is only kept."""
+        if isinstance(node, ast.Attribute) and name in AMBIGUOUS and self._is_own(node):
+            return True
+        if self._seeds_loaders(node):
+            return True
+        called = self._parents.get(id(node))
+        value = called if isinstance(called, ast.Call) and called.func is node else node
+        return isinstance(node, ast.Attribute | ast.Name) and self._is_kept(value, LONGEST_WAY)
+
+    def _is_own(self, node: ast.Attribute) -> bool:
+        """Whether an attribute is one that a class of the program gives to its objects."""
+        owners = {
+            each.name
+            for each in self._nodes()
+            if isinstance(each, ast.ClassDef) and node.attr in _given(each)
+        }
+        if isinstance(node.value, ast.Call):
+            return isinstance(node.value.func, ast.Name) and node.value.func.id in owners | {"super"}
+        if not isinstance(node.value, ast.Name):
+            return False
+        if node.value.id == "self":
+            inner = next((each for each in self._above(node) if isinstance(each, ast.ClassDef)), None)
+            return inner is not None and inner.name in owners
+        made = [
+            pair[1]
+            for each in self._nodes()
+            if isinstance(each, ast.stmt) and (pair := assigned(each)) is not None
+            for target in pair[0]
+            if isinstance(target, ast.Name) and target.id == node.value.id
+        ]
+        return bool(made) and all(
+            isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in owners
+            for one in made
+        )
+
+    def _seeds_loaders(self, node: ast.AST) -> bool:
+        """Whether it stands in a function that is nothing but a loader's `worker_init_fn`."""
+        for outer in self._above(node):
+            if isinstance(outer, ast.Lambda) and self._is_worker_init(outer):
+                return True
+            if not isinstance(outer, ast.FunctionDef) or outer.decorator_list:
+                continue
+            uses = self._loads.get(outer.name, [])
+            method = isinstance(self._parents.get(id(outer)), ast.ClassDef)
+            if uses and not method and all(map(self._is_worker_init, uses)):
+                return True
+        return False
+
+    def _is_worker_init(self, function: ast.expr) -> bool:
+        """Whether a function is given to a loader for its workers, perhaps as a partial."""
+        place = self._parents.get(id(function))
+        if isinstance(place, ast.Call) and function in place.args[:1] and self._is(place, "partial"):
+            place = self._parents.get(id(place))
+        if not isinstance(place, ast.keyword) or place.arg != "worker_init_fn":
+            return False
+        call = self._parents.get(id(place))
+        return isinstance(call, ast.Call) and self._is(call, "DataLoader")
+
+    def _is(self, call: ast.Call, name: str) -> bool:
+        """Whether a call is of PyTorch's or Python's own thing of that name."""
+        homes = ("torch.utils.data.", "functools.")
+        names = self._aliases.names_of(call.func)
+        return name not in self._bound and all(
+            one == name or (one.startswith(homes) and one.endswith(f".{name}")) for one in names
+        )
+
+    def _is_kept(self, node: ast.AST, way: int) -> bool:
+        """Whether what an expression yields is only put back, written into a file, or printed."""
+        if way == 0:
+            return False
+        key: ast.expr | None = None
+        for outer in self._above(node):
+            if isinstance(outer, ast.Call):
+                return node is not outer.func and self._takes_it(outer, key)
+            if isinstance(outer, ast.Dict):
+                if node not in outer.values:
+                    return False
+                key = outer.keys[outer.values.index(node)]
+            elif isinstance(outer, ast.Subscript):
+                if node is not outer.value or not isinstance(outer.ctx, ast.Load):
+                    return False
+            elif isinstance(outer, ast.IfExp):
+                if node is outer.test:
+                    return False
+            elif isinstance(outer, ast.Assign | ast.AnnAssign):
+                return self._is_kept_in(outer, key, way - 1)
+            elif isinstance(outer, ast.Expr):
+                return True  # nothing is done with it
+            elif isinstance(outer, ast.Compare):
+                others = [side for side in (outer.left, *outer.comparators) if side is not node]
+                return all(isinstance(side, ast.Constant) and side.value is None for side in others)
+            elif not isinstance(outer, THROUGH):
+                return False
+            node = outer
+        return False
+
+    def _takes_it(self, call: ast.Call, key: ast.expr | None) -> bool:
+        """Whether a call puts back what it is given, prints it, or saves it under a key that is not read."""
+        names = self._last_parts(call)
+        if not names or names & self._bound:
+            return False
+        if names <= RESTORING:
+            return True
+        if names == {"print"}:
+            return not call.keywords and not self._bound & (REDIRECTING - {"BytesIO"})
+        saves = self._aliases.names_of(call.func) == ("torch.save",) and not call.keywords
+        return saves and "BytesIO" not in self._bound and self._is_never_read(key)
+
+    def _is_never_read(self, key: ast.expr | None) -> bool:
+        """Whether a key of what is saved is written nowhere else, but to put the value back."""
+        if not isinstance(key, ast.Constant):
+            return False
+        others = [
+            node
+            for node in self._nodes()
+            if isinstance(node, ast.Constant) and node.value == key.value and node is not key
+        ]
+        return all(self._is_put_back(each) for each in others)
+
+    def _is_put_back(self, node: ast.AST) -> bool:
+        """Whether an expression stands within what is put back: `torch.set_rng_state(saved["rng"])`."""
+        for outer in self._above(node):
+            if isinstance(outer, ast.Call):
+                names = self._last_parts(outer)
+                return bool(names) and names <= RESTORING - self._bound
+            if not isinstance(outer, ast.Subscript):
+                return False
+        return False
+
+    def _is_kept_in(self, statement: ast.Assign | ast.AnnAssign, key: ast.expr | None, way: int) -> bool:
+        """Whether all that is done with a variable is to keep what it holds."""
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        names: list[str] = []
+        for target in targets:
+            if isinstance(target, ast.Subscript) and isinstance(
+                target.value, ast.Name
+            ):  # state["torch"] = ...
+                key, target = target.slice, target.value
+            parts = target.elts if isinstance(target, ast.Tuple) else [target]
+            if not all(isinstance(part, ast.Name) for part in parts):
+                return False
+            names += [part.id for part in parts if isinstance(part, ast.Name)]
+        loads = [load for name in names for load in self._loads.get(name, []) if not self._is_stored(load)]
+        return all(self._is_kept_under(load, key, way) for load in loads)
+
+    def _is_stored(self, load: ast.Name) -> bool:
+        """Whether a name is used to put something under a key of it."""
+        place = self._parents.get(id(load))
+        return isinstance(place, ast.Subscript) and isinstance(place.ctx, ast.Store) and place.value is load
+
+    def _is_kept_under(self, load: ast.Name, key: ast.expr | None, way: int) -> bool:
+        """`_is_kept` of a variable that holds it under a key, or is it."""
+        place = self._parents.get(id(load))
+        if isinstance(place, ast.Call) and key is not None and load in place.args:
+            return self._takes_it(place, key)
+        return self._is_kept(load, way)
+
+
+def _given(node: ast.ClassDef) -> set[str]:
+    """The methods of a class, and what it puts into `self`."""
+    found = {each.name for each in node.body if isinstance(each, FUNCTIONS)}
+    return found | {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+    }
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """Whether an expression is the dictionary of a module or an object: `vars(torch)`, `torch.__dict__`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "vars"
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"

@@ -1,0 +1,125 @@
+"""One state of the book, as it is listed: what was found out and decided about each student."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
+
+from grader.domain.edit import BY_PERSON, OWNERSHIP, UNOWNED, Edit
+from grader.domain.evidence import Evidence
+from grader.domain.submission import KnownUpload
+from grader.domain.total import Total
+from grader.gradebook.listing import Listing, listing
+from grader.gradebook.statements import State
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the book holds of each row: see `listing`.
+
+    Attributes:
+        evidence: Row -> what the run that counts found out.
+        edits: About rows, oldest first.
+        totals: Row -> the last total that was told.
+    """
+
+    evidence: Mapping[str, Evidence]
+    edits: tuple[Edit, ...]
+    totals: Mapping[str, Total]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One state of the book.
+
+    Attributes:
+        evidence: Student -> what the run that counts found out, sorted by student: the latest, unless it was
+            decided otherwise.
+        edits: What people decided, oldest first.
+        totals: Student -> the last total that was told.
+        rows: What all of that was made from.
+        listing: Under which ids the rows are listed.
+    """
+
+    state: State
+    evidence: Mapping[str, Evidence]
+    edits: tuple[Edit, ...]
+    totals: Mapping[str, Total]
+    rows: Rows
+    listing: Listing
+
+    @classmethod
+    def of(cls, state: State, rows: Rows) -> Self:
+        """The state that rows make."""
+        listed = listing(rows.evidence, rows.edits)
+        by_id = {student_id: row for row in rows.evidence if (student_id := listed.listed(row)) is not None}
+        return cls(
+            state=state,
+            evidence={
+                student_id: listed_as(rows.evidence[row], student_id)
+                for student_id, row in sorted(by_id.items())
+            },
+            edits=tuple(edit for one in rows.edits if (edit := listed.of(one)) is not None),
+            totals={
+                student_id: listed_as(rows.totals[row], student_id)
+                for student_id, row in by_id.items()
+                if row in rows.totals
+            },
+            rows=rows,
+            listing=listed,
+        )
+
+    def with_edits(self, edits: Sequence[Edit]) -> Self:
+        """The state with further edits, of which some may say whose a submission is."""
+        new = tuple(of_row(edit, self.listing) for edit in edits)
+        return type(self).of(self.state, replace(self.rows, edits=(*self.rows.edits, *new)))
+
+    def with_evidence(self, evidence: Mapping[str, Evidence]) -> Self:
+        """The state in which other runs of some students count."""
+        chosen = {
+            self.listing.row(student_id): listed_as(one, self.listing.row(student_id))
+            for student_id, one in evidence.items()
+        }
+        return type(self).of(self.state, replace(self.rows, evidence={**self.rows.evidence, **chosen}))
+
+    def uploads(self) -> tuple[KnownUpload, ...]:
+        """The uploads that the book has results of, also those that do not count."""
+        said = self.listing.said
+        return tuple(
+            KnownUpload(
+                row=row,
+                student_id=self.listing.shown.get(row, row),
+                origin=evidence.origin,
+                digest=evidence.submission_digest,
+                decided=row in said and said[row].kind in BY_PERSON,
+                held=row in said and said[row].kind in UNOWNED,
+                counts=self.listing.listed(row) is not None,
+            )
+            for row, evidence in sorted(self.rows.evidence.items())
+        )
+
+    def relisted(self) -> dict[str, str]:
+        """Id that a row had once -> the id that it has now; ids that are somebody's now are left out."""
+        told = [(edit.student_id or "", edit.target) for edit in self.rows.edits if edit.kind in OWNERSHIP]
+        once = [(row, row) for row, _ in told] + told
+        return {
+            student_id: self.listing.shown.get(row, row)
+            for row, student_id in once
+            if student_id not in self.evidence
+        }
+
+
+Record = TypeVar("Record", Evidence, Total)
+
+
+def listed_as(record: Record, student_id: str) -> Record:
+    """A record under another id."""
+    return record if record.student_id == student_id else replace(record, student_id=student_id)
+
+
+def of_row(edit: Edit, listed: Listing) -> Edit:
+    """An edit about a student as one about the row; those on whose a submission is are about rows."""
+    return (
+        edit
+        if edit.student_id is None or edit.kind in OWNERSHIP
+        else replace(edit, student_id=listed.row(edit.student_id))
+    )

@@ -1,0 +1,295 @@
+"""The numbers that a function of the student's reports, by their places, and which of them are believed.
+
+A function that does not compute an answer can still list what may be right. So it is run on several data
+sets, and a number counts by its place in the report: the first that is returned, the last that is printed,
+the one behind the word `accuracy`. It is right only when it is so in the same place for every
+data set, and only so many places are looked at that a report which knows nothing is right by chance in fewer
+than one of a hundred cases, whatever it lists and however roughly.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+# that anything is right by chance, at most; half of what is promised, because data sets are not drawn quite
+# independently: their answers must differ
+MOST_CHANCE = 0.005
+SAME = 1e-4  # relative: numbers as near as that are the same
+FIRST, LAST = 200, 1000  # numbers of one text or list that are looked at
+ROUNDED = 0.51  # of the unit of the last digit
+
+_NUMBER = re.compile(r"((?<![\w.])-)?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3})(?![\w.]))?( ?%)?")
+
+Unit = Literal["plain", "share", "percent", "count"]
+Spot = tuple[str | int, ...]
+
+
+class Report(Protocol):
+    """What a run of a function reported."""
+
+    @property
+    def printed(self) -> str:
+        """What it printed, and texts that it returned."""
+
+    @property
+    def returned(self) -> tuple[float, ...]:
+        """The numbers that it returned."""
+
+    @property
+    def history(self) -> tuple[float, ...]:
+        """The numbers that it appended."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a report.
+
+    Attributes:
+        precision: How far what it stands for may be away from it: half a unit of its last decimal.
+        whole: It has no decimals.
+        percent: A percent sign follows.
+    """
+
+    value: float
+    precision: float = 0.0
+    whole: bool = False
+    percent: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """What stands in one place of the reports about several data sets.
+
+    Attributes:
+        source: `returned`, `history` or `printed`.
+        numbers: One for each data set.
+        line: The letters of the line that it is printed in.
+        is_progress: The same line, with other numbers, is printed again further down; or, in a list, more
+            numbers follow.
+    """
+
+    source: str
+    numbers: tuple[Number, ...]
+    line: str = ""
+    is_progress: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it says the same of every data set."""
+        return len({number.value for number in self.numbers}) == 1
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that a report may say of each data set.
+
+    Attributes:
+        id: What it is.
+        values: For each data set.
+        spread: A guess that is within p of the value is right with a probability of at most 2 p / spread: how
+            wide the values' distribution is, were it even.
+        bounds: Within which all values lie; what lies elsewhere guesses nothing.
+        unit: `count`: a whole number, exactly. `percent`: a whole number may be rounded. `plain`: nothing
+            with a percent sign says it.
+    """
+
+    id: str
+    values: tuple[float, ...]
+    spread: float = math.inf
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    unit: Unit = "plain"
+
+    def says(self, numbers: Sequence[Number]) -> bool:
+        """Whether numbers, one for each data set, are its values, each within its precision."""
+        return len(numbers) == len(self.values) and all(
+            abs(number.value - value) <= self._near(number, value)
+            for number, value in zip(numbers, self.values, strict=True)
+        )
+
+    def chance(self, numbers: Sequence[Number]) -> float:
+        """The probability at most with which numbers that were guessed are its values."""
+        low, high = self.bounds
+        chance = 1.0
+        for number in numbers:
+            near = self._near(number, number.value)
+            if near < 0 or not low - near <= number.value <= high + near:
+                return 0.0
+            width = 1.0 if self.unit == "count" else 2 * near
+            chance *= min(1.0, width / self.spread)
+        return chance
+
+    def _near(self, number: Number, value: float) -> float:
+        """How far a number that says the value may be away from it; negative when it cannot say it."""
+        if self.unit == "count":
+            return 1e-6 if number.whole and not number.percent else -1.0
+        if self.unit == "plain" and number.percent:
+            return -1.0
+        rounded = ROUNDED if self.unit == "percent" and number.whole else 0.0
+        return max(number.precision, rounded, SAME * abs(value))
+
+
+def shares(id_: str, values: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)) -> list[Quantity]:
+    """A share as such and in percent; it is drawn evenly from within the bounds.
+
+    Args:
+        values: One for each data set.
+    """
+    (low, high), percents = bounds, tuple(100 * value for value in values)
+    return [
+        Quantity(id_, tuple(values), high - low, bounds, "share"),
+        Quantity(id_, percents, 100 * (high - low), (100 * low, 100 * high), "percent"),
+    ]
+
+
+def counts(id_: str, values: Sequence[int], bounds: tuple[int, int]) -> Quantity:
+    """A count that is drawn evenly from within the bounds."""
+    return Quantity(id_, tuple(map(float, values)), bounds[1] - bounds[0] + 1, bounds, "count")
+
+
+def said(
+    places: Iterable[Place], quantities: Sequence[Quantity], *, most_chance: float = MOST_CHANCE
+) -> dict[str, list[Place]]:
+    """Which quantities the places say: id -> places.
+
+    Places come in order of their weight. One that would raise the chance that anything is right by luck above
+    `most_chance` is left out, and so is what is the same for every data set.
+    """
+    found: dict[str, list[Place]] = {}
+    risk = 0.0
+    for place in places:
+        if place.is_constant:
+            continue
+        chance = sum(quantity.chance(place.numbers) for quantity in quantities)
+        if risk + chance > most_chance:
+            continue
+        risk += chance
+        for quantity in quantities:
+            if quantity.says(place.numbers):
+                found.setdefault(quantity.id, []).append(place)
+    return found
+
+
+def beside(places: Iterable[Place], right: Sequence[Place], wrong: Sequence[Quantity]) -> set[str]:
+    """Which wrong quantities are reported beside right ones, as if they were answers too.
+
+    What a loop prints on its way, each time in the same words, is no answer but the last time; unless the
+    right one stands among it.
+    """
+    lines = {place.line for place in right if place.is_progress}
+    answers = [place for place in places if not place.is_progress or place.line in lines]
+    return set(said(answers, wrong, most_chance=math.inf))
+
+
+def places(reports: Sequence[Report]) -> list[Place]:
+    """The places of several reports by the same function: what was returned, appended, then printed last."""
+    found: dict[tuple[Number, ...], Place] = {}
+    for source in ("returned", "history"):
+        lists = [_held(getattr(report, source)) for report in reports]
+        for numbers, entries in _alike([_ends(entries) for entries in lists]):
+            is_progress = source == "history" and entries[0] != len(lists[0]) - 1
+            numbers = _rounded_alike(numbers)
+            found.setdefault(numbers, Place(source, numbers, "", is_progress))
+    texts = [_read(report.printed) for report in reports]
+    spots = [{**_ends(text.numbers), **text.by_word} for text in texts]
+    for numbers, entries in _alike(spots):
+        lines = [text.lines[entry] for text, entry in zip(texts, entries, strict=True)]
+        is_progress = all(is_progress for _, is_progress in lines)
+        found.setdefault(numbers, Place("printed", numbers, lines[0][0], is_progress))
+    return list(found.values())
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The numbers of a text.
+
+    Attributes:
+        numbers: In order.
+        lines: For each the letters of its line, and whether that line comes again.
+        by_word: By the letters before it, how many numbers stand between, and how often that comes again:
+            -> (its index, the number).
+    """
+
+    numbers: list[Number]
+    lines: list[tuple[str, bool]]
+    by_word: dict[Spot, tuple[int, Number]]
+
+
+def _read(text: str) -> _Text:
+    lines = [(line, _letters(line)) for line in re.split(r"[\r\n]+", text)]
+    final = {letters: number for number, (_, letters) in enumerate(lines)}  # the last line of each kind
+    found, words = _Text([], [], {}), list[tuple[str, int]]()
+    for place, (line, letters) in enumerate(lines):
+        word, behind, end = "", 0, 0
+        for match in _NUMBER.finditer(line):
+            between = _letters(line[end : match.start()])
+            word, behind, end = between or word, 0 if between else behind + 1, match.end()
+            if (number := _number(*match.groups())) is not None:
+                words.append((word, behind))
+                found.numbers.append(number)
+                found.lines.append((letters, bool(letters) and place < final[letters]))
+    # counted from the end: a loop may run longer for one data set than for another
+    later = Counter[tuple[str, int]]()
+    for index in reversed(range(len(words))):
+        found.by_word["word", *words[index], later[words[index]]] = index, found.numbers[index]
+        later[words[index]] += 1
+    return found
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalpha, text.casefold()))
+
+
+def _number(
+    sign: str | None, digits: str, decimals: str | None, power: str | None, percent: str | None
+) -> Number | None:
+    """The number that a match is; None for one that is too large."""
+    exponent = int(power or 0)
+    value = float(f"{sign or ''}{digits}.{decimals or 0}e{exponent}")
+    if not math.isfinite(value):
+        return None
+    whole = not decimals and not power
+    precision = 0.0 if whole and not percent else ROUNDED * 10.0 ** (exponent - len(decimals or ""))
+    return Number(value, precision, whole, bool(percent))
+
+
+def _held(values: Iterable[float]) -> list[Number]:
+    """Numbers that were handed over as such; one with few decimals was rounded."""
+    found = []
+    for value in map(float, values):
+        match = None if value.is_integer() else _NUMBER.fullmatch(repr(value))
+        number = _number(*match.groups()) if match else None
+        found.append(number or Number(value, whole=value.is_integer()))
+    return found
+
+
+def _rounded_alike(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
+    """Numbers that were rounded in one way: one of them may have lost a zero at its end."""
+    finest = min((number.precision for number in numbers if not number.whole), default=0.0)
+    return tuple(replace(number, precision=finest) for number in numbers)
+
+
+def _ends(numbers: Sequence[Number]) -> dict[Spot, tuple[int, Number]]:
+    """Numbers by their places from the end, the last first, and from the start: -> (index, number)."""
+    count = len(numbers)
+    found: dict[Spot, tuple[int, Number]] = {}
+    for back in range(min(count, LAST)):
+        found["end", back] = count - 1 - back, numbers[count - 1 - back]
+    for index in range(min(count, FIRST)):
+        found["start", index] = index, numbers[index]
+    return found
+
+
+def _alike(
+    spots: Sequence[dict[Spot, tuple[int, Number]]],
+) -> Iterator[tuple[tuple[Number, ...], tuple[int, ...]]]:
+    """The numbers, and their indices, in the spots that all reports have."""
+    for spot in spots[0] if spots else ():
+        if all(spot in others for others in spots):
+            entries = [each[spot] for each in spots]
+            yield tuple(number for _, number in entries), tuple(index for index, _ in entries)

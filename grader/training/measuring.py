@@ -1,0 +1,104 @@
+"""Asking a worker in which nothing was trained what the trained weights are worth."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grader.domain.program import TRAINING
+from grader.protocol.frames import FrameLimit
+from grader.protocol.link import Link, StudentRaised, WorkerProcess
+from grader.protocol.replies import Answered, Loaded, Measurable, Module
+from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, Measure
+from grader.protocol.watching import WatchRecord
+from grader.training.job import REPLY_LIMIT, Job
+
+STATE_LIMIT = FrameLimit(document=2_000_000, arrays=MOST_STATE + 64_000_000)
+
+
+class BuiltOnceOnly(Exception):
+    """The model was built where it trained, and cannot be built again; the message says why, as a clause."""
+
+
+class Measurer:
+    """A worker that holds the student's model as its source configures it."""
+
+    def __init__(self, process: WorkerProcess, job: Job, load: Load, arrays: Mapping[str, Any]) -> None:
+        """Nothing is asked yet: it is loaded with the first question, while training goes on.
+
+        Args:
+            process: The worker.
+            job: What is trained.
+            load: What is executed there: the same as where it is trained.
+            arrays: `train_labels` and `test_images` of Measure.
+        """
+        self.link = Link(process, WatchRecord(job.forbidden, tuple(job.program.source or {})))
+        self._job = job
+        self._load = load
+        self._arrays = arrays
+        self._built: Measurable | None = None
+        limits = job.limits
+        # training itself ends at its limit; then all test images pass the model once more
+        self._until = (
+            time.monotonic() + limits.training_seconds + limits.load_seconds + 6 * limits.call_seconds
+        )
+
+    @property
+    def modules(self) -> Sequence[Module]:
+        """The tree of the model that the source builds.
+
+        Raises:
+            BuiltOnceOnly: It cannot be built here.
+            WorkerFault: The worker hung, died or talked nonsense.
+            EngineError: The worker's own code failed.
+        """
+        if self._built is None:
+            self._built = self._measurable()
+        return self._built.modules
+
+    def _measurable(self) -> Measurable:
+        job, share = self._job, self._job.gpu_memory_mb
+        measure = Measure(
+            self._load.class_names, job.device, job.seed, share and share // 4, arrays=self._arrays
+        )
+        try:
+            self.link.ask(self._load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+            self.link.watch.stage = TRAINING
+            return self.link.ask(measure, Measurable, seconds=self._left, limit=REPLY_LIMIT)
+        except StudentRaised as raised:
+            raise BuiltOnceOnly(f"{raised.problem.type} where it was built again") from raised
+
+    def answered(
+        self,
+        state: Mapping[str, Any],
+        *,
+        attention_of: tuple[int, ...] = (),
+        inputs_of: tuple[int, ...] = (),
+        probe: Any = None,
+    ) -> Answered:
+        """What the model answers with these weights.
+
+        Args:
+            state: Parameters and buffers by name.
+            attention_of, inputs_of: Test images in the worker's order: see Answer.
+            probe: Inputs for which it is to answer too, float32; None: there are none.
+
+        Raises:
+            BuiltOnceOnly: It cannot be built here.
+            StudentRaised: The model raised.
+            WorkerFault: The worker hung, died or talked nonsense.
+            EngineError: The worker's own code failed.
+        """
+        _ = self.modules
+        arrays = {STATE + name: value for name, value in state.items()}
+        if probe is not None:
+            arrays["probe"] = probe
+        request = Answer(attention_of, inputs_of, arrays)
+        return self.link.ask(request, Answered, seconds=self._left, limit=REPLY_LIMIT)
+
+    @property
+    def _left(self) -> float:
+        return max(self._until - time.monotonic(), 1.0)
+
+    def close(self) -> None:
+        """End the worker."""
+        self.link.close()
