@@ -44,7 +44,7 @@ RETRIEVAL_BITS = 1.23 * LABEL_BITS  # of a structure that finds labels by keys a
 SEEDS = (11, 12)  # of the training and of the test images
 SEARCHED = 3  # where shifts are tried, one of so many test images is asked
 REACH, STEP = 20, 5  # pixels up, down and to each side that are tried
-FEW = 1150  # images whose labels a source can hold without being noted
+FEW = 1100  # images whose labels a source can hold without being noted
 CORRELATED = 4  # one of so many test images is correlated with all
 
 

@@ -1,5 +1,6 @@
 """The measures of what is memorized, on generated images and given records."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,8 @@ def test_shifts_are_found_where_they_are_tried(before: memorized.Shown) -> None:
 def test_only_small_tables_are_not_noted() -> None:
     assert not memorized.is_noted(200)
     assert memorized.is_noted(1800)
+    most = math.ceil(memorized.RETRIEVAL_BITS * memorized.FEW / 6)
+    assert not memorized.is_noted(most) and memorized.is_noted(round(1.1 * most)), "as many as fit"
 
 
 def test_without_the_images_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

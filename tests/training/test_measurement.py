@@ -15,6 +15,7 @@ from grader.kit.splits import Splits
 from grader.protocol.replies import CheckpointLoaded, EpochDone, Problem, Raised, Trained, TrainingPlan
 from grader.protocol.requests import Load, LoadCheckpoint, Train
 from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training
+from grader.training.blinding import Blinding
 
 Scripted = Callable[..., Any]
 HANG, DIE = "hang", "die"
@@ -159,6 +160,26 @@ def test_the_numbers_of_the_classes_are_hidden(scripted: Scripted, job: Job) -> 
         assert sorted(numbers.values()) == [0, 1, 2]
         seen.add(tuple(numbers[label] for label in range(3)))
     assert len(seen) > 2
+
+
+def test_the_worker_that_measures_sees_images_and_classes_as_the_one_that_trains(
+    scripted: Scripted, job: Job
+) -> None:
+    """A table that knows the published images is no better off there, nor is one that knows the classes."""
+    noise = np.random.default_rng(1).integers(20, 230, job.splits.test_images.shape).astype(np.uint8)
+    hidden = replace(job, splits=replace(job.splits, test_images=noise, train_images=noise), order_seed=4)
+    outputs = logits(job.splits)
+    worker = scripted(PLAN, epoch(1, outputs), epoch(2, outputs), end(2, outputs))
+    measured_training(worker, hidden)
+    (load, train), (load_beside, measure) = worker.requests[:2], worker.beside.requests[:2]
+    assert load_beside == load and load.class_names == ("class_a", "class_b", "class_c")
+    assert train.class_names == measure.class_names == load.class_names
+    np.testing.assert_array_equal(measure.arrays["train_labels"], train.arrays["train_labels"])
+    for sent in (train.arrays["train_images"], measure.arrays["test_images"]):
+        nearest = [np.abs(noise.astype(int) - image).mean(axis=(1, 2)).min() for image in sent]
+        assert min(nearest) > 20, "none is a published one, nor nearly"
+    again = Blinding(hidden, "training", numbers=True).test_images
+    np.testing.assert_array_equal(measure.arrays["test_images"], again)
 
 
 def test_the_mean_of_the_last_epochs_counts(scripted: Scripted, job: Job) -> None:
