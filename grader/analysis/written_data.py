@@ -1,9 +1,9 @@
 """How much data a program holds: what its constants, names and their order tell beyond what homework needs.
 
 Labels of published images, or trained weights, can be written out anywhere: in a docstring, in many small
-constants, in the names of arguments, in the order of operators. Here is counted how many bits each place can
-hold, over all that a worker gets of a program. Words that programs and their readers use anyway are free, up
-to an amount that no homework reaches.
+constants, in the names of arguments, in the order of operators, in blank lines, in brackets that nothing
+needs. Here is counted how many bits each place can hold, over all that a worker gets of a program. Words that
+programs and their readers use anyway are free, up to an amount that no homework reaches.
 """
 
 import ast
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import resources
 from itertools import pairwise
 
-from grader.analysis.bare_text import Token, tokens
+from grader.analysis.bare_text import CLOSING, Token, tokens
 from grader.domain.program import LOOK, Place, Program
 
 MUCH = 6000  # bits; docs/security.md says what fits below it
@@ -29,7 +29,8 @@ FREE_WORDS = 500  # that are known
 FREE_CONSTANTS = 600
 FREE_NAMES = 6000  # each time that one is used counts
 FREE_NODES = 150  # of the syntax tree, in blocks of statements that are alike
-FREE_LINES = 2  # from the end of a statement to the next
+FREE_LINES = 2  # from the end of a token or statement to the next
+FREE_SPELLINGS = 600  # signs and breaks without which the same would be executed
 
 # in bits
 WORD = math.log2(len(WORDS))
@@ -42,8 +43,10 @@ CAPITAL, SPACE, SAME, AGAIN = (
 )  # `SAME` as the sign before; `AGAIN`: a word that came before
 ALPHABET, FOREIGN_LETTER, OTHER = 6.0, 5.0, 12.0  # a change of alphabet, its letter; a sign of no alphabet
 TOKEN = 2.5  # what the choice among few names or constants tells
+SPELLING = 2.0  # what a sign or break tells that could as well not be there
 UNKNOWN_IN_PROSE = 1 / 3  # of a word that is not known: people write in many languages
 
+BETWEEN_LINES = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 LONGEST_WORD = 24  # letters
 LAST_ALPHABET = "\u2e7f"  # signs behind it stand for syllables and words
 DIGITS, USUAL_MARKS = "0123456789", ".,:;!?)'-"
@@ -83,9 +86,11 @@ def _amount(bits: float) -> str:
 def data_held(program: Program) -> tuple[Held, ...]:
     """How much each statement and expression that a worker gets holds."""
     amount = _Amount()
-    found: list[Held] = []
     ends: dict[str, int] = {}
-    for statement in dict.fromkeys((*program.statements, *program.recipe.all_statements)):
+    statements = dict.fromkeys((*program.statements, *program.recipe.all_statements))
+    files = sorted({program.file, *(statement.place.file for statement in statements)})
+    found = [Held(Place(file, 1), amount.of_name(file)) for file in files]
+    for statement in statements:
         place = statement.place
         bits = _of_lines(place.line - ends.get(place.file, place.line)) + amount.of(statement.source)
         ends[place.file] = place.line + statement.source.count("\n")
@@ -101,7 +106,7 @@ class _Amount:
     def __init__(self) -> None:
         self._texts: set[str] = set()
         self._pieces: set[str] = set()
-        self._words = self._constants = self._names = 0
+        self._words = self._constants = self._names = self._spellings = 0
         self._orders: defaultdict[frozenset[type[ast.AST]], Counter[str]] = defaultdict(Counter)
 
     def of(self, source: str) -> float:
@@ -110,11 +115,31 @@ class _Amount:
         bits = self._of_order(ast.parse(source).body)
         found = list(tokens(source))
         for token, behind in pairwise([*found, found[-1]]):
-            begins = before is None or before.kind in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+            begins = before is None or before.kind in BETWEEN_LINES
             is_docstring = begins and behind.kind == tokenize.NEWLINE
             bits += self._of_token(token, is_docstring=is_docstring)
+            bits += self._of_layout(before, token) if before is not None else 0.0
             before = token
         return bits
+
+    def of_name(self, name: str) -> float:
+        """What the name of a file adds, in bits."""
+        return self._of_text(name, is_prose=False)
+
+    def _of_layout(self, before: Token, token: Token) -> float:
+        """What a line or a sign between two tokens tells that changes nothing of what is executed."""
+        apart = token.line - before.end_line
+        spellings = (
+            apart > 0 and before.kind not in BETWEEN_LINES,
+            token.text in (";", "elif"),
+            token.text in CLOSING and before.text == ",",
+            token.text == "(" and not before.ends_operand,
+        )
+        bits = 0.0
+        for _ in range(sum(spellings)):
+            self._spellings += 1
+            bits += SPELLING * (self._spellings > FREE_SPELLINGS)
+        return bits + _of_lines(apart)
 
     def _of_order(self, block: Iterable[ast.AST]) -> float:
         """What the order of nodes tells in displays, operators, arguments, patterns and statements.

@@ -100,6 +100,12 @@ TABLES = {  # three bits for each of 1800 images
     "g = lambda x: " + " ".join(f"x {'+-*/%@'[label]}" for label in LABELS[700:1400]) + " x",
     "statements": "def f():\n" + "\n".join(f"    {'abcdef'[label]}()" for label in LABELS),
     "blank lines": "def f(x):\n" + "\n".join("    x()" + "\n" * (label + 1) for label in LABELS),
+    "lines within a list": "a = 0\nTABLE = ["
+    + ",".join("\n" * (label + 1) + "a" for label in LABELS)
+    + "]",
+    "brackets that nothing needs": "a = 0\nTABLE = ["
+    + ",".join("(" * label + "a" + ")" * label for label in LABELS)
+    + "]",
     "words": f"TABLE = '{' '.join(words(450))}'",
     "words as names": "\n".join(
         f"{one}_{other} = 1" for one, other in zip(words(225), words(225), strict=True)
@@ -160,6 +166,19 @@ def test_a_docstring_counts_as_far_as_a_worker_gets_it(of: Callable[[str], Progr
     )
     held = sum(each.bits for each in data_held(of(docstrings)))
     assert 3000 < held < MUCH
+
+
+def test_the_name_of_a_file_counts(assignment: Assignment) -> None:
+    """A program can read it."""
+
+    def held(name: str) -> float:
+        made = program(
+            name, b"LABELS = __file__", components=assignment.components, forbidden=assignment.forbidden
+        )
+        return sum(each.bits for each in data_held(made))
+
+    assert held("400101201_Lab8_Homework.py") < 100
+    assert held(f"{HEX[:200]}.py") > held("homework.py") + 800
 
 
 def honest() -> Iterator[tuple[str, str]]:
