@@ -100,9 +100,7 @@ TABLES = {  # three bits for each of 1800 images
     "g = lambda x: " + " ".join(f"x {'+-*/%@'[label]}" for label in LABELS[700:1400]) + " x",
     "statements": "def f():\n" + "\n".join(f"    {'abcdef'[label]}()" for label in LABELS),
     "blank lines": "def f(x):\n" + "\n".join("    x()" + "\n" * (label + 1) for label in LABELS),
-    "lines within a list": "a = 0\nTABLE = ["
-    + ",".join("\n" * (label + 1) + "a" for label in LABELS)
-    + "]",
+    "lines within a list": "a = 0\nTABLE = [" + ",".join("\n" * (label + 1) + "a" for label in LABELS) + "]",
     "brackets that nothing needs": "a = 0\nTABLE = ["
     + ",".join("(" * label + "a" + ")" * label for label in LABELS)
     + "]",
