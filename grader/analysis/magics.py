@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from grader.domain.quoting import as_code
+
 KEEP_BODY = {"time", "timeit", "capture", "prun", "python", "python3"}
 LINE = re.compile(r"^(?P<indent>\s*)(?:%|!|\?)")
 QUESTION = re.compile(r"^(?P<indent>\s*)[\w.\[\]'\"*]+\s*\?{1,2}\s*(?:#.*)?$")
@@ -35,7 +37,7 @@ def plain(text: str) -> Plain:
     aside: list[SetAside] = []
     if lines[first].startswith("%%"):
         magic = re.split(r"[^A-Za-z0-9_]", lines[first][2:], maxsplit=1)[0]
-        reason = f"the notebook magic %%{magic} is not executed"
+        reason = f"the notebook magic {as_code(f'%%{magic}')} is not executed"
         aside.append(SetAside(first + 1, lines[first].strip(), reason))
         if magic not in KEEP_BODY:
             return Plain("\n" * (len(lines) - 1), tuple(aside))

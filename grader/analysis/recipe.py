@@ -13,6 +13,7 @@ from grader.analysis.replay import NoReplay, Replaying
 from grader.analysis.roles import RoleReader, unwrapped
 from grader.analysis.units import Unit
 from grader.domain.program import Recipe, Statement
+from grader.domain.quoting import as_code, named
 
 EPOCH_NAMES = ("n_epochs", "num_epochs", "epochs", "epoch_count", "max_epochs", "nb_epochs", "total_epochs")
 Text = Callable[[str, ast.expr | None, Flow | None, Phase], str | None]
@@ -190,8 +191,8 @@ def reading(sources: Sources, found: Ingredients) -> Reading:
         if missing is None:
             return ast.unparse(node)
         made.notes.append(
-            f"The {what} `{ast.unparse(node)[:80]}` could not be taken over: it needs {missing}, which is "
-            "not executed on loading."
+            f"The {what} {as_code(ast.unparse(node))} could not be taken over: it needs {named(missing)}, "
+            "which is not executed on loading."
         )
         return None
 

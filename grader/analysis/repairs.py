@@ -5,6 +5,7 @@ import warnings
 from dataclasses import dataclass
 
 from grader.domain.program import Place
+from grader.domain.quoting import as_code
 
 LARGEST_INTERPOLATION = 5  # torchvision's old integers for interpolation go from 0 to 5
 
@@ -49,8 +50,9 @@ def repaired(file: str, code: str, tree: ast.Module) -> Repaired:
             first, last = node.args
             edits.append(_Edit(first.lineno, first.col_offset, "("))
             edits.append(_Edit(last.end_lineno or 0, last.end_col_offset or 0, ")"))
-            height, width = ast.unparse(first), ast.unparse(last)
-            notes.append(f"{place}: Resize({height}, {width}) was read as Resize(({height}, {width})).")
+            pair = f"{ast.unparse(first)}, {ast.unparse(last)}"
+            was, reads = as_code(f"Resize({pair})"), as_code(f"Resize(({pair}))")
+            notes.append(f"{place}: {was} was read as {reads}.")
         elif name in ("parse_args", "parse_known_args") and not node.args:
             edits.append(_Edit(node.end_lineno or 0, (node.end_col_offset or 1) - 1, "[]"))
             notes.append(f"{place}: {name}() was read as {name}([]): the defaults count.")

@@ -12,6 +12,7 @@ from grader.analysis.loops import EpochLoop
 from grader.analysis.source import Cell
 from grader.analysis.units import Unit, aligned, reread, segment, statements_within, unit
 from grader.domain.program import Replay, Statement
+from grader.domain.quoting import named
 
 # how weights are kept and restored: the worker lets it happen in memory
 RESTORING = frozenset({"torch.save", "torch.load", ".load_state_dict", ".state_dict"})
@@ -129,7 +130,7 @@ class Replaying:
             if isinstance(leaf, ast.Expr) and name in used.names(eager=True) | used.names(eager=False):
                 changes.append((leaf, "pass"))
         if not changes:
-            raise NoReplay(f"it needs `{name}`, which is not executed on loading")
+            raise NoReplay(f"it needs {named(name)}, which is not executed on loading")
         return reread(replaced(step.text, step.line, changes), step.line, step.cell)
 
     def _preparing(self, flow: Flow, model: str) -> Iterator[Unit]:

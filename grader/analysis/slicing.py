@@ -11,6 +11,7 @@ from grader.analysis.effects import BLOCKING, Aliases, Effect, Effects, reason
 from grader.analysis.plainness import is_plain
 from grader.analysis.units import Unit, aligned, assigned, reread, unit
 from grader.domain.program import Omission, Statement
+from grader.domain.quoting import named
 
 KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "display"}
 
@@ -248,7 +249,7 @@ def omissions(graph: Graph, kept: Mapping[int, str]) -> list[Omission]:
 
 
 def _blocked(graph: Graph, item: Unit) -> str:
-    return next((name for name in sorted(item.eager) if not graph.is_given(name)), "something")
+    return next((named(name) for name in sorted(item.eager) if not graph.is_given(name)), "something")
 
 
 def _says_nothing(node: ast.stmt) -> bool:

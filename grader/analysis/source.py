@@ -12,6 +12,7 @@ from grader.analysis.notebook import code_cells, is_notebook
 from grader.analysis.repairs import repaired
 from grader.domain.errors import SubmissionError
 from grader.domain.program import Omission, Place
+from grader.domain.quoting import as_code, shortened
 
 MOST_NODES = 250_000  # of the syntax tree; a homework has some 10,000
 TOO_LARGE = (
@@ -174,7 +175,7 @@ def _sentence(name: str, file: str, text: str, error: SyntaxError) -> str:
     line = min(max(error.lineno or 1, 1), text.count("\n") + 1)
     where = f"{name}:{line}" if file == name else f"{name}, {Place(file, line)}"
     return (
-        f"{where}: is not correct Python ({_message(error)}): `{_line(text, line)}`. "
+        f"{where}: is not correct Python ({_message(error)}): {as_code(_line(text, line))}. "
         "Correct it, run the file once from the top, and hand it in again."
     )
 
@@ -183,7 +184,7 @@ def _message(error: SyntaxError) -> str:
     message = (error.msg or "invalid syntax").split("\n")[0]
     if "Missing parentheses in call to 'print'" in message:
         return "it is Python 2: in Python 3, print needs parentheses"
-    return message[:SHOWN]
+    return shortened(message, SHOWN)  # Python's own words, with names and signs from the source
 
 
 def _line(text: str, line: int) -> str:

@@ -11,6 +11,7 @@ from grader.cli.page import Page
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, Status
 from grader.domain.program import ForbiddenUse, Omission, Place, Program, Recipe
+from grader.domain.quoting import named
 from grader.pipeline.local_check import LocalCheck
 from grader.reporting.excerpt import excerpt
 from grader.reporting.typesetting import clipped, counted, listed, quantity
@@ -112,10 +113,10 @@ class CheckView:
         page.pairs(training_rows(program, found.parameters))
         notes = [
             *program.notes,
-            *(f"`{name}` is not installed here: a stand-in took its place." for name in found.stand_ins),
+            *(f"{named(name)} is not installed here: a stand-in took its place." for name in found.stand_ins),
         ]
         notes += [
-            f"`{name}`, which `{part}` uses, is defined nowhere in the file."
+            f"{named(name)}, which `{part}` uses, is defined nowhere in the file."
             for part, name in program.unresolved
         ]
         if notes:
@@ -134,7 +135,7 @@ class CheckView:
             self._page.heading("Names that are nearly right")
         for near in near_names:
             self._page.item(
-                "failed", f"`{near.found}` was taken for `{near.expected}`. Call it `{near.expected}`."
+                "failed", f"{named(near.found)} was taken for `{near.expected}`. Call it `{near.expected}`."
             )
             self._page.code(str(near.place), line_at(program, str(near.place)), indent=6)
 
@@ -152,8 +153,8 @@ class CheckView:
     def _forbidden_text(self, use: ForbiddenUse) -> str:
         rule = next((rule for rule in self._assignment.forbidden if rule.pattern == use.rule), None)
         if not use.reached_from:
-            return f"`{use.name}` is there, but no graded part uses it, so it costs nothing."
-        where = f"`{use.name}` is used by {listed([f'`{name}`' for name in use.reached_from])}."
+            return f"{named(use.name)} is there, but no graded part uses it, so it costs nothing."
+        where = f"{named(use.name)} is used by {listed([f'`{name}`' for name in use.reached_from])}."
         if rule is not None and rule.policy == "flag":
             return f"{where} {rule.reason}"
         cost = f" It costs the points of {rule.costs}." if rule is not None else ""

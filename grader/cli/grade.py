@@ -14,6 +14,7 @@ import click
 from grader.cli.book import by_option, gradebook_option, lower_option, now, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
+from grader.domain.quoting import about_file
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment
@@ -192,7 +193,7 @@ def _taken_in(
     uploads = with_extensions(uploads, own_deadlines)
     book.relist(moved_edits(uploads.moved, who=who, when=now()))
     for refused in uploads.unmatched:
-        click.echo(printable(f"set aside: {refused.reason}"), err=True)
+        click.echo(printable(f"set aside: {about_file(refused.name, refused.reason)}"), err=True)
     for note in uploads.notes:
         click.echo(printable(f"note: {note}"), err=True)
     for one in uploads.submissions:

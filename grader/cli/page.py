@@ -101,10 +101,10 @@ class Page:
 
 
 def prose(text: str, style: str = "") -> Text:
-    """A sentence, with what stands between `backticks` set apart."""
+    """A sentence, with `code` and what it quotes set apart."""
     shown = Text(style=style)
-    for index, piece in enumerate(re.split(r"`([^`]+)`", printable(clipped(text, LONGEST)))):
-        shown.append(f"`{piece}`" if index % 2 else piece, style="cyan" if index % 2 else "")
+    for piece in re.split(r"(`[^`]+`|“[^“”]*”)", printable(clipped(text, LONGEST))):
+        shown.append(piece, style={"`": "cyan", "“": "italic"}.get(piece[:1] if len(piece) > 1 else "", ""))
     return shown
 
 

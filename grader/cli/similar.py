@@ -11,6 +11,7 @@ import click
 from grader.cli.book import gradebook_option
 from grader.cli.options import cores
 from grader.domain.errors import UsageError
+from grader.domain.quoting import about_file
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment
@@ -91,7 +92,8 @@ def command(
                 own_scratch.mkdir()
                 known = Known() if earlier else Known(uploads=uploads_of(out, gradebook, assignment.id))
                 uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers), known)
-                notes += [refused.reason for refused in uploads.unmatched] + list(uploads.notes)
+                notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
+                notes += uploads.notes
                 alone = mates(uploads.submissions)  # what a team handed in together is compared once
                 listed += [(one, earlier) for one in uploads.submissions if one.student_id in alone]
             for note in notes:

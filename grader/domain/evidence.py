@@ -18,6 +18,9 @@ class Status(StrEnum):
     ERRORED = "errored"  # ours, or the instructor's: never costs a point
 
 
+UNDECIDED = "undecided"  # the diagnosis of a check that leaves what it saw to a person
+
+
 class Blame(StrEnum):
     """Whose task it is to mend a finding."""
 

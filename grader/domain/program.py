@@ -4,8 +4,13 @@ Nothing here has been executed. The worker executes `Program.statements`; everyt
 checks, for training and for the report.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+_CELL = re.compile(r"(?P<file>cell \d{1,9}), line (?P<line>\d{1,9})")
+_FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 LOOK = "a person should look"  # in the note of a program: by these words a reader of evidence finds it
 TRAINING = "the training"  # beside graded names: what the loop, the recipe and the transforms depend on
 LOADING = "the loading"  # what is executed when the file is loaded, whether or not a graded name needs it
@@ -27,6 +32,27 @@ class Place:
         if self.file.startswith("cell "):
             return f"{self.file}, line {self.line}"
         return f"{self.file}:{self.line}"
+
+
+def place_of(where: str) -> Place | None:
+    """The place that `where` names (`homework.py:41`, `cell 4, line 3`), if it names a line."""
+    match = _CELL.fullmatch(where) or _FILE.fullmatch(where)
+    return Place(match["file"], int(match["line"])) if match else None
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a source, as places number them."""
+    return _LINE_END.split(text)
+
+
+def line_at(source: Mapping[str, str] | None, place: Place) -> str | None:
+    """The line at a place, without what is around it; None where the source has no such line.
+
+    Args:
+        source: File or cell -> text.
+    """
+    lines = lines_of((source or {}).get(place.file, ""))
+    return lines[place.line - 1].strip() if 1 <= place.line <= len(lines) else None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.domain.assignment import Assignment, Limits
+from grader.domain.quoting import about_file
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
 from grader.intake.archive import MEGABYTE
 from grader.intake.naming import Closeness, name_match, refused_name
@@ -167,7 +168,9 @@ def _condensed(refused: list[RefusedFile]) -> tuple[RefusedFile, ...]:
         elif kind not in told:
             told.add(kind)
             count = f"{kinds[kind]} files"
-            lines.append(RefusedFile(f"{count} ({kind})", f"{count} like {file.reason}"))
+            lines.append(
+                RefusedFile(f"{count} ({kind})", f"{count} like {about_file(file.name, file.reason)}")
+            )
     return tuple(lines)
 
 

@@ -5,16 +5,21 @@ check that stumbled over them would look like the instructor's fault; it is the 
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from grader.domain.program import Program
+from grader.domain.quoting import named
 from grader.kit import Mismatch
 from grader.kit.rig import RiggedData
 from grader.protocol.link import WorkerFault
+from grader.protocol.raised import raised_at
 from grader.protocol.replies import (
     MAX_ARGUMENTS,
     MAX_MADE,
@@ -23,6 +28,7 @@ from grader.protocol.replies import (
     Built,
     Called,
     DrawnFigure,
+    Loaded,
     Parameter,
     Plain,
     Ran,
@@ -37,6 +43,8 @@ MAX_FIGURES, MAX_AXES, MAX_TEXTS = 100, 200, 1000
 MAX_EVENTS = 10_000
 MAX_WORDS = 2000  # characters of one text
 MAX_PRINTED = 100_000
+MAX_PROBLEMS = 20
+_WORD = re.compile(r"\w+")
 
 
 def nonsense() -> WorkerFault:
@@ -106,12 +114,26 @@ def array(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...] | None = 
     return value
 
 
-def stand_in_calls(called: Called) -> tuple[tuple[StandInCall, Tensor], ...]:
+def loaded(said: Loaded, program: Program) -> Loaded:
+    """What loading yielded, with places and modules that the source really has."""
+    words = {word for text in (program.source or {}).values() for word in _WORD.findall(text)}
+    problems = tuple(replace(one, where=raised_at(one, program)) for one in said.problems[:MAX_PROBLEMS])
+    absent = tuple(name for name in said.stand_ins if set(name.split(".")) <= words)
+    return replace(said, problems=problems, stand_ins=absent)
+
+
+def stand_in_calls(called: Called, known: frozenset[str]) -> tuple[tuple[StandInCall, Tensor], ...]:
     """The stand-ins' calls, each with its input.
+
+    Args:
+        known: The names of the stand-ins.
 
     Raises:
         Mismatch: What was handed to one is not floating point, or not finite.
+        WorkerFault: There is no such stand-in.
     """
+    if any(call.component not in known for call in called.calls):
+        raise nonsense()
     found = tuple(
         (call, torch.from_numpy(array(called.arrays, f"call{number}", call.shape, "fiub").copy()))
         for number, call in enumerate(called.calls)
@@ -120,10 +142,11 @@ def stand_in_calls(called: Called) -> tuple[tuple[StandInCall, Tensor], ...]:
         if not x.is_floating_point():
             # compared in its type, every number between -1 and 1 would be zero
             raise Mismatch(
-                f"What is handed to {call.component} is a tensor of {x.dtype}; it should be floating point."
+                f"What is handed to {named(call.component)} is a tensor of {x.dtype}; it should be floating "
+                "point."
             )
         if not bool(torch.isfinite(x).all()):
-            raise Mismatch(f"What is handed to {call.component} is not finite (NaN or infinity).")
+            raise Mismatch(f"What is handed to {named(call.component)} is not finite (NaN or infinity).")
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grader.domain.quoting import named
 from grader.judge import believed
 from grader.kit import Mismatch
 from grader.protocol.link import Link
@@ -64,7 +65,9 @@ class Component:
         calls: The stand-ins' calls during the last call, each with its input.
     """
 
-    def __init__(self, student: Owner, name: str, label: str, built: Built) -> None:
+    def __init__(
+        self, student: Owner, name: str, label: str, built: Built, stand_ins: frozenset[str] = frozenset()
+    ) -> None:
         self._student = student
         self._link = student.link
         self.name = name
@@ -74,6 +77,7 @@ class Component:
         self.modules: tuple[Module, ...] = built.modules
         self.made = believed.constructions(built)
         self.calls: tuple[tuple[StandInCall, Tensor], ...] = ()
+        self._stand_ins = stand_ins
 
     @property
     def parameter_count(self) -> int:
@@ -126,7 +130,8 @@ class Component:
         called = self._asked(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
         output = self._checked(called, tuple(cotangent.shape))
         found = believed.gradients(called, self.parameters, tuple(x.shape))
-        return Gradients(output, found.pop("input", None), found, called.no_gradient)
+        missing = tuple(p.name for p in self.parameters if p.name in called.no_gradient)
+        return Gradients(output, found.pop("input", None), found, missing)
 
     def weights(self) -> dict[str, Tensor]:
         """Parameters and buffers by name.
@@ -139,7 +144,7 @@ class Component:
         for name, value in found.items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
                 raise Mismatch(
-                    f"The weights of `{self.label}` are not finite: `{name}` holds NaN or infinity.",
+                    f"The weights of `{self.label}` are not finite: {named(name)} holds NaN or infinity.",
                     hint="Parameters made with torch.empty hold whatever was in memory: initialize them.",
                 )
         return found
@@ -196,9 +201,9 @@ class Component:
             )
         if not bool(torch.isfinite(output).all()):
             raise Mismatch(f"`{self.label}` returned numbers that are not finite (NaN or infinity).")
-        self.calls = believed.stand_in_calls(called)
+        self.calls = believed.stand_in_calls(called, self._stand_ins)
         return output
 
 
 def _worded(kind: str) -> str:
-    return "nothing (None)" if kind == "NoneType" else f"a {kind}"
+    return "nothing (None)" if kind == "NoneType" else f"a {named(kind)}"

@@ -1,27 +1,18 @@
 """Whose fault it is, in words."""
 
 import difflib
-import re
 
-from grader.domain.program import Program
+from grader.domain.program import Program, line_at, place_of
+from grader.domain.quoting import as_code, named
 from grader.judge.known_errors import hint_of
 from grader.kit import Mismatch
 from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.raised import raised_at, unwritten
+from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Loaded, Problem
 from grader.sandbox.limits import ProcessLimits
 
 BROKEN_CELL = "is not correct Python"  # what the analysis says of a cell that it had to set aside
-
-
-# how the limits that end nothing show themselves: limit -> in the exception's type and words
-SIGNS = (
-    ("memory", r"^MemoryError|(?:can't|[Cc]annot|[Cc]ould not|not enough) .*memory"),
-    ("file_size", r"\[Errno 27\]"),
-    ("disk", r"\[Errno 28\]"),
-    ("writing", r"PytorchStreamWriter failed|inline_container.*unexpected pos"),
-    ("open_files", r"\[Errno 24\]"),
-    ("processes", r"can't start new thread"),
-)
 
 
 def explained(fault: WorkerFault) -> str:
@@ -33,15 +24,21 @@ def explained(fault: WorkerFault) -> str:
     return "it wrote something of its own where only answers to the grader belong"
 
 
-def limit_hit(problem: Problem, granted: ProcessLimits | None) -> str:
-    """The limit that an exception of the student's is due to, to stand behind it: `; it used more than ...`.
+def raised(problem: Problem, program: Program, granted: ProcessLimits | None) -> str:
+    """What was raised, as a clause: `RuntimeError: “shapes differ” at `x = self.proj(x)``.
+
+    What the exception says is the student's, whatever it says: that a limit was hit is known only of a
+    process that it ended. Where something was refused that is limited, the limit is told beside it.
 
     Args:
+        program: Whose line is shown.
         granted: What holds the worker; None where nothing does.
     """
-    said = f"{problem.type}: {problem.message}"
-    limit = next((limit for limit, sign in SIGNS if re.search(sign, said)), None)
-    return f"; {granted.exceeded(limit)}" if granted is not None and limit is not None else ""
+    place = place_of(problem.where)
+    line = line_at(program.source, place) if place is not None else None
+    at = f" at {as_code(line)}" if line else ""
+    limit = f"; {granted.in_words(problem.resource)}" if granted is not None and problem.resource else ""
+    return f"{problem}{at}{limit}"
 
 
 def cannot_be_had(
@@ -59,12 +56,12 @@ def cannot_be_had(
             f"`{name}` should be a {kind}, but it is something else.", where=str(place) if place else ""
         )
     for problem in loaded.problems:
-        if place is not None and problem.where:
-            reason = f"{problem.type}: {problem.message}{limit_hit(problem, granted)}"
+        where = raised_at(problem, program)
+        if place is not None and where:
             return Mismatch(
-                f"`{name}` could not be loaded: {reason}.",
+                f"`{name}` could not be loaded: {raised(problem, program, granted)}.",
                 hint="The rest of the file was loaded all the same; mend this line first.",
-                where=problem.where,
+                where=where,
             )
     if place is not None:
         return Mismatch(f"`{name}` is defined, but it could not be loaded.", where=str(place))
@@ -77,27 +74,32 @@ def cannot_be_had(
             where=str(broken.place),
         )
     similar = difflib.get_close_matches(name, [n for s in program.statements for n in s.binds], 1, 0.6)
-    hint = f"There is a `{similar[0]}`: is it meant?" if similar else "Keep the template's names."
+    hint = f"There is a {named(similar[0])}: is it meant?" if similar else "Keep the template's names."
     return Mismatch(f"The file defines no {kind} `{name}`.", hint=hint, diagnosis="missing_name")
 
 
 def explained_mismatch(
-    raised: StudentRaised, component: str, label: str, granted: ProcessLimits | None = None
+    fault: StudentRaised, component: str, label: str, program: Program, granted: ProcessLimits | None = None
 ) -> Mismatch:
-    """What the student's code raised, as a Mismatch."""
-    problem = raised.problem
+    """What the student's code raised, as a Mismatch.
+
+    Args:
+        label: What was called, in our words.
+    """
+    problem = fault.problem
+    where = raised_at(problem, program)
+    if fault.gap and fault.gap != "loop_raised":
+        return Mismatch(f"`{label}` cannot be made: {gap_in_words(fault.gap, program.recipe)}.")
     if problem.type == "NotImplementedError":
-        part = problem.message.removeprefix("TODO").strip().split(":")[0] or component
+        part = unwritten(problem, program.defined or {}) or component
         return Mismatch(
-            f"`{part[:80]}` is not implemented yet.",
+            f"`{part}` is not implemented yet.",
             hint="Replace the `raise NotImplementedError` line by your code.",
             diagnosis="not_implemented",
-            where=problem.where,
+            where=where,
         )
-    line = f" at `{problem.line}`" if problem.line else ""
     return Mismatch(
-        f"`{label}` raised {problem.type}: {problem.message or 'no message'}{line}"
-        f"{limit_hit(problem, granted)}.",
-        hint=hint_of(problem.type, problem.message),
-        where=problem.where,
+        f"`{label}` raised {raised(problem, program, granted)}.",
+        hint=hint_of(problem.type, problem.message.text),
+        where=where,
     )

@@ -21,6 +21,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Attestation
 from grader.domain.program import Program
+from grader.domain.quoting import CODE, as_code
 from grader.domain.standin import StandIn
 from grader.domain.watch import NOTHING_SEEN, ReachedPart, Watched
 from grader.judge import believed
@@ -40,6 +41,9 @@ REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
 MAX_PICTURES = 3  # of one function
 MAX_SIDE = 1500  # pixels
 MAX_PATH = 300  # characters of a module's path
+KEEPS_GRAPH = "it holds tensors with their graph: append loss.item()"
+
+INNER = "inner"  # as a worker calls the stand-in that is handed over
 
 Answers = Mapping[type[Any], Callable[[Any], Any]]
 
@@ -51,6 +55,7 @@ class Run:
     Attributes:
         numbers: Everything that it reported: the numbers that it returned and appended, in order.
         printed: What it printed, and the texts that it returned.
+        history_problem: What is wrong with what it left in the history, as a clause.
         arrays: `weights`, `logit_gradients`, `step_gradients` for train_epoch; `image<k>` and `figure<k>`.
     """
 
@@ -137,7 +142,8 @@ class Student:
                 zlib.crc32(repr(self.program.source).encode()),
             )
             try:
-                self._loaded = self._asked(self._link, request, Loaded, self._limits.load_seconds)
+                loaded = self._asked(self._link, request, Loaded, self._limits.load_seconds)
+                self._loaded = believed.loaded(loaded, self.program)
             except WorkerFault as fault:
                 self._load_fault = fault
                 raise
@@ -273,7 +279,8 @@ class Student:
         request = Build(component, args, kwargs, *stand_ins, double, self.next_seed())
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
-        return Component(self, component, label, built)
+        places = {*stand_ins[0], *stand_ins[2], *([INNER] if inner is not None else [])}
+        return Component(self, component, label, built, frozenset(places))
 
     def configured_model(self) -> Component:
         """The model as the student's source configures it.
@@ -284,10 +291,11 @@ class Student:
         if self.program.recipe.model is None:
             raise Mismatch("No statement like `model = ViT(image_size=28, ...)` was found in the file.")
         request = Build("$model", seed=self.next_seed())
+        label = as_code(self.program.recipe.model).strip(CODE)
         _ = self.loaded
-        built = self.ask(request, Built, self.link, "ViT", self.program.recipe.model)
+        built = self.ask(request, Built, self.link, "ViT", label)
         self._note_forbidden("ViT", built)
-        return Component(self, "ViT", self.program.recipe.model, built)
+        return Component(self, "ViT", label, built)
 
     def run(
         self,
@@ -326,7 +334,7 @@ class Student:
             tuple(arrays["returned"].tolist()),
             ran.returned_kind,
             tuple(arrays["history"].tolist()),
-            ran.history_problem,
+            KEEPS_GRAPH if ran.history_keeps_graph else "",
             tuple(record.forwards),
             ran.steps,
             ran.events,
@@ -369,7 +377,9 @@ class Student:
             left = max(self._until - time.monotonic(), 0.1)
             answer = self._asked(link, request, reply, min(self._limits.call_seconds, left), answers)
         except StudentRaised as raised:
-            raise explained_mismatch(raised, component, label or component, self._granted) from None
+            raise explained_mismatch(
+                raised, component, label or component, self.program, self._granted
+            ) from None
         except WorkerFault as fault:
             if fault.kind == "time" and left < self._limits.call_seconds:
                 raise WorkerFault("time", f"its calls took over {self._allowed:.0f} s together") from fault

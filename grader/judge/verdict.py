@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
-from grader.domain.evidence import Blame, Finding, Status
+from grader.domain.evidence import UNDECIDED, Blame, Finding, Status
 from grader.judge.fault import explained
 from grader.kit import Mismatch, Undecided
 from grader.protocol.link import WorkerFault
@@ -61,8 +61,9 @@ def finding(
     if isinstance(error, AssertionError):
         return found(Status.FAILED, Blame.STUDENT, _authored(error) or spec.title)
     if isinstance(error, Undecided):
-        return found(Status.ERRORED, Blame.INSTRUCTOR, f"A person must look: {error}", diagnosis="undecided")
-    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return found(Status.ERRORED, Blame.INSTRUCTOR, f"A person must look: {error}", diagnosis=UNDECIDED)
+    # PyTorch has no class of its own for it on a processor; other exceptions may hold the student's words
+    if isinstance(error, MemoryError) or (type(error) is RuntimeError and "allocate memory" in str(error)):
         message = "The judge's own memory was not enough for what the submission's code answered."
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
     if isinstance(error, EngineError):

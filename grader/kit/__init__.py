@@ -1,5 +1,6 @@
 """All that a check or a data set may import. It holds no answers, and no torch at module level."""
 
+from grader.domain.quoting import named, quoted
 from grader.domain.standin import StandIn
 from grader.kit.behavior import oddities
 from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, plain, stated
@@ -12,7 +13,9 @@ from grader.kit.mismatch import Mismatch, Undecided
 from grader.kit.patches import grids, places_rearranged, rearranged
 from grader.kit.plots import ACCURACY, HeatMap, Picture, drawn, heat_maps, pictures
 from grader.kit.projections import Projections, UnreadableWeights, attention, readings
+from grader.kit.recognition import images_within
 from grader.kit.rig import RiggedData, classified_data, image_number, trainable_data
+from grader.kit.spare import at_rest, with_effect
 from grader.kit.splits import Splits, stratified_split
 from grader.kit.standins import answer, stand_in_class
 
@@ -32,6 +35,7 @@ __all__ = [
     "UnreadableWeights",
     "activations",
     "answer",
+    "at_rest",
     "attention",
     "block_weights",
     "classes_named",
@@ -45,15 +49,18 @@ __all__ = [
     "grids",
     "heat_maps",
     "image_number",
+    "images_within",
     "inline_attentions",
     "inline_feed_forwards",
     "layer_norms",
     "losses",
+    "named",
     "numbers_named",
     "oddities",
     "pictures",
     "places_rearranged",
     "plain",
+    "quoted",
     "readings",
     "rearranged",
     "same",
@@ -62,5 +69,6 @@ __all__ = [
     "stratified_split",
     "trainable_data",
     "two_layers",
+    "with_effect",
     "without_biases",
 ]

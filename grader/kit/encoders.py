@@ -27,7 +27,7 @@ def without_biases(moved: Mapping[str, Tensor], initial: Mapping[str, Tensor]) -
 
 def _is_vector(initial: Tensor) -> bool:
     """Whether a weight is a vector, or a stack of a few vectors that all begin alike."""
-    if initial.numel() == max(initial.shape, default=1):
+    if initial.numel() <= max(initial.shape, default=1):  # less where it is empty
         return True
     constant = bool((initial == initial.flatten()[0]).all())
     return constant and (bool((initial == 1).all()) or min(initial.shape) <= MOST_STACKED)

@@ -101,7 +101,8 @@ def two_layers(weights: Mapping[str, Tensor], dim: int, hidden: int) -> Iterator
         flat = value[..., 0] if value.ndim == 3 and value.shape[-1] == 1 else value
         if flat.ndim == 2 and set(flat.shape) == {dim, hidden}:
             matrices[name] = flat
-    vectors = [value for value in weights.values() if value.ndim == 1][: 2 * MAX_VECTORS]
+    vectors = [value for value in weights.values() if value.ndim == 1 and len(value) in (dim, hidden)]
+    vectors = vectors[: 2 * MAX_VECTORS]
     first_biases = (*(value for value in vectors if len(value) == hidden), None)
     second_biases = (*(value for value in vectors[::-1] if len(value) == dim), None)
     for one, two in itertools.permutations(matrices, 2):

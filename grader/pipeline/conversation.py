@@ -37,7 +37,7 @@ def conversation(
             while True:
                 yield read_frame(child.reader, limit)
         except ClosedError as error:
-            reason = f"no answer within {seconds:.0f} s" if expired.is_set() else child.died_of()
+            reason = f"no answer within {seconds:.0f} s" if expired.is_set() else child.ending().words
             raise Silence(reason) from error
         except ProtocolError as error:
             raise Silence(str(error)) from error

@@ -7,6 +7,7 @@ from pathlib import Path
 from grader.course.template import student_files
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
+from grader.domain.quoting import about_file
 from grader.domain.submission import Role, Submission
 from grader.intake import intake
 from grader.pipeline.opening import OpenedApart
@@ -79,7 +80,7 @@ def _work(opened: OpenedApart, assignment: Assignment, submission: Submission, b
     paths = [accepted.code, accepted.checkpoint, accepted.report]
     if lacking := [role.value for role, path in zip(roles, paths, strict=True) if path is None]:
         left_out.append(f"Nothing was accepted as {' or '.join(lacking)}, so it was not compared.")
-    left_out += [file.reason for file in accepted.refused if code is None]
+    left_out += [about_file(file.name, file.reason) for file in accepted.refused if code is None]
     return Work(submission.student_id, before, code, weights, tuple(figures), tuple(left_out))
 
 

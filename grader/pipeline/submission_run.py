@@ -8,6 +8,7 @@ from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Evidence, Finding
 from grader.domain.program import Claim, Program
+from grader.domain.quoting import about_file, file_name_of, named
 from grader.domain.submission import Intake, Submission
 from grader.intake import intake as accepted
 from grader.pipeline.judging import judged
@@ -77,7 +78,9 @@ def examined_longer(
     try:
         files = accepted(submission, run.assignment, OpenedApart(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
-            program = parsed(run.hosts.parsers, files.code.name, files.code.read_bytes(), run.assignment)
+            program = parsed(
+                run.hosts.parsers, file_name_of(files.code.name), files.code.read_bytes(), run.assignment
+            )
             train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, found, watch)
     except Exception as error:  # noqa: BLE001 - what is known already is kept
         told = f"Training it again with more time failed ({type(error).__name__}: {error})."
@@ -95,7 +98,11 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
             _without_code(files, found)
             return
         program = parsed(
-            run.hosts.parsers, files.code.name, files.code.read_bytes(), run.assignment, show=found.show
+            run.hosts.parsers,
+            file_name_of(files.code.name),
+            files.code.read_bytes(),
+            run.assignment,
+            show=found.show,
         )
     found.add(
         code_file=program.file,
@@ -117,15 +124,19 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
 def _claim_in_report(run: Run, files: Intake) -> Claim | None:
     """The accuracy that the student's report names."""
     report = files.report
-    return OpenedApart(run.hosts.parsers).claim(report, report.name) if report is not None else None
+    if report is None:
+        return None
+    return OpenedApart(run.hosts.parsers).claim(report, file_name_of(report.name))
 
 
 def _without_code(files: Intake, found: Findings) -> None:
     """Nothing to run: refused when a code file was, or when nothing else was given; else only missing."""
     suffixes = (".py", ".ipynb", ".zip")
-    reasons = [file.reason for file in files.refused if file.name.lower().endswith(suffixes)]
+    reasons = [
+        about_file(file.name, file.reason) for file in files.refused if file.name.lower().endswith(suffixes)
+    ]
     if files.submission.partial:
-        reasons += [file.reason for file in files.refused] or [
+        reasons += [about_file(file.name, file.reason) for file in files.refused] or [
             "It holds no code: give the .py or .ipynb file."
         ]
     if reasons:
@@ -145,7 +156,7 @@ def _check(run: Run, program: Program, found: Findings, seed: int, watch: Watche
     result = judged(run.hosts.judges, run.hosts.workers, program, run.assignment, seed=seed, report=report)
     found.images |= result.images
     absent = tuple(
-        f"`{name}` is not installed here; an inert stand-in took its place." for name in result.stand_ins
+        f"{named(name)} is not installed here; an inert stand-in took its place." for name in result.stand_ins
     )
     found.add(
         findings=result.findings,

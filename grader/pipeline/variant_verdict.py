@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Finding, Status
+from grader.domain.evidence import UNDECIDED, Finding, Status
 from grader.pipeline.validation import Outcome
 from grader.reporting.typesetting import clipped, listed
 
@@ -169,7 +169,7 @@ def failed(found: Finding) -> bool:
 
 def is_broken(found: Finding) -> bool:
     """Whether the check itself, or the grader, failed; to leave something to a person is no failure."""
-    return found.status is Status.ERRORED and found.diagnosis != "undecided"
+    return found.status is Status.ERRORED and found.diagnosis != UNDECIDED
 
 
 def _how(found: Finding) -> str:

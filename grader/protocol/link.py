@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Protocol, TypeVar
 
+from grader.domain.ending import Ending, EndingLimit
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.protocol.conversation import NOTICES, receive, send
+from grader.protocol.exception_names import told_of
 from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
+from grader.protocol.recipe_gaps import Gap
 from grader.protocol.replies import Done, Problem, Raised
 from grader.protocol.requests import Prove
 from grader.protocol.watching import WatchRecord
@@ -35,8 +38,8 @@ class WorkerProcess(Protocol):
     def kill(self) -> None:
         """End it and everything that it started; may be called twice."""
 
-    def died_of(self) -> str:
-        """What ended it, in words (`it used more than its limit of 3000 MB of memory`); waits for the end."""
+    def ending(self) -> Ending:
+        """How it ended; waits for the end."""
 
     @property
     def output_cut(self) -> bool:
@@ -52,12 +55,16 @@ class WorkerFault(Exception):
     Attributes:
         kind: `time`, `death` or `nonsense`.
         seconds: The limit, when it is `time`.
+        limit: The limit of ours that ended it, when it is `death` and one did.
     """
 
-    def __init__(self, kind: str, message: str, seconds: float | None = None) -> None:
+    def __init__(
+        self, kind: str, message: str, seconds: float | None = None, limit: EndingLimit | None = None
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.seconds = seconds
+        self.limit = limit
 
 
 class StudentRaised(Exception):
@@ -65,21 +72,22 @@ class StudentRaised(Exception):
 
     Attributes:
         problem: What, where and with which words.
-        in_recipe: The source does not say how to build or train the model; the message says what is missing.
+        gap: What the source does not say of how to build or train the model; empty where it is not that.
     """
 
-    def __init__(self, problem: Problem, *, in_recipe: bool = False) -> None:
+    def __init__(self, problem: Problem, gap: Gap = "") -> None:
         super().__init__(f"{problem.type}: {problem.message}")
         self.problem = problem
-        self.in_recipe = in_recipe
+        self.gap = gap
 
 
 def _raised(answer: Raised) -> Exception:
-    said = answer.problem
-    problem = Problem(said.type[:80], said.message[:500], said.where[:200], said.line[:200])
-    if answer.whose == "engine":  # what it says may be the student's words: only the type is told
-        return EngineError(f"The worker failed ({problem.type}).")
-    return StudentRaised(problem, in_recipe=answer.whose == "recipe")
+    problem = answer.problem
+    if (
+        answer.whose == "engine"
+    ):  # what it says may be the student's words: only a type that is Python's is told
+        return EngineError(f"The worker failed ({told_of(problem.type, '')}).")
+    return StudentRaised(problem, answer.gap if answer.whose == "recipe" else "")
 
 
 class Link:
@@ -176,7 +184,8 @@ class Link:
             self._give_up()
             if expired.is_set() or time.monotonic() - started >= seconds:
                 raise WorkerFault("time", f"no answer within {seconds:.0f} s", seconds) from error
-            raise WorkerFault("death", self.process.died_of()) from error
+            ending = self.process.ending()
+            raise WorkerFault("death", ending.words, limit=ending.limit) from error
         except ProtocolError as error:
             self._give_up()
             raise WorkerFault("nonsense", "it answered with something that is not an answer") from error

@@ -3,25 +3,47 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grader.domain.quoting import Said
 from grader.domain.watch import Prying
+from grader.protocol.exception_names import UNUSABLE, told, usable_name
+from grader.protocol.recipe_gaps import Gap
 from grader.protocol.requests import Arrays
+
+Flaw = Literal["", "no_train_epoch", "no_module", "other_outputs", "no_learning_rate"]
+WITHOUT_WORDS = Said("")
+MAX_MESSAGE = 500  # characters of an exception's text
+Resource = Literal["", "memory", "file_size", "disk", "writing", "open_files", "processes"]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that the student's code raised.
+    """Something that the student's code raised, as its worker says.
 
     Attributes:
-        type: The exception's class name.
+        type: The exception's class name: an ASCII identifier of at most 80 characters, else UNUSABLE.
         message: Its first 500 characters.
         where: The innermost line of the student's, as a place; empty when there is none.
-        line: That line's text.
+        resource: What was refused to the code, by the exception's class or error number: one of the limits of
+            a process. Not that it was our limit which refused it: that is measured outside.
+        seen: What our own code saw of the student's, where it was not the student's that raised.
+        gpu_share: The most that PyTorch held of the GPU's memory that it may take, 0 to 1, when it ran out.
     """
 
     type: str
-    message: str
+    message: Said = WITHOUT_WORDS
     where: str = ""
-    line: str = ""
+    resource: Resource = ""
+    seen: Flaw = ""
+    gpu_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        # on both sides of the boundary: what a worker says may be anything
+        object.__setattr__(self, "type", self.type if usable_name(self.type) else UNUSABLE)
+        object.__setattr__(self, "message", Said(self.message.text[:MAX_MESSAGE]))
+
+    def __str__(self) -> str:
+        words = f": {self.message}" if self.message.text.strip() else " without a message"
+        return f"{told(self.type)}{words}"
 
 
 @dataclass(frozen=True)
@@ -31,10 +53,12 @@ class Raised:
     Attributes:
         whose: `student`: the student's code raised. `recipe`: the source does not say how to train.
             `engine`: the worker's own code failed, which costs nobody a point.
+        gap: What the source does not say, where it is the recipe's.
     """
 
     problem: Problem
     whose: Literal["student", "recipe", "engine"] = "student"
+    gap: Gap = ""
 
 
 @dataclass(frozen=True)
@@ -216,7 +240,7 @@ class Ran:
     Attributes:
         printed: What it wrote to the standard streams and the texts that it returned, the end of it all.
         returned_kind: What it returned, in words.
-        history_problem: What is wrong with the history (a tensor with a graph, ...), in words.
+        history_keeps_graph: The history holds tensors with their graph.
         steps: Optimizer steps taken.
         events: `zero_grad`, `forward`, `backward`, `step`, in order, the first 4000.
         training_after: The model's mode afterwards.
@@ -230,7 +254,7 @@ class Ran:
 
     printed: str
     returned_kind: str
-    history_problem: str = ""
+    history_keeps_graph: bool = False
     steps: int = 0
     events: tuple[str, ...] = ()
     training_after: bool = False
@@ -239,14 +263,20 @@ class Ran:
     arrays: Arrays = field(default_factory=dict)
 
 
+HANDED_OUT_BATCH_SIZE = 64  # where the source has none
+WhyRebuilt = Literal["", "form", "raised", "no_step"]
+
+
 @dataclass(frozen=True)
 class TrainingPlan:
     """What is about to be trained, before the first epoch.
 
     Attributes:
         epochs: As the student's code asks for.
-        notes: Sentences: what had to be assumed.
+        assumed: What the source does not say, so that the handed-out one was used.
         rebuilt: The student's own loop could not be executed: training follows the values in it.
+        why_rebuilt: The source has no loop that can be executed (`form`), it raised, or it took no step.
+        problem: What it raised.
     """
 
     epochs: int
@@ -254,8 +284,10 @@ class TrainingPlan:
     optimizer: str
     scheduler: str
     device: str
-    notes: tuple[str, ...] = ()
+    assumed: tuple[Literal["batch_size", "transform"], ...] = ()
     rebuilt: bool = False
+    why_rebuilt: WhyRebuilt = ""
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True)
@@ -306,19 +338,42 @@ class Measurable:
 
 
 @dataclass(frozen=True)
+class Misfit:
+    """What keeps weights from fitting a model.
+
+    Attributes:
+        missing: How many of the model's tensors they have not.
+        unknown: How many of their tensors the model has not.
+        tensors: How many the model has.
+        example: The name of one of these tensors, of one that is missing where there is any; of the first
+            whose shape is another one where all names fit.
+        shapes: That tensor's in the weights and in the model, where it is its shape.
+    """
+
+    missing: int
+    unknown: int
+    tensors: int
+    example: str
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class Answered:
     """What the model answers with the weights that it was given.
 
     Attributes:
-        misfit: Why the weights are not those of this model, as a clause; empty where they are.
+        misfit: Why the weights are not those of this model; None where they are.
         arrays: `logits` float32 (test images, classes), without the chance in the student's test transform;
             `augmented`, the same with it, where there is some; `probe_logits` float32 (images, classes);
             `attention` float32 (images, layers, tokens, tokens), the mean over heads, where it was asked for
             and can be read; `inputs` float32 (images, channels, height, width).
     """
 
-    misfit: str = ""
+    misfit: Misfit | None = None
     arrays: Arrays = field(default_factory=dict)
+
+
+CheckpointFault = Literal["", "unreadable", "no_state_dict", "odd_entry", "too_large"]
 
 
 @dataclass(frozen=True)
@@ -327,12 +382,14 @@ class CheckpointLoaded:
 
     Attributes:
         status: `fits`, `mismatch`, `whole_model` (pickled) or `refused`.
-        reason: Why, in words; empty when it fits.
+        fault: Why it was refused.
+        misfit: Why it does not fit.
         arrays: `logits` float32 (test images, classes) when it fits.
     """
 
     status: str
-    reason: str = ""
+    fault: CheckpointFault = ""
+    misfit: Misfit | None = None
     arrays: Arrays = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from grader.domain.standin import StandIn
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
 STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
 MOST_STATE = 400_000_000  # bytes of a model's parameters and buffers
+MOST_TENSORS = 4000  # of one model
 
 
 @dataclass(frozen=True)

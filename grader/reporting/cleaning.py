@@ -31,6 +31,7 @@ _WITH_CONTENT = {
 # nbconvert's names for the colors of a terminal, and for what was an error
 _CLASSES = re.compile(r"ansi-[a-z]+(?:-intense)?-(?:fg|bg)|ansi-(?:bold|underline|inverse)|output_stderr")
 _OWN_PICTURE = re.compile(r"data:image/jpeg;base64,[A-Za-z0-9+/]+={0,2}")
+MOST_SPANNED = 50  # columns or rows, by one cell: a browser lays out each of them, also the empty ones
 _SMALL_NUMBER = re.compile(r"[1-9][0-9]{0,2}")
 _HEADING = re.compile(r"<h([1-6])>|</h[1-6]>")
 _NO_SOURCE = re.compile(r"<img(?![^>]* src=)[^>]*>")
@@ -67,6 +68,8 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
         return " ".join(one for one in value.split() if _CLASSES.fullmatch(one)) or None
     if name == "src":
         return value if _OWN_PICTURE.fullmatch(value) else None
-    if name in ("colspan", "rowspan", "start"):
+    if name in ("colspan", "rowspan"):
+        return value if _SMALL_NUMBER.fullmatch(value) and int(value) <= MOST_SPANNED else None
+    if name == "start":
         return value if _SMALL_NUMBER.fullmatch(value) else None
     return value

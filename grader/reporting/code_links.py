@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from grader.domain.program import Place
-from grader.reporting.excerpt import place_of
+from grader.domain.program import Place, place_of
 
 PAGE = "submission.html"  # beside the report
 SCRIPT = "code"  # the id of a script

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Blame, Evidence, Finding, Status
+from grader.domain.evidence import UNDECIDED, Blame, Evidence, Finding, Status
 from grader.domain.score import ComponentScore, Score
 from grader.reporting.excerpt import CodeLine, excerpt
 
@@ -85,7 +85,7 @@ def verdict(finding: Finding) -> str:
         return "The check passed, and this costs no points."
     if finding.status is not Status.ERRORED:
         return ""
-    if finding.diagnosis == "undecided":
+    if finding.diagnosis == UNDECIDED:
         return "A person decides this; until then it costs you nothing."
     if finding.blame is Blame.INSTRUCTOR:
         return "This check itself has a mistake, which the instructor mends. It cost you nothing."

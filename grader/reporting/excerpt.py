@@ -1,14 +1,12 @@
 """The lines of a student's own file around a place that a message names."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import dedent
 
-from grader.domain.program import Place
+from grader.domain.program import lines_of, place_of
+from grader.reporting.typesetting import revealed
 
-_CELL = re.compile(r"(?P<file>cell \d{1,9}), line (?P<line>\d{1,9})")
-_FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 _LONGEST = 160
 
 
@@ -27,12 +25,6 @@ class CodeLine:
     marked: bool
 
 
-def place_of(where: str) -> Place | None:
-    """The place that a finding's `where` names (`homework.py:41`, `cell 4, line 3`), if it names a line."""
-    match = _CELL.fullmatch(where) or _FILE.fullmatch(where)
-    return Place(match["file"], int(match["line"])) if match else None
-
-
 def excerpt(source: Mapping[str, str] | None, where: str, around: int = 1) -> tuple[CodeLine, ...]:
     """The named line with its neighbors, or nothing when the place is not in the source.
 
@@ -48,13 +40,13 @@ def excerpt(source: Mapping[str, str] | None, where: str, around: int = 1) -> tu
     text = (source or {}).get(place.file) if place else None
     if place is None or text is None:
         return ()
-    lines = re.split(r"\r\n|\n|\r", text.rstrip())
+    lines = lines_of(text.rstrip())
     if not 1 <= place.line <= len(lines):
         return ()
     first = max(0, min(place.line - 1 - around, len(lines) - 2 * around - 1))
     chosen = [line.expandtabs(4).rstrip() for line in lines[first : first + 2 * around + 1]]
     shown = dedent("\n".join(chosen)).split("\n")
     return tuple(
-        CodeLine(number, line[:_LONGEST] + (" …" if len(line) > _LONGEST else ""), number == place.line)
+        CodeLine(number, revealed(line[:_LONGEST]) + " …" * (len(line) > _LONGEST), number == place.line)
         for number, line in enumerate(shown, start=first + 1)
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from grader.domain.assignment import Assignment, ForbiddenRule
 from grader.domain.evidence import Evidence
 from grader.domain.program import ForbiddenUse
+from grader.domain.quoting import named
 from grader.domain.score import Score
 from grader.reporting.typesetting import listed
 
@@ -59,7 +60,7 @@ def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) ->
         components, lost = _lost(assignment, score, target)
         free = () if taken & set(components) else components
         taken |= set(components)
-        names = listed(list(dict.fromkeys(other.name for _, other in uses[target])))
+        names = listed(list(dict.fromkeys(named(other.name) for _, other in uses[target])))
         found.append(
             ForbiddenCost(
                 target=target,
@@ -67,7 +68,7 @@ def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) ->
                 lost=lost if free or not components else 0.0,
                 title=f"{names} is not allowed in this assignment",
                 message=rule.reason,
-                hint=f"Write this part yourself and remove {use.name}: your own code then counts.",
+                hint=f"Write this part yourself and remove {named(use.name)}: your own code then counts.",
                 where=str(use.place),
             )
         )
@@ -85,9 +86,9 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
         users = listed([_user(name) for name in use.reached_from])
         if rule is not None and forbids:
             target = titles.get(rule.costs, rule.costs)
-            consequence = f"{users} reaches it: no points for “{target}”."
+            consequence = f"{users} reaches it: no points for {target}."
         elif use.inside:
-            consequence = f"`{use.inside}` uses it inside: a person looks at it."
+            consequence = f"{named(use.inside)} uses it inside: a person looks at it."
         elif use.in_training and rule is not None and rule.policy == "forbid":
             consequence = f"{users} reaches it: a person decides what the measured accuracy is worth."
         elif use.reached_from:

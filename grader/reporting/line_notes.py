@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
-from grader.domain.program import Place
+from grader.domain.program import Place, place_of
+from grader.domain.quoting import as_code, named, quoted
 from grader.domain.score import Score
 from grader.reporting.component_reports import Remark, component_reports
-from grader.reporting.excerpt import place_of
 from grader.reporting.forbidden_parts import forbidden_rows
-from grader.reporting.typesetting import clipped, percent
+from grader.reporting.typesetting import percent
 from grader.reporting.watch_notes import WORDS
 
 
@@ -96,7 +96,7 @@ def _forbidden(assignment: Assignment, evidence: Evidence) -> Iterator[LineNote]
         word = "✗ Not allowed" if row.costs else "– Note"
         message = f"{row.reason} {row.consequence}".strip()
         kind = "failed" if row.costs else "skipped"
-        yield LineNote(row.where, _at(row.where), kind, word, f"`{row.name}`", message)
+        yield LineNote(row.where, _at(row.where), kind, word, named(row.name), message)
 
 
 def _pried(evidence: Evidence) -> Iterator[LineNote]:
@@ -124,16 +124,16 @@ def _claim(score: Score) -> Iterator[LineNote]:
     claim = score.claim
     if claim is not None and claim.source.startswith("cell "):
         told = f"{percent(claim.accuracy)} is read here as the reported accuracy"
-        title = f"{told}: “{clipped(claim.text, 160)}”" if claim.text else told
+        title = f"{told}: {quoted(claim.text)}" if claim.text else told
         yield LineNote(claim.source, Place(claim.source, 0), "noted", "Reported", title)
 
 
 def _asides(evidence: Evidence) -> Iterator[LineNote]:
     for near in evidence.near_names:
-        told = f"`{near.found}` was graded as `{near.expected}`"
+        told = f"{named(near.found)} was graded as `{near.expected}`"
         yield LineNote(str(near.place), near.place, "aside", "Name", told)
     for value in evidence.tuned:
-        told = f"{value.name.replace('_', ' ')}: `{value.value}`"
+        told = f"{value.name.replace('_', ' ')}: {as_code(value.value)}"
         yield LineNote(str(value.place), value.place, "aside", "Value", told)
     for one in evidence.omissions:
         yield LineNote(str(one.place), one.place, "aside", "Left out", one.reason)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
+from grader.domain.quoting import about_file
 from grader.domain.score import Score
 from grader.domain.submission import Download, Fate
 from grader.reporting.results_contract import DownloadedFileRecord, DownloadRecord, ResultsDocument
@@ -109,7 +110,7 @@ def download_record(download: Download) -> DownloadRecord:
                 name=printable(file.name),
                 fate=file.fate.value,
                 student_id=file.student_id,
-                reason=printable(file.reason),
+                reason=about_file(file.name, file.reason),
                 count=file.count,
             )
             for file in download.files
@@ -134,11 +135,13 @@ def _text(document: BaseModel) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """The same plain data with 35.0 written as 35."""
+    """The same plain data with 35.0 written as 35, and texts in which nothing hides."""
     if isinstance(value, dict):
         return {key: _whole(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_whole(one) for one in value]
+    if isinstance(value, str):
+        return printable(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

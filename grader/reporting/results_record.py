@@ -7,6 +7,7 @@ from typing import Any
 
 from grader.domain.evidence import Epoch, Evidence
 from grader.domain.program import Claim
+from grader.domain.quoting import about_file
 from grader.domain.score import Score, ScoreEdit, ScoreLine
 from grader.reporting.class_figures import class_figures
 from grader.reporting.results_contract import (
@@ -46,7 +47,8 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         partial=evidence.partial,
         missing=[role.value for role in evidence.missing],
         refused_files=[
-            RefusedFileRecord(name=file.name, reason=file.reason) for file in evidence.refused_files
+            RefusedFileRecord(name=file.name, reason=about_file(file.name, file.reason))
+            for file in evidence.refused_files
         ],
         items=[_item(line) for line in score.lines],
         findings=_findings(evidence, dict(score.waived)),

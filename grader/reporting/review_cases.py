@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.program import LOOK
+from grader.domain.quoting import about_file, named
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reporting.class_statistics import gradable
 from grader.reporting.class_training import claim_apart, claim_of
@@ -15,6 +16,7 @@ from grader.reporting.standing import lateness
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, listed, percent, points
 from grader.reporting.watch_notes import pried_sentence, unproven_sentence
+from grader.scoring.measured import shows_more_epochs
 from grader.scoring.waivers import with_waived
 
 
@@ -141,7 +143,8 @@ FLAGGED = Cause(
 CLAIM = Cause(
     "claims",
     "Claimed and measured accuracy differ",
-    "By more than 5 points: other weights, another split, or another number of epochs than in the code?",
+    "By more than 5 points, or in epochs: other weights, another split, another number than in the code? It "
+    "changes no points by itself.",
 )
 NOTES = Cause(
     "suspicious",
@@ -315,7 +318,7 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
         names = dict.fromkeys(row.name for row in shown)
         for index, row in enumerate({(row.name, row.consequence): row for row in shown}.values()):
             short = "" if index else f"{word}: {listed(list(names), 1)}"
-            yield cause, f"`{row.name}`: {row.consequence}", short
+            yield cause, f"{named(row.name)}: {row.consequence}", short
     remarks: dict[str, Finding] = {}
     for finding in evidence.findings:
         if noted(finding):
@@ -332,10 +335,17 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
 
 
 def _measured(evidence: Evidence, score: Score) -> Told:
-    claim, accuracy = claim_of(score), evidence.training.accuracy
-    if claim is not None and accuracy is not None and claim_apart(claim.accuracy, accuracy):
-        told = f"{percent(claim.accuracy)} claimed, {percent(accuracy)} measured"
+    claim, training = claim_of(score), evidence.training
+    ended = training.outcome in (TrainingOutcome.FAILED, TrainingOutcome.DIVERGED)
+    if claim is not None and training.accuracy is None and ended:
+        told = f"{percent(claim.accuracy)} claimed, and the training {training.outcome}"
         yield CLAIM, f"{told} ({claim.source})", told
+    if claim is not None and training.accuracy is not None and claim_apart(claim.accuracy, training.accuracy):
+        told = f"{percent(claim.accuracy)} claimed, {percent(training.accuracy)} measured"
+        yield CLAIM, f"{told} ({claim.source})", told
+    if shows_more_epochs(evidence):
+        told = f"Outputs of {evidence.shown_epochs} epochs, code of {training.planned_epochs}"
+        yield CLAIM, told, told
     if evidence.checkpoint.status in ("mismatch", "refused"):
         mismatch = evidence.checkpoint.status == "mismatch"
         yield WEIGHTS, evidence.checkpoint.reason, "Weights do not fit" if mismatch else "Weights refused"
@@ -343,8 +353,7 @@ def _measured(evidence: Evidence, score: Score) -> Told:
 
 def _circumstances(evidence: Evidence) -> Told:
     for file in evidence.refused_files:
-        told = file.reason if file.name in file.reason else f"{file.name}: {file.reason}"
-        yield FILES, told, ""
+        yield FILES, about_file(file.name, file.reason), ""
     if evidence.findings and evidence.attestation.level == "unofficial":
         told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
         yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"

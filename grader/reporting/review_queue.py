@@ -176,7 +176,7 @@ def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
     absent: dict[str, str] = {}
     for file in download.files:
         owner = file.student_id or ""
-        told = file.reason if file.name in file.reason else f"{file.name}: {file.reason}"
+        told = file.reason
         if owner and owner not in graded:
             absent.setdefault(owner, told)
         elif file.fate == "superseded":

@@ -15,7 +15,7 @@ from grader.domain.view import CellKind, CodeLine, View, ViewCell, plain_lines, 
 from grader.reporting.cleaning import cleaned
 from grader.reporting.code_links import SCRIPT, CodeLinks, anchor, cell_anchor
 from grader.reporting.line_notes import LineNote, line_notes, notes_by_line
-from grader.reporting.typesetting import environment
+from grader.reporting.typesetting import environment, revealed
 from grader.scoring.waivers import with_waived
 
 MOST_LINES = 20_000
@@ -164,7 +164,7 @@ def _clipped(line: CodeLine) -> CodeLine:
     left, kept = LONGEST, []
     for kind, text in line:
         if left > 0:
-            kept.append((kind if _KIND.fullmatch(kind) else "", text[:left]))
+            kept.append((kind if _KIND.fullmatch(kind) else "", revealed(text[:left])))
         left -= len(text)
     return tuple(kept)
 

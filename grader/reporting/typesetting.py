@@ -10,27 +10,24 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.domain.program import Place
+from grader.domain.quoting import CLOSE, CODE, OPEN, quoted, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
 UNKNOWN = "—"
 SPACE = "\N{NO-BREAK SPACE}"
 
-# Control characters break pages and terminals, surrogates cannot be encoded, and bidirectional overrides
-# make a line read as something else than it is. (Zero-width joiners stay: Persian needs them.)
-_DECEPTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# what stands between `backticks` is code, what stands in “quotation marks” is a quotation
+_MARKED = re.compile(f"{CODE}([^{CODE}]*){CODE}|{OPEN}([^{OPEN}{CLOSE}]*)({CLOSE}|$)")
 
 
 def printable(text: str) -> str:
-    """The text with every character that would hide, reorder or break it shown by its number.
+    """The text with every character that would hide or reorder it shown by its number: see `visible`."""
+    return visible(text)
 
-    Args:
-        text: Anything that a student's file or code may have produced.
 
-    Returns:
-        Text that can be encoded as UTF-8; line ends are `\\n`.
-    """
-    unified = text.replace("\r\n", "\n")
-    return _DECEPTIVE.sub(lambda match: f"⟨U+{ord(match.group()):04X}⟩", unified)
+def revealed(text: str) -> str:
+    """The same for a listing of code, in which nothing is left out."""
+    return visible(text, all_of_it=True)
 
 
 def clipped(text: str, length: int = 600) -> str:
@@ -44,14 +41,20 @@ def within(place: Place, file: str) -> str:
 
 
 def prose(text: str, length: int = 600) -> Markup:
-    """A sentence as HTML: escaped, with what stands between `backticks` set as code, clipped to `length`."""
-    pieces = printable(clipped(text, length)).split("`")
-    paired = len(pieces) if len(pieces) % 2 else len(pieces) - 1
-    made = [
-        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece)
-        for index, piece in enumerate(pieces[:paired])
-    ]
-    return Markup("").join([*made, *(escape("`" + piece) for piece in pieces[paired:])])
+    """A sentence as HTML: escaped, clipped to `length`, with what it quotes set apart from our own words.
+
+    What stands between `backticks` becomes code, and what stands in “quotation marks” a quotation. Neither
+    can change the order in which the words around it read.
+    """
+    shown, made, end = printable(clipped(text, length)), Markup(""), 0
+    for found in _MARKED.finditer(shown):
+        made += escape(shown[end : found.start()])
+        if found[1] is not None:
+            made += Markup('<code dir="ltr">{}</code>').format(found[1])
+        else:
+            made += Markup('{}<q dir="auto">{}</q>{}').format(OPEN, found[2], found[3])
+        end = found.end()
+    return made + escape(shown[end:])
 
 
 def breakable(name: str) -> str:
@@ -154,6 +157,8 @@ def environment() -> Environment:
         stamp,
         clipped,
         prose,
+        quoted,
+        revealed,
         within,
         breakable,
         counted,

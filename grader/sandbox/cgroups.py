@@ -96,6 +96,11 @@ class Cgroup:
         rows = (row.split() for row in (self.path / name).read_text().splitlines())
         return any(key == "oom_kill" and int(value) > 0 for key, value in rows)
 
+    def most_held(self) -> int | None:
+        """The most memory that was in it, in bytes; None where Linux does not say (before 5.19)."""
+        file = self.path / ("memory.max_usage_in_bytes" if self.version == 1 else "memory.peak")
+        return int(file.read_text()) if file.exists() else None
+
     def remove(self) -> None:
         """Remove it. Its processes must have been reaped; the kernel may take a moment to notice."""
         for folder in filter(None, (self.shares, self.path)):

@@ -18,12 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from grader.domain.ending import Ending
 from grader.domain.errors import EngineError, SandboxError, UsageError
 from grader.domain.evidence import Attestation
 from grader.sandbox import bubblewrap, wire
 from grader.sandbox.cgroups import memory_controller
 from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.processes import Exit, OutputTail, died_of
+from grader.sandbox.processes import Exit, OutputTail, ending_of
 
 # what the dynamic linker and the GPU's driver need from the surroundings
 _KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TZ")
@@ -79,9 +80,9 @@ class HostChild:
         self._output.join(1.0)
         return Exit(**message["exit"])
 
-    def died_of(self) -> str:
-        """What ended it, as a clause; waits for the end."""
-        return died_of(self)
+    def ending(self) -> Ending:
+        """How it ended; waits for the end."""
+        return ending_of(self)
 
     def stderr_tail(self) -> str:
         """The end of what it printed."""

@@ -27,13 +27,16 @@ from grader.sandbox.job import (
     forked_child,
     pid_in_proc,
 )
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.limits import MEGABYTE, ProcessLimits, resident
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import namespace_links
 from grader.sandbox.visible import visible
 
 # how many kinds of children are kept in readiness: those that check, and those that train
 _MOST_SPARES = 2
+
+# of its limit on memory: what is refused is asked for as a whole, and does not count as held
+NEAR_MEMORY = 0.5
 
 
 @dataclass
@@ -45,6 +48,8 @@ class _Job:
         for_client: The client's ends of its pipes, until they are handed over.
         attested: What isolates it, once that is proved.
         started: When it was handed over, in monotonic seconds.
+        shared: What its host held in memory when it was forked, in bytes.
+        refuses_memory: What holds it to its limit on memory refuses more.
     """
 
     limits: ProcessLimits
@@ -61,6 +66,8 @@ class _Job:
     reported: bytearray = field(default_factory=bytearray)
     killed: bool = False
     started: float = 0.0
+    shared: int = 0
+    refuses_memory: bool = False
 
 
 class HostLoop:
@@ -169,7 +176,8 @@ class HostLoop:
 
     def _started(self, limits: ProcessLimits, gpu: bool) -> _Job:
         """A new child, which locks itself down, reports and waits."""
-        job = _Job(limits, gpu)
+        job = _Job(limits, gpu, shared=resident())
+        job.refuses_memory = self._controller is None and not gpu
         self._made += 1
         name = f"{self._pid}-{self._made}"
         if self._controller is not None:
@@ -319,6 +327,7 @@ class HostLoop:
         if job.report >= 0 and not job.killed:
             self._reported_by_dying(job)
         limit = None
+        held = _memory_held(job, usage.ru_maxrss)
         if job.cgroup is not None and job.cgroup.ran_out():
             limit = "memory"
         elif _ran_out_of_cpu(-code, usage.ru_utime + usage.ru_stime, job):
@@ -331,6 +340,8 @@ class HostLoop:
             "signal": -code if code < 0 else None,
             "limit": limit,
             "exceeded": job.limits.exceeded(limit) if limit else "",
+            "memory_mb": held // MEGABYTE,
+            "near_memory": job.refuses_memory and held >= NEAR_MEMORY * job.limits.memory_mb * MEGABYTE,
         }
         _tell(job.connection, {"exit": ended})
         if job.connection is not None:
@@ -353,6 +364,12 @@ class HostLoop:
             job.cgroup.remove()
         if job.scratch is not None:
             shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def _memory_held(job: _Job, most_resident_kb: int) -> int:
+    """The most memory that a child held beyond what it shares with its host, in bytes."""
+    held = job.cgroup.most_held() if job.cgroup is not None else None
+    return held if held is not None else max(most_resident_kb * 1024 - job.shared, 0)
 
 
 def _ran_out_of_cpu(signal_number: int, seconds: float, job: _Job) -> bool:

@@ -47,18 +47,28 @@ class ProcessLimits:
         """That a process went beyond one of its limits, as a clause.
 
         Args:
-            limit: `memory`, `cpu`, `file_size`, `disk`, `writing` (one of these two), `processes` or
-                `open_files`.
+            limit: `memory`, `cpu` or `file_size`: those at which a process ends.
         """
         return {
             "memory": f"it used more than its limit of {self.memory_mb} MB of memory",
             "cpu": f"it used more than its limit of {self.cpu_seconds} s of processor time",
             "file_size": f"it wrote more than its limit of {self.file_mb} MB into one file",
-            "disk": f"it wrote more than its limit of {self.scratch_mb} MB, or thousands of files",
-            "writing": f"files have a limit of {self.file_mb} MB each and {self.scratch_mb} MB in all",
-            "processes": f"it started more than its limit of {self.processes} processes and threads",
-            "open_files": f"it opened more than its limit of {self.open_files} files at once",
         }[limit]
+
+    def in_words(self, resource: str) -> str:
+        """What a process may have of something, as a clause; that it used it up is another matter.
+
+        Args:
+            resource: `memory`, `file_size`, `disk`, `writing` (one of these two), `processes`, `open_files`.
+        """
+        return {
+            "memory": f"its limit is {self.memory_mb} MB of memory",
+            "file_size": f"its limit is {self.file_mb} MB for one file",
+            "disk": f"its limit is {self.scratch_mb} MB of files, and some thousands of them",
+            "writing": f"its limit is {self.file_mb} MB for one file and {self.scratch_mb} MB in all",
+            "processes": f"its limit is {self.processes} processes and threads",
+            "open_files": f"its limit is {self.open_files} open files at once",
+        }[resource]
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "ProcessLimits":
@@ -80,6 +90,14 @@ class ProcessLimits:
 def address_space() -> int:
     """The calling process's address space, in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
+    import resource
+
+    return pages * resource.getpagesize()
+
+
+def resident() -> int:
+    """What the calling process holds in memory, in bytes."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
     import resource
 
     return pages * resource.getpagesize()

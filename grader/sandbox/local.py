@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import BinaryIO, cast
 
+from grader.domain.ending import Ending
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.sandbox.forkserver import LOCAL_FLAG
 from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.processes import Exit, OutputTail, died_of
+from grader.sandbox.processes import Exit, OutputTail, ending_of
 
 _CLOSE_SECONDS = 5.0
 
@@ -46,9 +47,9 @@ class LocalChild:
         self._output.join(1.0)
         return Exit(code) if code >= 0 else Exit(None, -code)
 
-    def died_of(self) -> str:
-        """What ended it, as a clause; waits for the end."""
-        return died_of(self)
+    def ending(self) -> Ending:
+        """How it ended; waits for the end."""
+        return ending_of(self)
 
     def stderr_tail(self) -> str:
         """The end of what it printed."""

@@ -2,9 +2,10 @@
 
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
+from grader.domain.ending import Ending, EndingLimit
 from grader.domain.evidence import Attestation
 from grader.sandbox.limits import ProcessLimits
 
@@ -18,12 +19,15 @@ class Exit:
         signal: The signal's number, if one ended it.
         limit: `memory`, `cpu` or `file_size`, when it ended by a limit and that can be told.
         exceeded: That limit as a clause: `it used more than its limit of 3000 MB of memory`.
+        memory_mb, near_memory: As in `Ending`.
     """
 
     code: int | None
     signal: int | None = None
-    limit: str | None = None
+    limit: EndingLimit | None = None
     exceeded: str = ""
+    memory_mb: int | None = field(default=None, compare=False)
+    near_memory: bool = False
 
     @property
     def words(self) -> str:
@@ -38,10 +42,12 @@ class Exit:
 DIED_SECONDS = 5.0
 
 
-def died_of(child: "Child") -> str:
-    """What ended a child whose replies have ended, as a clause."""
+def ending_of(child: "Child") -> Ending:
+    """How a child ended whose replies have ended."""
     end = child.wait(DIED_SECONDS)
-    return "it closed its replies and went on" if end is None else end.words
+    if end is None:
+        return Ending("it closed its replies and went on")
+    return Ending(end.words, end.limit, end.memory_mb, end.near_memory)
 
 
 class Child(Protocol):
@@ -65,8 +71,8 @@ class Child(Protocol):
     def wait(self, timeout: float | None = None) -> Exit | None:
         """How it ended; None if it still runs after `timeout` seconds."""
 
-    def died_of(self) -> str:
-        """What ended it, as a clause: `it was ended by signal 11`; waits for the end."""
+    def ending(self) -> Ending:
+        """How it ended; waits for the end."""
 
     def stderr_tail(self) -> str:
         """The end of what it printed, as much as its limits keep."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from grader.domain.assignment import ForbiddenRule
 from grader.domain.evidence import Finding, Status
 from grader.domain.program import TRAINING, ForbiddenUse
+from grader.domain.quoting import named
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ def _sentences(pairs: _Pairs) -> str:
     """`timm.create_model at homework.py:3 (and 2 more): Write it yourself.`, for each reason."""
     places: dict[str, dict[str, None]] = {}
     for rule, use in pairs:
-        inside = f" within {use.inside}" if use.inside else ""
-        places.setdefault(rule.reason, {})[f"{use.name}{inside} at {use.place}"] = None
+        inside = f" within {named(use.inside)}" if use.inside else ""
+        places.setdefault(rule.reason, {})[f"{named(use.name)}{inside} at {use.place}"] = None
     return " ".join(f"{_first(list(each))}: {reason}" for reason, each in places.items())
 
 

@@ -106,16 +106,46 @@ def _questioned(line: ScoreLine, evidence: Evidence) -> ScoreLine:
 
 
 def _doubts(evidence: Evidence) -> Iterator[str]:
-    """Why what was measured may not be what the student's training is worth."""
+    """Why what was measured may not be what the student's training is worth.
+
+    What a notebook or a report says is text, which anybody can write: it counts where our own measurement of
+    the handed-in weights agrees. Otherwise a person finds it listed, and the points stay what they are.
+    """
     training, claim, shown = evidence.training, evidence.claim, evidence.shown_epochs
     yield from training.doubts
     if training.rebuilt:
         yield "The loop over epochs could not be executed as it stands."
-    if shown is not None and training.planned_epochs is not None and shown > training.planned_epochs:
+    weights = better_weights(evidence)
+    if weights is None:
+        return
+    reached = f"the handed-in weights reach {percent(weights)}"
+    if shows_more_epochs(evidence):
         asked = f"{training.planned_epochs} epoch{'' if training.planned_epochs == 1 else 's'}"
-        yield f"The notebook's outputs show {shown} epochs, its code asks for {asked}: which is meant?"
-    if claim is not None and claim.accuracy - (training.accuracy or 0.0) > CLAIMED_MORE:
-        yield f"{percent(claim.accuracy)} is claimed ({claim.source})."
+        yield (
+            f"The notebook's outputs show {shown} epochs, its code asks for {asked}, and {reached}: which "
+            "is meant?"
+        )
+    trained = training_accuracy(training)
+    if claim is not None and trained + CLAIMED_MORE < claim.accuracy <= weights + CLAIMED_MORE:
+        yield f"{percent(claim.accuracy)} is claimed ({claim.source}), and {reached}."
+
+
+def better_weights(evidence: Evidence) -> float | None:
+    """What the handed-in weights reach in the model, 0 to 1, where that is well above the training."""
+    checkpoint, trained = evidence.checkpoint, training_accuracy(evidence.training)
+    accuracy = checkpoint.accuracy if checkpoint.status == "fits" else None
+    return accuracy if accuracy is not None and accuracy - trained > CLAIMED_MORE else None
+
+
+def shows_more_epochs(evidence: Evidence) -> bool:
+    """Whether the notebook's outputs show more epochs than its code asks for."""
+    shown, planned = evidence.shown_epochs, evidence.training.planned_epochs
+    return shown is not None and planned is not None and shown > planned
+
+
+def training_accuracy(training: Training) -> float:
+    """What was measured, 0 to 1; nothing where nothing was."""
+    return training.accuracy if training.accuracy is not None and _is_share(training.accuracy) else 0.0
 
 
 def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLine:

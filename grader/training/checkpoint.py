@@ -10,11 +10,28 @@ import numpy as np
 
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Checkpoint
+from grader.domain.quoting import file_named
 from grader.protocol.link import Link, StudentRaised, WorkerFault
+from grader.protocol.raised import raised_at, raised_in_training
+from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import CheckpointLoaded, Loaded
 from grader.protocol.requests import Load, LoadCheckpoint
+from grader.protocol.watching import WatchRecord
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.job import REPLY_LIMIT, Job, Workers
+from grader.training.misfits import misfit_in_words
+
+WHOLE_MODEL = (
+    "it holds a whole pickled object, which is not loaded but counts as handed in: the next time, save "
+    "`model.state_dict()` instead of `model`"
+)
+AGAIN = "save it again with `torch.save(model.state_dict(), path)`"
+FAULTS = {
+    "unreadable": f"it cannot be read: {AGAIN}",
+    "no_state_dict": f"it holds no state_dict: {AGAIN}",
+    "odd_entry": f"it holds something else than plain tensors: {AGAIN}",
+    "too_large": "its tensors claim more memory than the file can hold",
+}
 
 
 def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> Checkpoint:
@@ -25,7 +42,7 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
         name: The file's name, for the sentences.
     """
     blinding = Blinding(job, "checkpoint", numbers=False)
-    link = Link(workers())
+    link = Link(workers(), WatchRecord(job.forbidden, tuple(job.program.source or {})))
     try:
         load = Load(job.program, job.forbidden, blinding.classes, job.seed, job.device)
         link.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
@@ -33,16 +50,17 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
         if loaded.status == "fits":
             return _measured(link, blinding, job, data, name)
     except StudentRaised as raised:
-        problem = raised.problem
-        return Checkpoint("not_tried", f"{name}: it could not be tried ({problem.type}: {problem.message}).")
+        return Checkpoint(
+            "not_tried", f"{file_named(name)}: it could not be tried ({_why_not(raised, job)})."
+        )
     except WorkerFault as fault:
         status = "not_tried" if fault.kind == "time" else "refused"
-        return Checkpoint(status, f"{name}: loading it ended badly: {fault}.")
+        return Checkpoint(status, f"{file_named(name)}: loading it ended badly: {fault}.")
     except EngineError as error:
-        return Checkpoint("not_tried", f"{name}: {error}")
+        return Checkpoint("not_tried", f"{file_named(name)}: {error}")
     finally:
         link.close()
-    return _misfit(loaded, name)
+    return _wrong(loaded, job, name)
 
 
 def _asked(link: Link, job: Job, data: bytes, images: Any, seconds: float) -> CheckpointLoaded:
@@ -75,21 +93,35 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
         loaded = _asked(link, job, data, blinding.test_images, 6 * job.limits.call_seconds)
         logits = blinding.answers(loaded.arrays.get("logits"))
     except (StudentRaised, EngineError):
-        told = f"{name} fits the model, which then could not answer for the hidden images."
+        told = f"{file_named(name)} fits the model, which then could not answer for the hidden images."
         return Checkpoint("not_tried", told)
     except NoAnswers:
         logits = np.array([np.nan])
     if not np.isfinite(logits).all():
-        return Checkpoint("refused", f"{name}: the model's outputs with it are not usable numbers.")
+        return Checkpoint(
+            "refused", f"{file_named(name)}: the model's outputs with it are not usable numbers."
+        )
     return Checkpoint("fits", accuracy=float((logits.argmax(axis=1) == job.splits.test_labels).mean()))
 
 
-def _misfit(loaded: CheckpointLoaded, name: str) -> Checkpoint:
+def _wrong(loaded: CheckpointLoaded, job: Job, name: str) -> Checkpoint:
+    shown = file_named(name)
     if loaded.status == "mismatch":
+        why = misfit_in_words(loaded.misfit, job.program)
         return Checkpoint(
             "mismatch",
-            f"{name} does not belong to the submitted model: {loaded.reason[:400]}. Save the weights of the "
+            f"{shown} does not belong to the submitted model: {why}. Save the weights of the "
             "model that is handed in: torch.save(model.state_dict(), path).",
         )
-    status = "whole_model" if loaded.status == "whole_model" else "refused"
-    return Checkpoint(status, f"{name}: {loaded.reason[:400]}.")
+    if loaded.status == "whole_model":
+        return Checkpoint("whole_model", f"{shown}: {WHOLE_MODEL}.")
+    return Checkpoint("refused", f"{shown}: {FAULTS.get(loaded.fault, 'it was not loaded')}.")
+
+
+def _why_not(raised: StudentRaised, job: Job) -> str:
+    """Why a checkpoint could not be tried: by type and line, because its worker has the hidden images."""
+    if raised.gap:
+        return gap_in_words(raised.gap, job.program.recipe)
+    where = raised_at(raised.problem, job.program)
+    kind = raised_in_training(raised.problem, job.program, own=job.order_seed is None)
+    return f"the code raised {kind}" + (f" at {where}" if where else "")

@@ -37,6 +37,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
         arrays = {"train_labels": labels, "test_images": blinding.test_images}
         measurer = Measurer(workers(), job, load, arrays)
         stack.callback(measurer.close)
+        answering = trainer
         try:
             trainer.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
             trainer.watch.stage = TRAINING
@@ -52,14 +53,17 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
             replies = (TrainingPlan, EpochDone, Trained)
             seconds = job.limits.training_seconds
             for reply in trainer.conversation(train, replies, seconds=seconds, limit=STATE_LIMIT):
+                answering = measurer.link
                 record.take(reply, measurer)
                 if record.outcome is not None:
                     break
+                answering = trainer
             if record.outcome is TrainingOutcome.COMPLETED:
                 prove_watch(trainer, job)
                 prove_watch(measurer.link, job)
         except StudentRaised as raised:
-            record.fail(raised)
+            answering.close()  # what the kernel says of its memory is known when it has ended
+            record.fail(raised, answering.process.ending())
         except BuiltOnceOnly as error:
             record.end(TrainingOutcome.UNKNOWN, f"The model cannot be measured: {error}.")
         except WorkerFault as fault:

@@ -4,9 +4,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grader.domain.program import TRAINING
+from grader.domain.program import TRAINING, Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
+from grader.protocol.raised import raised_in_training
+from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Answered, Loaded, Measurable, Module
 from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, Measure
 from grader.protocol.watching import WatchRecord
@@ -43,6 +45,11 @@ class Measurer:
         )
 
     @property
+    def program(self) -> Program:
+        """What was analyzed of the source."""
+        return self._job.program
+
+    @property
     def modules(self) -> Sequence[Module]:
         """The tree of the model that the source builds.
 
@@ -65,7 +72,7 @@ class Measurer:
             self.link.watch.stage = TRAINING
             return self.link.ask(measure, Measurable, seconds=self._left, limit=REPLY_LIMIT)
         except StudentRaised as raised:
-            raise BuiltOnceOnly(f"{raised.problem.type} where it was built again") from raised
+            raise BuiltOnceOnly(f"{self._kind(raised)} where it was built again") from raised
 
     def answered(
         self,
@@ -94,6 +101,11 @@ class Measurer:
             arrays["probe"] = probe
         request = Answer(attention_of, inputs_of, arrays)
         return self.link.ask(request, Answered, seconds=self._left, limit=REPLY_LIMIT)
+
+    def _kind(self, raised: StudentRaised) -> str:
+        if raised.gap:
+            return gap_in_words(raised.gap, self.program.recipe)
+        return raised_in_training(raised.problem, self.program, own=self._job.order_seed is None)
 
     @property
     def _left(self) -> float:

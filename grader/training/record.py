@@ -2,13 +2,19 @@
 
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from grader.domain.ending import Ending
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
+from grader.domain.program import LOOK
+from grader.domain.quoting import as_code
 from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.raised import plan_in_words, raised_at, raised_in_training, unwritten
+from grader.protocol.recipe_gaps import Gap, gap_in_words
 from grader.protocol.replies import MAX_NUMBER, Answered, EpochDone, Problem, Trained, TrainingPlan
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
@@ -24,6 +30,7 @@ PROJECTED_AFTER = 2  # epochs
 MOST_OBJECTIONS = 3  # that are told
 ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
 SAMPLED = 8  # hidden images for which the judge asks again
+NEAR_GPU_MEMORY = 0.5  # of what there is: what is refused is asked for as a whole, and does not count as held
 
 
 class Record:
@@ -54,6 +61,7 @@ class Record:
         self._reason = self._where = ""
         self._projected: float | None = None
         self._crowded = False
+        self._claimed = ""
 
     @property
     def attention_of(self) -> tuple[int, ...]:
@@ -91,16 +99,19 @@ class Record:
 
     def _object_to(self, other: OtherModel) -> None:
         """The weights are not those of the model that was checked: nothing can be measured."""
-        built = self._job.program.recipe.model or "the source"
+        model = self._job.program.recipe.model
+        built = as_code(model, 60) if model else "the source"
         when = f"After epoch {len(self._epochs)}" if self._epochs else "In its first epoch"
         self.end(
             TrainingOutcome.UNKNOWN,
-            f"{when} the model is not the one that `{built[:60]}` builds and that was checked: {other}.",
+            f"{when} the model is not the one that {built} builds and that was checked: {other}.",
         )
 
     def _take_plan(self, plan: TrainingPlan) -> None:
         if plan.epochs > MAX_EPOCHS:
-            self.end(TrainingOutcome.FAILED, f"{plan.epochs} epochs are more than any training needs")
+            self.end(
+                TrainingOutcome.FAILED, f"More than {MAX_EPOCHS} epochs are more than any training needs"
+            )
             return
         # what the student's loop did not begin is begun anew, rebuilt
         anew = self._plan is None or (plan.rebuilt and not self._plan.rebuilt and not self._epochs)
@@ -201,33 +212,58 @@ class Record:
     def _accuracy(self, logits: Any) -> float:
         return float((logits.argmax(axis=1) == self._job.splits.test_labels).mean())
 
-    def fail(self, raised: StudentRaised) -> None:
-        """The student's code raised."""
-        problem = raised.problem
-        if raised.in_recipe:
-            self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {problem.message}.")
-            return
-        if problem.type == "NotImplementedError":
-            stub = re.match(r"TODO ([\w.]+):", problem.message)
-            part = f"`{stub.group(1)}`" if stub else "a part of it"
-            reason = f"There is nothing to train yet: {part} is not implemented."
-        elif _out_of_memory(problem) and self._job.device == "cuda":
-            self._crowded = True
-            share = self._job.gpu_memory_mb
-            whose = "the GPU's memory" if share is None else f"its part of the GPU's memory ({share} MB)"
-            self._over_budget(f"{whose} was not enough")
-            return
-        elif _out_of_memory(problem):
-            self._over_budget(f"our memory limit of {self._job.limits.memory_mb} MB was reached")
-            return
+    def fail(self, raised: StudentRaised, ending: Ending) -> None:
+        """The student's code raised.
+
+        What it raised is told by type and line alone: it has seen which images are not hidden, and its words
+        could say so.
+
+        Args:
+            ending: How its worker ended after that: what the kernel says of its memory.
+        """
+        problem, program = raised.problem, self._job.program
+        where = raised_at(problem, program)
+        if raised.gap:
+            self._cannot_be_trained(raised.gap, problem, where)
+        elif problem.type == "NotImplementedError":
+            part = unwritten(problem, program.defined or {})
+            told = f"`{part}`" if part else "a part of it"
+            reason = f"There is nothing to train yet: {told} is not implemented."
+            self.end(TrainingOutcome.FAILED, reason, where)
+        elif problem.resource == "memory" and self._ran_out(problem, ending):
+            self._over_budget(self._memory_that_was_not_enough())
         else:
+            self._claimed = _claimed_memory(problem, ending, self._job)
             epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
-            reason = f"Training ended{epoch}: {problem.type}: {problem.message}"
-        self.end(TrainingOutcome.FAILED, reason, problem.where)
+            kind = raised_in_training(problem, program, own=self._job.order_seed is None)
+            self.end(TrainingOutcome.FAILED, f"Training ended{epoch}: it raised {kind}.", where)
+
+    def _cannot_be_trained(self, gap: Gap, problem: Problem, where: str) -> None:
+        told = gap_in_words(gap, self._job.program.recipe)
+        if gap == "loop_raised":
+            kind = raised_in_training(problem, self._job.program, own=self._job.order_seed is None)
+            told = f"after {len(self._epochs)} epochs {told}: it raised {kind}"
+        self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {told}.", where)
+
+    def _ran_out(self, problem: Problem, ending: Ending) -> bool:
+        """Whether memory was refused because of a limit of ours: as it was measured, not as it is said."""
+        if self._job.device != "cuda":
+            return ending.near_memory
+        if self._job.gpu_memory_mb is not None:
+            self._crowded = True  # with all of the GPU's memory it turns out
+            return True
+        return problem.gpu_share >= NEAR_GPU_MEMORY
+
+    def _memory_that_was_not_enough(self) -> str:
+        if self._job.device != "cuda":
+            return f"our memory limit of {self._job.limits.memory_mb} MB was reached"
+        share = self._job.gpu_memory_mb
+        whose = "the GPU's memory" if share is None else f"its part of the GPU's memory ({share} MB)"
+        return f"{whose} was not enough"
 
     def give_up(self, fault: WorkerFault) -> None:
         """The worker hung, died or talked nonsense."""
-        if fault.kind == "death" and "limit" in str(fault):
+        if fault.kind == "death" and fault.limit is not None:
             self._over_budget(f"{fault}")
         elif fault.kind != "time":
             self.end(TrainingOutcome.FAILED, f"Training ended badly: {fault}.")
@@ -256,7 +292,7 @@ class Record:
     def measured(self) -> Measured:
         """The training as evidence."""
         splits = self._job.splits
-        notes = self._notes()
+        notes = tuple(self._notes())
         training = Training(
             outcome=self.outcome or TrainingOutcome.FAILED,
             reason=self._reason,
@@ -296,14 +332,15 @@ class Record:
             for difference, epoch in list(self._other_trees.items())[:MOST_OBJECTIONS]
         )
 
-    def _notes(self) -> tuple[str, ...]:
-        notes = tuple(note[:300] for note in self._plan.notes[:10]) if self._plan else ()
+    def _notes(self) -> Iterator[str]:
+        yield from plan_in_words(self._plan, self._job.program)
+        if self._claimed:
+            yield self._claimed
         if self._other_numbers:
-            notes += (
+            yield (
                 f"In training, an optimizer also stepped {self._other_numbers:,} numbers that are not the "
-                "model's: a learnable loss, or another model.",
+                "model's: a learnable loss, or another model."
             )
-        return notes
 
     def _counted(self) -> tuple[float, str]:
         """The accuracy that counts, and of which weights it is.
@@ -339,11 +376,21 @@ def _mean_loss(reported: Any) -> float | None:
     return float(losses.mean()) if len(losses) else None
 
 
-def _out_of_memory(problem: Problem) -> bool:
-    words = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
-    return problem.type in ("MemoryError", "OutOfMemoryError") or any(
-        word in problem.message.lower() for word in words
-    )
+def _claimed_memory(problem: Problem, ending: Ending, job: Job) -> str:
+    """For a person: that an exception speaks of memory while nothing that we measured does; else empty.
+
+    It decides nothing, so that the words may be looked at, too.
+    """
+    said = f"{problem.type} {problem.message.text}".lower()
+    if problem.resource != "memory" and not re.search(r"memory", said):
+        return ""
+    if job.device == "cuda":
+        measured = f"PyTorch held at most {problem.gpu_share:.0%} of the GPU's memory"
+    elif ending.memory_mb is None:
+        measured = "nothing here limits its memory"
+    else:
+        measured = f"it held at most {ending.memory_mb} MB of its limit of {job.limits.memory_mb} MB"
+    return f"The training ended with an exception that speaks of memory, but {measured}; {LOOK} at the line."
 
 
 def _minutes(seconds: float) -> str:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from grader.domain.quoting import named
 from grader.protocol.replies import Answered, EpochDone, Module, Trained
 from grader.protocol.requests import STATE
 from grader.training.measuring import Measurer
+from grader.training.misfits import misfit_in_words
 
 # what PyTorch puts around a model, and before the names of its weights
 COMPILED, WRAPPED = "_orig_mod.", "module."
@@ -58,8 +60,8 @@ def asked(
     difference = other_tree(told.modules, measurer.modules)
     probe = told.arrays.get("probe")
     answered = measurer.answered(state, attention_of=attention_of, inputs_of=inputs_of, probe=probe)
-    if answered.misfit:
-        raise OtherModel(difference or answered.misfit[:300])
+    if answered.misfit is not None:
+        raise OtherModel(difference or misfit_in_words(answered.misfit, measurer.program))
     return ModelThen(state, difference, answered)
 
 
@@ -103,11 +105,11 @@ def other_tree(told: Sequence[Module], built: Sequence[Module]) -> str:
     expected = {module.path: (module.origin, module.type) for module in built}
     for path, kind in expected.items():
         if path in kinds and kinds[path] != kind:
-            return f"{_named(path)} is a {_quoted(kinds[path][1])} in place of a {_quoted(kind[1])}"
+            return f"{_part(path)} is a {named(kinds[path][1])} in place of a {named(kind[1])}"
     if missing := [path for path in expected if path not in kinds]:
-        return f"{_named(missing[0])} is not there any more"
+        return f"{_part(missing[0])} is not there any more"
     if added := [path for path in kinds if path not in expected]:
-        return f"{_named(added[0])}, a {_quoted(kinds[added[0]][1])}, was added to it"
+        return f"{_part(added[0])}, a {named(kinds[added[0]][1])}, was added to it"
     return ""
 
 
@@ -133,9 +135,5 @@ def _unwrapped(name: str) -> str:
     return name
 
 
-def _named(path: str) -> str:
-    return f"its part {_quoted(path)}" if path else "the model"
-
-
-def _quoted(text: str) -> str:
-    return f"`{text[:80]}`"
+def _part(path: str) -> str:
+    return f"its part {named(path)}" if path else "the model"

@@ -1,12 +1,12 @@
 """A submitted `.pth`: read weights only, bounded and plain, and tried in the student's model."""
 
 import io
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from grader.protocol.replies import CheckpointLoaded
+from grader.protocol.replies import CheckpointFault, CheckpointLoaded
 from grader.protocol.requests import LoadCheckpoint
 from grader.worker.device import usable_device
 from grader.worker.fault import students_code
@@ -18,10 +18,7 @@ from grader.worker.recipe import configured_model, transforms
 
 NESTED = ("state_dict", "model_state_dict", "model")
 MAX_TENSORS = 5000
-WHOLE_MODEL = (
-    "it holds a whole pickled object, which is not loaded but counts as handed in: the next time, save "
-    "`model.state_dict()` instead of `model`"
-)
+WHOLE_MODEL: Literal["whole_model"] = "whole_model"
 
 
 def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> CheckpointLoaded:
@@ -32,13 +29,16 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
         StudentFault: The student's code raised.
     """
     weights = state_dict(request.arrays["file"].tobytes(), request.max_bytes)
+    if weights == WHOLE_MODEL:
+        return CheckpointLoaded("whole_model")
     if isinstance(weights, str):
-        return CheckpointLoaded("whole_model" if weights == WHOLE_MODEL else "refused", weights)
+        return CheckpointLoaded("refused", weights)
     device = usable_device(request.device)
     model = configured_model(student)
-    wrong = misfit(model, weights)
-    if wrong:
-        return CheckpointLoaded("mismatch", wrong)
+    with students_code():
+        wrong = misfit(model, weights)
+    if wrong is not None:
+        return CheckpointLoaded("mismatch", misfit=wrong)
     with students_code():
         model.load_state_dict(weights)
         model.to(device)
@@ -48,8 +48,8 @@ def checkpoint_loaded(student: StudentModule, request: LoadCheckpoint) -> Checkp
     return CheckpointLoaded("fits", arrays={"logits": logits(model, images, device)})
 
 
-def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | str:
-    """The weights in a checkpoint file, or a clause that says why there are none to be had.
+def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFault | Literal["whole_model"]:
+    """The weights in a checkpoint file, or why there are none to be had.
 
     Nothing is unpickled but tensors and plain containers (`weights_only`). The sizes that tensors claim are
     checked, because a stride of 0 makes a small file claim terabytes.
@@ -60,20 +60,20 @@ def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | str:
         # PyTorch's words for a class or function that a file names; the rest of its message is always there
         if "GLOBAL" in str(error):
             return WHOLE_MODEL
-        return "it cannot be read: save it again with `torch.save(model.state_dict(), path)`"
+        return "unreadable"
     for key in NESTED:
         if isinstance(loaded, dict) and isinstance(loaded.get(key), dict):
             loaded = loaded[key]
             break
     if not isinstance(loaded, dict) or not loaded or len(loaded) > MAX_TENSORS:
-        return "it holds no state_dict: save it again with `torch.save(model.state_dict(), path)`"
+        return "no_state_dict"
     total = 0
     for name, value in loaded.items():
         if not isinstance(name, str) or not _is_plain(value):
-            return f"its entry {str(name)[:60]!r} is not a plain tensor: save `model.state_dict()`"
+            return "odd_entry"
         total += value.numel() * value.element_size()
         if total > max_bytes or value.numel() * value.element_size() > value.untyped_storage().nbytes():
-            return "its tensors claim more memory than the file can hold"
+            return "too_large"
     prefix = "module."  # nn.DataParallel puts it before every name
     if all(name.startswith(prefix) for name in loaded):
         return {name.removeprefix(prefix): value for name, value in loaded.items()}

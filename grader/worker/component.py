@@ -84,32 +84,34 @@ class Components:
                 output = module(*inputs, **keywords)
         arrays: dict[str, Any] = {}
         no_gradient: tuple[str, ...] = ()
-        if not isinstance(output, Tensor):
-            return Called(type(output).__name__, _calls(stand_ins, arrays), arrays=arrays)
         with students_code():  # a tensor of a class of the student's own may do anything when it is read
-            arrays["output"] = array(output)
             calls = _calls(stand_ins, arrays)
-        if request.gradients:
-            cotangent = torch.from_numpy(request.arrays["cotangent"].copy())
-            no_gradient = _gradients(module, inputs[0], output, cotangent, arrays)
+            if not isinstance(output, Tensor):
+                return Called(type(output).__name__, calls, arrays=arrays)
+            arrays["output"] = array(output)
+            if request.gradients:
+                cotangent = torch.from_numpy(request.arrays["cotangent"].copy())
+                no_gradient = _gradients(module, inputs[0], output, cotangent, arrays)
         return Called("tensor", calls, no_gradient, arrays)
 
     def weights(self, request: Weights) -> WeightValues:
         """The parameters and buffers of a component."""
         module, _, _ = self._built[request.handle]
-        named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        return WeightValues({name: array(value) for name, value in list(named.items())[:MAX_MODULES]})
+        with students_code():  # one that is sparse, or claims more memory than there is, cannot be read
+            named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+            return WeightValues({name: array(value) for name, value in list(named.items())[:MAX_MODULES]})
 
     def set_weights(self, request: SetWeights) -> Done:
         """Overwrite parameters and buffers of a component."""
         module, _, _ = self._built[request.handle]
-        named = {
-            **dict(module.named_parameters(remove_duplicate=False)),
-            **dict(module.named_buffers(remove_duplicate=False)),
-        }
-        with torch.no_grad():
-            for name, value in request.arrays.items():
-                target = named[name]
+        with students_code():
+            named = {
+                **dict(module.named_parameters(remove_duplicate=False)),
+                **dict(module.named_buffers(remove_duplicate=False)),
+            }
+        targets = [(named[name], value) for name, value in request.arrays.items()]
+        with students_code(), torch.no_grad():  # one that is a view of a single number cannot be written
+            for target, value in targets:
                 target.copy_(torch.from_numpy(value.copy()).to(target.dtype))
         return Done()
 
@@ -150,8 +152,7 @@ def _gradients(
         return tuple(name for name, value in module.named_parameters() if value.requires_grad)
     if output.shape != cotangent.shape:
         return ()
-    with students_code():
-        (output * cotangent.to(output.dtype)).sum().backward()  # type: ignore[no-untyped-call]
+    (output * cotangent.to(output.dtype)).sum().backward()  # type: ignore[no-untyped-call]
     if x.grad is not None:
         arrays["gradient:input"] = array(x.grad)
     missing = []

@@ -3,6 +3,9 @@
 import contextlib
 from collections.abc import Iterator
 
+from grader.protocol.recipe_gaps import Gap
+from grader.protocol.replies import Flaw
+
 
 class StudentFault(Exception):
     """The student's code raised, or made something that it should not.
@@ -17,7 +20,29 @@ class StudentFault(Exception):
 
 
 class RecipeError(Exception):
-    """The student's source does not say how to build or train the model; the message says what is missing."""
+    """The student's source does not say how to build or train the model.
+
+    Attributes:
+        gap: What is missing.
+        error: What the student's loop raised, where it is that.
+    """
+
+    def __init__(self, gap: Gap, error: BaseException | None = None) -> None:
+        super().__init__(gap)
+        self.gap: Gap = gap
+        self.error = error
+
+
+class SeenError(TypeError):
+    """What the student's code made is not what it should be.
+
+    Attributes:
+        seen: In which way.
+    """
+
+    def __init__(self, seen: Flaw, words: str) -> None:
+        super().__init__(words)
+        self.seen: Flaw = seen
 
 
 class UnusableGpuError(Exception):

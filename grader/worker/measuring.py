@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from grader.protocol.replies import Answered, Measurable
+from grader.protocol.replies import HANDED_OUT_BATCH_SIZE, Answered, Measurable, Misfit
 from grader.protocol.requests import STATE, Answer, Measure
 from grader.worker.device import usable_device
 from grader.worker.fault import students_code
 from grader.worker.images import GradedImages
 from grader.worker.outputs import answers, array, attention, logits, module_tree, same_random_numbers
 from grader.worker.program import StudentModule
-from grader.worker.recipe import HANDED_OUT_BATCH_SIZE, configured_model, transforms
+from grader.worker.recipe import configured_model, transforms
 from grader.worker.transforms import without_chance
 
 
@@ -60,7 +60,7 @@ class Measuring:
         }
         with students_code():
             why = misfit(self._model, given)
-            if why:
+            if why is not None:
                 return Answered(why)
             self._model.load_state_dict(given)
         return Answered(arrays=self._outputs(request))
@@ -87,22 +87,15 @@ class Measuring:
         return logits(self._model, images, self._device, HANDED_OUT_BATCH_SIZE)
 
 
-def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> str:
-    """What keeps weights from fitting a model, in words; empty when they fit."""
+def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
+    """What keeps weights from fitting a model; None when they fit."""
     expected = model.state_dict()
     missing = [name for name in expected if name not in weights]
     unknown = [name for name in weights if name not in expected]
     if missing or unknown:
-        example = f"`{missing[0]}` is missing" if missing else f"`{unknown[0]}` is not in the model"
-        return (
-            f"{len(missing)} of the model's {len(expected)} tensors are missing in it and {len(unknown)} of "
-            f"its own are not in the model (for example {example})"
-        )
+        return Misfit(len(missing), len(unknown), len(expected), [*missing, *unknown][0])
     for name, value in expected.items():
         # a lazy layer takes the shape that it is given
         if not is_lazy(value) and weights[name].shape != value.shape:
-            return (
-                f"`{name}` has the shape {tuple(weights[name].shape)} in it and {tuple(value.shape)} "
-                "in the model"
-            )
-    return ""
+            return Misfit(0, 0, len(expected), name, (tuple(weights[name].shape), tuple(value.shape)))
+    return None

@@ -3,6 +3,8 @@
 import __future__
 
 import ast
+import dis
+import errno
 import functools
 import json
 import linecache
@@ -19,10 +21,25 @@ import torch
 
 import grader
 from grader.domain.program import Place, Program, Statement
-from grader.protocol.replies import Problem
+from grader.domain.quoting import Said
+from grader.protocol.replies import MAX_MESSAGE, Problem, Resource
+from grader.worker.fault import SeenError
 from grader.worker.voice import Lines
 
 PREFIX = "submission:"  # marks the code objects that come from the student
+
+_BY_NUMBER: dict[int, Resource] = {
+    errno.EFBIG: "file_size",
+    errno.ENOSPC: "disk",
+    errno.EMFILE: "open_files",
+    errno.ENOMEM: "memory",
+}
+_BY_WORDS: tuple[tuple[str, Resource], ...] = (
+    ("can't allocate memory", "memory"),
+    ("can't start new thread", "processes"),
+    ("PytorchStreamWriter failed", "writing"),
+    ("unexpected pos", "writing"),
+)
 
 
 def compiled(statement: Statement, flags: int = 0) -> CodeType:
@@ -81,21 +98,56 @@ def _numbered(statement: Statement) -> Iterator[tuple[int, str]]:
 
 
 def problem(error: BaseException) -> Problem:
-    """The exception in words, with the innermost line of the student's."""
-    where = line = ""
-    try:
-        frames = traceback.extract_tb(error.__traceback__)
-    except Exception:  # a hostile exception may break even this
-        frames = traceback.StackSummary()
-    for frame in frames:
-        if frame.filename.startswith(PREFIX) and frame.lineno is not None:
-            where = str(Place(frame.filename.removeprefix(PREFIX), frame.lineno))
-            line = (frame.line or "").strip()
-    return Problem(type(error).__name__[:80], _text(error), where, line[:200])
+    """What was raised, with the innermost line of the student's."""
+    # a hostile exception, or its class, may answer something else when it is asked itself
+    name: str = type.__dict__["__name__"].__get__(type(error))
+    steps = list(traceback.walk_tb(BaseException.__dict__["__traceback__"].__get__(error)))
+    where = ""
+    for frame, line in steps:
+        if frame.f_code.co_filename.startswith(PREFIX) and line is not None:
+            where = str(Place(frame.f_code.co_filename.removeprefix(PREFIX), line))
+    text = _text(error)
+    resource = _resource(error, text) if steps and not _is_raised_by_a_statement(error) else ""
+    gpu_share = _gpu_share() if resource == "memory" and torch.cuda.is_available() else 0.0
+    if isinstance(error, SeenError):
+        return Problem("TypeError", Said(text), where, seen=error.seen)
+    return Problem(name, Said(text), where, resource, gpu_share=gpu_share)
+
+
+def passed_students_code(error: BaseException) -> bool:
+    """Whether a line of the student's was executed when it was raised."""
+    steps = traceback.walk_tb(BaseException.__dict__["__traceback__"].__get__(error))
+    return any(frame.f_code.co_filename.startswith(PREFIX) for frame, _ in steps)
 
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)[:500]
+        return str(error)[:MAX_MESSAGE]
     except Exception:
         return ""
+
+
+def _is_raised_by_a_statement(error: BaseException) -> bool:
+    """Whether a `raise` raised it, and no allocator or system call of a library in C."""
+    last = BaseException.__dict__["__traceback__"].__get__(error)
+    while last.tb_next is not None:
+        last = last.tb_next
+    operation = last.tb_frame.f_code.co_code[last.tb_lasti]
+    return dis.opname[operation] in ("RAISE_VARARGS", "RERAISE")
+
+
+def _resource(error: BaseException, text: str) -> Resource:
+    """What was refused; PyTorch has no class for some of it, but words."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return "memory"
+    if isinstance(error, OSError):
+        return _BY_NUMBER.get(OSError.__dict__["errno"].__get__(error), "")
+    if isinstance(error, RuntimeError):
+        return next((resource for words, resource in _BY_WORDS if words in text), "")
+    return ""
+
+
+def _gpu_share() -> float:
+    """The most of the GPU's memory that PyTorch held, by its own counter, of what it may take: 0 to 1."""
+    whole = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
+    return min(torch.cuda.max_memory_reserved() / whole, 1.0)

@@ -10,15 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from grader.protocol.replies import Module
-from grader.protocol.requests import MOST_STATE, STATE
+from grader.protocol.requests import MOST_STATE, MOST_TENSORS, STATE
 from grader.worker.attention import attention_weights
-from grader.worker.fault import RecipeError, students_code
+from grader.worker.fault import RecipeError, SeenError, students_code
 from grader.worker.images import GradedImages
 from grader.worker.program import quiet
 
 EVALUATION_BATCH = 256
 MAX_MODULES = 2000
-MOST_TENSORS = 4000  # of one model
 EXACT = (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
 
 
@@ -57,10 +56,7 @@ def state(model: nn.Module) -> dict[str, Any]:
         named = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
         size = sum(value.numel() * value.element_size() for value in named.values())
         if size > MOST_STATE or len(named) > MOST_TENSORS:
-            raise RecipeError(
-                f"the model's weights take {size / 1e6:.0f} MB in {len(named)} tensors; at most "
-                f"{MOST_STATE / 1e6:.0f} MB in {MOST_TENSORS} tensors are measured"
-            )
+            raise RecipeError("too_many_weights")
         return {STATE + name: array(value) for name, value in named.items()}
 
 
@@ -92,9 +88,10 @@ def answers(model: nn.Module, batches: Iterable[Tensor], device: torch.device, c
         for images in batches:
             output = model(images.to(device))
             if not isinstance(output, Tensor) or output.shape != (len(images), classes):
-                raise TypeError(
+                raise SeenError(
+                    "other_outputs",
                     f"the model must return a tensor of shape (batch, {classes}), "
-                    f"not {tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__}"
+                    f"not {tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__}",
                 )
             parts.append(output.float().cpu())
     return torch.cat(parts).numpy()

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from grader.protocol.replies import TrainingPlan
+from grader.protocol.replies import Problem, TrainingPlan, WhyRebuilt
 from grader.protocol.requests import Train
-from grader.worker.fault import StudentFault, students_code
+from grader.worker.fault import SeenError, StudentFault, students_code
 from grader.worker.images import GradedImages
 from grader.worker.program import StudentModule, seed_all
 from grader.worker.recipe import Data, Settings, built_model, built_optimizer, settings
@@ -36,7 +36,7 @@ class Prepared:
     optimizer: torch.optim.Optimizer
     scheduler: Any | None
 
-    def plan(self, notes: tuple[str, ...] = (), *, rebuilt: bool) -> TrainingPlan:
+    def plan(self, why_rebuilt: WhyRebuilt = "", problem: Problem | None = None) -> TrainingPlan:
         """What is about to be trained."""
         device = self.device
         return TrainingPlan(
@@ -45,8 +45,10 @@ class Prepared:
             optimizer=type(self.optimizer).__name__,
             scheduler=type(self.scheduler).__name__ if self.scheduler is not None else "",
             device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-            notes=(*self.settings.notes, *notes),
-            rebuilt=rebuilt,
+            assumed=self.settings.assumed,
+            rebuilt=why_rebuilt != "",
+            why_rebuilt=why_rebuilt,
+            problem=problem,
         )
 
 
@@ -71,7 +73,7 @@ def prepared(
     model = built_model(student, data, device)
     optimizer, scheduler = built_optimizer(student)
     if "train_epoch" not in student.namespace:
-        raise StudentFault(NameError("`train_epoch` is not defined"))
+        raise StudentFault(SeenError("no_train_epoch", "`train_epoch` is not defined"))
     return Prepared(device, chosen, data, validation, model, optimizer, scheduler)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from grader.protocol.replies import EpochDone, Trained, TrainingPlan
+from grader.protocol.replies import EpochDone, Problem, Trained, TrainingPlan, WhyRebuilt
 from grader.worker.arguments import arguments
-from grader.worker.fault import RecipeError, StudentFault, students_code
+from grader.worker.fault import RecipeError, SeenError, StudentFault, students_code
 from grader.worker.losses import LossWatch
 from grader.worker.outputs import answers, array, module_tree, same_random_numbers, state
 from grader.worker.preparation import Prepared
@@ -23,20 +23,22 @@ TRAIN_EPOCH = ("model", "optimizer", "data_loader", "loss_history")  # its hande
 Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
 
 
-def rebuilt(student: StudentModule, ready: Prepared, reason: str, tell: Tell) -> None:
+def rebuilt(
+    student: StudentModule, ready: Prepared, why: WhyRebuilt, tell: Tell, problem: Problem | None = None
+) -> None:
     """Train epoch by epoch with the student's train_epoch, optimizer and schedule.
 
     Args:
-        reason: Why the student's own loop is not used, as a clause.
+        why: Why the student's own loop is not used.
         tell: Told the plan, each epoch and the end.
+        problem: What it raised.
 
     Raises:
         RecipeError: The schedule cannot be followed.
         StudentFault: The student's code raised.
     """
     model, optimizer, scheduler = ready.model, ready.optimizer, ready.scheduler
-    note = f"The loop over epochs was not used as it stands, but rebuilt from its values: {reason}."
-    tell(ready.plan((note,) if reason else (), rebuilt=True))
+    tell(ready.plan(why, problem))
     history: list[Any] = []
     steps = student.program.recipe.scheduler_steps if scheduler is not None else "none"
     passed = ("scheduler", "lr_scheduler") if steps == "batch" else ()
@@ -62,10 +64,7 @@ def rebuilt(student: StudentModule, ready: Prepared, reason: str, tell: Tell) ->
         if steps == "epoch":
             _step(scheduler)
         elif steps == "batch" and getattr(scheduler, "last_epoch", 1) <= 0:
-            raise RecipeError(
-                "the schedule is stepped for every batch, but not by train_epoch: this form of training "
-                "would leave the learning rate as it is at the beginning"
-            )
+            raise RecipeError("batch_schedule")
         arrays = {**state(model), "reported": watch.taken()}
         tell(EpochDone(number, learning_rate(optimizer), module_tree(model), arrays=arrays))
     tell(ended(ready.settings.epochs, model, ready))
@@ -96,12 +95,12 @@ def learning_rate(optimizer: torch.optim.Optimizer) -> float:
     with students_code():
         rate = float(optimizer.param_groups[0]["lr"])
         if not math.isfinite(rate):
-            raise ValueError(f"the learning rate became {rate}")
+            raise SeenError("no_learning_rate", f"the learning rate became {rate}")
         return rate
 
 
 def _step(scheduler: Any) -> None:
     if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
-        raise RecipeError("ReduceLROnPlateau steps on a validation loss, which this form of training has not")
+        raise RecipeError("validated_schedule")
     with students_code():
         scheduler.step()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,15 +11,18 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from grader.domain.program import Program
+from grader.protocol.recipe_gaps import Gap
+from grader.protocol.replies import HANDED_OUT_BATCH_SIZE
 from grader.worker.device import bind_devices
-from grader.worker.fault import RecipeError, StudentFault
+from grader.worker.fault import RecipeError, SeenError, StudentFault, students_code
 from grader.worker.images import GradedImages
 from grader.worker.program import StudentModule, seed_all
 from grader.worker.transforms import Transform, handed_out_transform
 
-HANDED_OUT_BATCH_SIZE = 64
 MAX_EPOCHS = 100_000
 CPU = torch.device("cpu")
+
+Assumed = Literal["batch_size", "transform"]
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,14 @@ class Settings:
     """What the source says before there is any data.
 
     Attributes:
-        notes: Sentences: what had to be assumed.
+        assumed: What the source does not say.
     """
 
     batch_size: int
     epochs: int
     train_transform: Transform
     test_transform: Transform
-    notes: tuple[str, ...]
+    assumed: tuple[Assumed, ...]
 
 
 @dataclass(frozen=True)
@@ -67,27 +70,25 @@ def settings(student: StudentModule, device: torch.device) -> Settings:
         StudentFault: The student's code raised.
     """
     recipe = student.program.recipe
-    notes: list[str] = []
+    assumed: list[Assumed] = []
     _run_statements(student, device)
-    epochs = _whole(
-        student, _required(recipe.epochs, "number of epochs", "N_EPOCHS = 30"), "number of epochs"
-    )
+    epochs = _whole(student, _required(recipe.epochs, "no_epochs"), "unusable_epochs")
     batch_size = HANDED_OUT_BATCH_SIZE
     if recipe.batch_size is not None:
-        batch_size = _whole(student, recipe.batch_size, "batch size")
+        batch_size = _whole(student, recipe.batch_size, "unusable_batch_size")
     else:
-        notes.append(f"No batch size was found; the handed-out {HANDED_OUT_BATCH_SIZE} was used.")
-    train, test = transforms(student, notes)
-    return Settings(batch_size, epochs, train, test, tuple(notes))
+        assumed.append("batch_size")
+    train, test = transforms(student, assumed)
+    return Settings(batch_size, epochs, train, test, tuple(assumed))
 
 
-def transforms(student: StudentModule, notes: list[str]) -> tuple[Transform, Transform]:
-    """The transforms of training and of test images; the handed-out one, with a note, where there is none."""
+def transforms(student: StudentModule, assumed: list[Assumed]) -> tuple[Transform, Transform]:
+    """The transforms of training and of test images; where there is none, the handed-out one, and a note."""
     recipe = student.program.recipe
     train, test = recipe.train_transform, recipe.test_transform
     if train is None and test is None:
         handed_out = handed_out_transform(*_input_size(student.program))
-        notes.append("No transform was found; the handed-out one was used.")
+        assumed.append("transform")
         return handed_out, handed_out
     train_transform = student.evaluated(train or test or "")
     return train_transform, student.evaluated(test) if test else train_transform
@@ -110,11 +111,13 @@ def built_model(student: StudentModule, data: Data, device: torch.device) -> nn.
     recipe = student.program.recipe
     bind(student, data.by_role(student.class_names))
     student.run(recipe.after_data)
-    expression = _required(recipe.model, "model", "model = ViT(image_size=28, ...)")
+    expression = _required(recipe.model, "no_model")
     model = student.evaluated(expression)
     if not isinstance(model, nn.Module):
-        raise StudentFault(TypeError(f"`{expression[:80]}` made a {type(model).__name__}, not an nn.Module"))
-    model = model.to(device)
+        made = f"`{expression[:80]}` made a {type(model).__name__}, not an nn.Module"
+        raise StudentFault(SeenError("no_module", made))
+    with students_code():
+        model = model.to(device)
     student.namespace[recipe.model_name] = model
     return model
 
@@ -128,11 +131,10 @@ def built_optimizer(student: StudentModule) -> tuple[torch.optim.Optimizer, Any 
     """
     recipe = student.program.recipe
     student.run(recipe.after_model)
-    expression = _required(recipe.optimizer, "optimizer", "optimizer = optim.Adam(...)")
+    expression = _required(recipe.optimizer, "no_optimizer")
     optimizer = student.evaluated(expression)
     if not isinstance(optimizer, torch.optim.Optimizer):
-        made = f"`{expression[:80]}` made a {type(optimizer).__name__}"
-        raise RecipeError(f"{made}, not a torch.optim.Optimizer")
+        raise RecipeError("foreign_optimizer")
     student.namespace[recipe.optimizer_name] = optimizer
     student.run(recipe.after_optimizer)
     scheduler = student.evaluated(recipe.scheduler) if recipe.scheduler else None
@@ -183,14 +185,14 @@ def _input_size(program: Program) -> tuple[int, int]:
     return int(size.group()) if size else 28, int(channels) if channels.isdigit() else 1
 
 
-def _required(expression: str | None, what: str, example: str) -> str:
+def _required(expression: str | None, gap: Gap) -> str:
     if expression is None:
-        raise RecipeError(f"no {what} was found in the source: expected a statement like `{example}`")
+        raise RecipeError(gap)
     return expression
 
 
-def _whole(student: StudentModule, expression: str, what: str) -> int:
+def _whole(student: StudentModule, expression: str, gap: Gap) -> int:
     value = student.evaluated(expression)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_EPOCHS:
-        raise RecipeError(f"`{expression[:80]}` is no usable {what}: expected a whole number above zero")
+        raise RecipeError(gap)
     return value

@@ -17,9 +17,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
 from grader.domain.program import Replay
-from grader.protocol.replies import EpochDone
+from grader.protocol.replies import EpochDone, Problem, WhyRebuilt
 from grader.worker.fault import RecipeError, StudentFault, students_code
 from grader.worker.losses import LossWatch
+from grader.worker.origin import problem
 from grader.worker.outputs import module_tree, same_random_numbers, state
 from grader.worker.preparation import Prepared
 from grader.worker.program import StudentModule, quiet
@@ -28,7 +29,17 @@ from grader.worker.recipe import bind
 
 
 class NotReplayed(Exception):
-    """No epoch was trained by the loop as it stands; the message says why, as a clause."""
+    """No epoch was trained by the loop as it stands.
+
+    Attributes:
+        why: As in TrainingPlan.
+        problem: What it raised.
+    """
+
+    def __init__(self, why: WhyRebuilt, problem: Problem | None = None) -> None:
+        super().__init__(why)
+        self.why: WhyRebuilt = why
+        self.problem = problem
 
 
 class WatchedLoader(DataLoader[Any]):
@@ -123,7 +134,7 @@ def replayed(student: StudentModule, ready: Prepared, replay: Replay, tell: Tell
     losses.returned = watch.told
     values = {**ready.data.by_role(student.class_names), "train_loader": watched}
     bind(student, values)
-    tell(ready.plan(rebuilt=False))
+    tell(ready.plan())
     hook = register_optimizer_step_post_hook(watch.stepped)
     try:
         with student.replaced({"train_epoch": losses.watched()}), _weights_in_memory(), quiet():
@@ -138,14 +149,13 @@ def _run(student: StudentModule, replay: Replay, watch: EpochWatch, losses: Loss
     try:
         student.run([*replay.before, replay.loop])
     except StudentFault as fault:
-        said = f"{type(fault.error).__name__}: {str(fault.error)[:200]}"
         if not watch.epochs:
-            raise NotReplayed(said) from fault
+            raise NotReplayed("raised", problem(fault.error)) from fault
         if losses.running:
             raise
-        raise RecipeError(f"after {watch.epochs} epochs the loop could not be carried on ({said})") from fault
+        raise RecipeError("loop_raised", fault.error) from fault
     if not watch.epochs:
-        raise NotReplayed("it took no step on the training images")
+        raise NotReplayed("no_step")
     for statement in replay.after:
         # what restores weights that were never saved here changes nothing
         with contextlib.suppress(StudentFault):

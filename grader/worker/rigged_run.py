@@ -73,9 +73,9 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
         gradients_after = torch.is_grad_enabled()
         found: dict[str, Any] = {}
         figures = drawn.described(found, pictures=request.pictures)
-    numbers, history_problem = _history(history)
-    found["returned"] = np.array(_numbers(returned), dtype=np.float64)
-    found["history"] = np.array(numbers, dtype=np.float64)
+    with students_code():  # what it made may be read as no numbers at all
+        found["returned"] = np.array(_numbers(returned), dtype=np.float64)
+        found["history"] = np.array(_numbers(history), dtype=np.float64)
     steps = 0
     if isinstance(model, FeatureModel) and isinstance(optimizer, RecordingSGD):
         steps = len(optimizer.used)
@@ -86,7 +86,7 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
     return Ran(
         printed=(printed.getvalue() + "".join(f"\n{text}" for text in _texts(returned)))[-20_000:],
         returned_kind=type(returned).__name__[:80],
-        history_problem=history_problem,
+        history_keeps_graph=_keeps_graph(history),
         steps=steps,
         events=tuple(events.names),
         training_after=model.training,
@@ -124,9 +124,6 @@ def _finite(number: float) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def _history(history: list[Any]) -> tuple[list[float], str]:
-    """The numbers in a loss history, and what is wrong with it in words."""
-    for entry in history[:MAX_NUMBERS]:
-        if isinstance(entry, Tensor) and entry.requires_grad:
-            return _numbers(history), "it holds tensors with their graph: append loss.item()"
-    return _numbers(history), ""
+def _keeps_graph(history: list[Any]) -> bool:
+    """Whether a loss history holds tensors with their graph."""
+    return any(isinstance(entry, Tensor) and entry.requires_grad for entry in history[:MAX_NUMBERS])

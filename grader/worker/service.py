@@ -28,7 +28,7 @@ from grader.worker.component import Components
 from grader.worker.fault import RecipeError, StudentFault
 from grader.worker.forbidden import ForbiddenWatch
 from grader.worker.measuring import Measuring
-from grader.worker.origin import problem, student_lines
+from grader.worker.origin import passed_students_code, problem, student_lines
 from grader.worker.program import StudentModule, restore_torch
 from grader.worker.rebuild import Tell
 from grader.worker.rig import AskForRows
@@ -85,11 +85,13 @@ class Service:
         try:
             yield from self._answered(request)
         except RecipeError as error:
-            yield Raised(Problem("RecipeError", str(error)), "recipe")
+            raised = problem(error.error) if error.error is not None else Problem("RecipeError")
+            yield Raised(raised, "recipe", error.gap)
         except StudentFault as fault:
             yield Raised(problem(fault.error))
         except Exception as error:
-            yield Raised(problem(error), "engine")
+            # what our code calls may be the student's: an attribute, a method that it overrides
+            yield Raised(problem(error), "student" if passed_students_code(error) else "engine")
 
     def _answered(self, request: Any) -> Iterator[Reply]:
         if isinstance(request, Load):

@@ -5,6 +5,7 @@ The labels of the test images are not here: after each epoch the logits go to th
 
 import torch
 
+from grader.protocol.replies import WhyRebuilt
 from grader.protocol.requests import Train
 from grader.worker.device import usable_device
 from grader.worker.preparation import prepared
@@ -26,13 +27,14 @@ def train(student: StudentModule, request: Train, tell: Tell) -> None:
     torch.set_num_threads(request.threads)
     device = usable_device(request.device, request.gpu_memory_mb)
     recipe = student.program.recipe
-    reason = recipe.no_replay
+    why: WhyRebuilt = "form"
+    raised = None
     if recipe.replay is not None:
         ready = prepared(student, request, device, validates=recipe.replay.validates)
         try:
             replayed(student, ready, recipe.replay, tell)
         except NotReplayed as told:
-            reason = str(told)
+            why, raised = told.why, told.problem
         else:
             return
-    rebuilt(student, prepared(student, request, device), reason, tell)
+    rebuilt(student, prepared(student, request, device), why, tell, raised)

@@ -136,7 +136,7 @@ def train_epoch(model, optimizer, data_loader, loss_history):
 """
     )
     assert made.unresolved == (("train_epoch", "rate"),)
-    assert reasons(made)['rate = config["lr"]'] == "it needs config, which is not executed"
+    assert reasons(made)['rate = config["lr"]'] == "it needs `config`, which is not executed"
 
 
 def test_names_bound_by_role_are_not_executed(analyzed):
@@ -294,7 +294,7 @@ def evaluate(m, d, h): return 1
 """
     )
     assert "unused" not in loaded(made)
-    assert reasons(made)["def unused(batch=len(model)):"] == "it needs model, which is not executed"
+    assert reasons(made)["def unused(batch=len(model)):"] == "it needs `model`, which is not executed"
 
 
 def test_a_helper_uses_its_decorator_before_anything_is_called(analyzed, loaded):

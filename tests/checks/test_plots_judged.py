@@ -95,6 +95,74 @@ def test_matrix(body: str, expected: dict[str, str], diagnoses: Callable[..., di
     assert {check.removeprefix("confusion_matrix_"): name for check, name in found.items()} == expected
 
 
+ONE = """
+def plot_classwise_predictions(model, data_loader, class_names, samples_per_class=4):
+    images, true, said = predictions(model, data_loader)
+    chosen = [i for c in range(len(class_names)) for i in (true == c).nonzero().flatten().tolist()[:4]]
+    shown = images[chosen]
+"""
+GRID = "plt.imshow({}.permute(1, 2, 0)); plt.title('true and predicted')"
+UNTOLD = dict.fromkeys(("show_four_of_each_class", "name_both_labels"), "undecided")
+OTHERS = dict.fromkeys(("show_four_of_each_class", "name_both_labels"), "other_images_shown")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "drawn"),
+    [
+        # honest forms in which a person tells the images apart
+        (
+            f"import torchvision\n{GRID.format('torchvision.utils.make_grid(shown, nrow=4)')}",
+            UNTOLD,
+            "passed",
+        ),
+        (
+            f"import torchvision\n{GRID.format('torchvision.utils.make_grid(shown, normalize=True)')}",
+            UNTOLD,
+            "passed",
+        ),
+        (
+            "_, axes = plt.subplots(6, 4)\nfor ax, image in zip(axes.flat, shown):\n"
+            "    ax.imshow(F.interpolate(image[None], size=(50, 50), mode='bilinear')[0, 0])",
+            UNTOLD,
+            "passed",
+        ),
+        (
+            "_, axes = plt.subplots(6, 4)\nfor ax, image in zip(axes.flat, shown):\n"
+            "    ax.imshow(plt.cm.viridis(image[0].numpy().T * 0.5 + 0.5))",
+            UNTOLD,
+            "passed",
+        ),
+        # something else than the loader's images is decided, whatever form it has
+        (GRID.format("torch.rand(3, 90, 182)"), OTHERS, "failed"),
+        (
+            "_, axes = plt.subplots(6, 4)\nfor ax in axes.flat:\n    ax.imshow(torch.rand(28, 28))",
+            OTHERS,
+            "passed",
+        ),
+        (
+            "_, axes = plt.subplots(6, 4)\nfor ax in axes.flat:\n    ax.imshow(torch.rand(50, 50))",
+            OTHERS,
+            "passed",
+        ),
+        ("plt.imshow(torch.zeros(100, 100))", OTHERS, "failed"),
+        (
+            GRID.format("shown[0]"),
+            {"show_four_of_each_class": "not_four_per_class", "name_both_labels": "labels_missing"},
+            "failed",
+        ),
+    ],
+)
+def test_images_in_another_form(
+    body: str, expected: dict[str, str], drawn: str, diagnoses: Callable[..., dict[str, str]]
+) -> None:
+    """A person is asked where the loader's images are there, and cannot be told apart; else it is decided."""
+    found = {check.removeprefix("predictions_"): name for check, name in diagnoses(ONE, body).items()}
+    assert (found.pop("are_drawn", "passed"), {k: v for k, v in found.items() if k in OTHERS}) == (
+        drawn,
+        expected,
+    )
+
+
 SET = "grid[label, k].set_title"
 
 

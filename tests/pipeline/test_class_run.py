@@ -44,7 +44,7 @@ def test_upload_comes_to_what_it_says(behaviour: str, results: dict[str, Any]) -
     if "diagnosis" in expected:
         assert expected["diagnosis"] in {found["diagnosis"] for found in result["findings"]}
     if "checkpoint" in expected:
-        assert result["checkpoint"]["status"] == expected["checkpoint"]
+        assert result["checkpoint"]["status"] == expected["checkpoint"], result["checkpoint"]
 
 
 @pytest.mark.parametrize(

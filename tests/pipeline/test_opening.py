@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from grader.domain.assignment import Assignment
+from grader.domain.ending import Ending
 from grader.domain.errors import SandboxError, SubmissionError
 from grader.intake import intake, submissions
 from grader.intake.archive import Caps
@@ -144,8 +145,8 @@ class Scripted:
 
     close = kill
 
-    def died_of(self) -> str:
-        return "it ended by itself with exit code 0"
+    def ending(self) -> Ending:
+        return Ending("it ended by itself with exit code 0")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from grader.domain.program import Place, Program, Recipe, Statement
+from grader.domain.quoting import Said
 from grader.domain.standin import StandIn
 from grader.domain.watch import Prying
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
@@ -25,6 +26,7 @@ from grader.protocol.replies import (
     Imported,
     Loaded,
     Measurable,
+    Misfit,
     Module,
     Notice,
     Parameter,
@@ -68,9 +70,13 @@ MESSAGES = [
     ),
     Build("Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, StandIn()),
     Call(3, True, False, 8, True, {"0": np.ones((2, 3), dtype=np.float32)}),
-    Loaded({"ViT": "class"}, (Problem("NameError", "x", "a.py:3", "x"),), ("torchsummary",)),
+    Loaded(
+        {"ViT": "class"},
+        (Problem("NameError", Said("x"), "a.py:3", "memory", gpu_share=0.5),),
+        ("torchsummary",),
+    ),
     Called("tensor", arrays={"output": np.zeros(2)}),
-    Raised(Problem("ValueError", 'no \N{SNOWMAN} "quoted"', "cell 4, line 3"), "recipe"),
+    Raised(Problem("ValueError", Said('no \N{SNOWMAN} "quoted"'), "cell 4, line 3"), "recipe", "loop_raised"),
     Done(),
     Weights(2),
     SetWeights(2, {"w": np.zeros((2, 0))}),
@@ -92,7 +98,7 @@ MESSAGES = [
     Ran(
         "loss 0.5",
         "float",
-        "a graph",
+        True,
         1,
         ("forward", "step"),
         True,
@@ -102,12 +108,12 @@ MESSAGES = [
     ),
     ForwardPass(2, True, False, (1, 2)),
     Rows({"rows": np.zeros((2, 3), dtype=np.float32)}),
-    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("No batch size was found.",)),
+    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("batch_size",), True, "raised", Problem("E")),
     EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
     Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
     Measurable((Module("", "ViT", "homework", 6),)),
-    Answered("`w` is missing", {"logits": np.zeros((1, 2), np.float32)}),
-    CheckpointLoaded("mismatch", "why", {}),
+    Answered(Misfit(1, 2, 3, "w", ((2,), (3,))), {"logits": np.zeros((1, 2), np.float32)}),
+    CheckpointLoaded("mismatch", "", Misfit(1, 2, 3, "w", ((2,), (3,)))),
     Prove(7),
     Watching((WatchedPart("torch.nn.Identity", ("torch.nn.Id*",)),)),
     Reached(0, -1, "cell 4", 3),
@@ -220,10 +226,10 @@ def test_depth_is_malformed_wherever_it_stands(depth: int) -> None:
 @pytest.mark.parametrize("text", [r'"\ud800"', r'"\u0000"'])
 def test_text_that_is_no_text_is_refused_or_arrives(text: str) -> None:
     """A lone half of a pair cannot be written to any report; a zero byte is a character like any other."""
-    document = f'{{"{KIND_KEY}": "Raised", "problem": {{"type": "E", "message": {text}}}}}'
+    document = f'{{"{KIND_KEY}": "Raised", "problem": {{"type": "E", "message": {{"text": {text}}}}}}}'
     stream = io.BytesIO(HEADER.pack(MAGIC, len(document), 0) + document.encode())
     if "ud800" in text:
         with pytest.raises(ProtocolError):
             receive(stream, (Raised,), LIMIT)
     else:
-        assert receive(stream, (Raised,), LIMIT).problem.message == "\x00"
+        assert receive(stream, (Raised,), LIMIT).problem.message.text == "\x00"

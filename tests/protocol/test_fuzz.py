@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grader.domain.ending import Ending
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.program import Program
+from grader.domain.quoting import Said
 from grader.domain.watch import Prying
 from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
@@ -32,6 +34,7 @@ from grader.protocol.replies import (
     Imported,
     Loaded,
     Measurable,
+    Misfit,
     Module,
     Notice,
     Parameter,
@@ -57,8 +60,8 @@ LIMIT = FrameLimit(document=100_000, arrays=100_000)
 SETTINGS = settings(deadline=None, derandomize=True, database=None)
 
 VALID: list[Any] = [
-    Raised(Problem("ValueError", "no", "cell 4, line 3", "x = 1"), "recipe"),
-    Loaded({"ViT": "class"}, (Problem("NameError", "x"),), ("torchsummary",)),
+    Raised(Problem("ValueError", Said("no"), "cell 4, line 3", "disk"), "recipe", "no_model"),
+    Loaded({"ViT": "class"}, (Problem("NameError", Said("x")),), ("torchsummary",)),
     Built(
         1,
         (Parameter("w", (2, 3), False, ("w", "v")),),
@@ -76,19 +79,19 @@ VALID: list[Any] = [
     Ran(
         "loss 0.5",
         "float",
-        "",
+        False,
         1,
         ("forward",),
         figures=(DrawnFigure(0, "t", (Axes("t", x_ticks=("1",), images=(0,)),)),),
         arrays={"returned": np.zeros(1), "history": np.zeros(0)},
     ),
     ForwardPass(2, True, False, (1, 2)),
-    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("a note",)),
+    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("transform",), True, "form"),
     EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
     Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
     Measurable((Module("", "ViT", "homework", 6),)),
-    Answered("`w` is missing", {"logits": np.zeros((1, 2), np.float32)}),
-    CheckpointLoaded("mismatch", "why", {}),
+    Answered(Misfit(1, 2, 3, "w", ((2,), (3,))), {"logits": np.zeros((1, 2), np.float32)}),
+    CheckpointLoaded("mismatch", "", Misfit(1, 2, 3, "w", ((2,), (3,)))),
     Watching((WatchedPart("torch.nn.Identity", ("torch.nn.Id*",)),)),
     Reached(0, -1, "cell 4", 3),
     Tried(0, 7),
@@ -281,8 +284,8 @@ class Process:
 
     close = kill
 
-    def died_of(self) -> str:
-        return "it ended by itself with exit code 0"
+    def ending(self) -> Ending:
+        return Ending("it ended by itself with exit code 0")
 
 
 @settings(SETTINGS, max_examples=500)

@@ -10,12 +10,14 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
+from grader.domain.ending import Ending
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
+from grader.domain.quoting import Said
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.replies import Done, ForwardPass, Problem, Raised, Trained, TrainingPlan
+from grader.protocol.replies import Done, ForwardPass, Loaded, Problem, Raised, Trained, TrainingPlan
 from grader.protocol.requests import Rows, SetWeights, Weights
 
 LIMIT = FrameLimit(document=10_000, arrays=10_000)
@@ -55,9 +57,9 @@ class FakeWorker:
         self.kills += 1
         self.stop.set()
 
-    def died_of(self) -> str:
+    def ending(self) -> Ending:
         """What a process would say."""
-        return "it was killed by signal 9"
+        return Ending("it was killed by signal 9")
 
     def close(self) -> None:
         """End it and close the pipes."""
@@ -143,8 +145,8 @@ def test_what_the_student_raised_is_no_fault_of_the_worker(
     worker: Callable[[Behavior], FakeWorker],
 ) -> None:
     """The link stays usable."""
-    link = Link(worker(answering(Raised(Problem("ValueError", "no", "homework.py:3")))))
-    with pytest.raises(StudentRaised, match="ValueError: no") as raised:
+    link = Link(worker(answering(Raised(Problem("ValueError", Said("no"), "homework.py:3")))))
+    with pytest.raises(StudentRaised, match="ValueError: “no”") as raised:
         link.ask(Weights(0), Done, seconds=5, limit=LIMIT)
     assert raised.value.problem.where == "homework.py:3"
     assert not link.broken
@@ -248,18 +250,18 @@ def test_the_limit_holds_for_all_replies_together(worker: Callable[[Behavior], F
 
 def test_what_the_recipe_lacks_is_told_from_what_raised(worker: Callable[[Behavior], FakeWorker]) -> None:
     """A person looks at the one; the other is the student's."""
-    raised = Raised(Problem("RecipeError", "no optimizer was found"), "recipe")
+    raised = Raised(Problem("RecipeError"), "recipe", "no_optimizer")
     with pytest.raises(StudentRaised) as caught:
         Link(worker(answering(raised))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
-    assert caught.value.in_recipe
+    assert caught.value.gap == "no_optimizer"
     with pytest.raises(StudentRaised) as caught:
-        Link(worker(answering(Raised(Problem("E", "x"))))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
-    assert not caught.value.in_recipe
+        Link(worker(answering(Raised(Problem("E", Said("x")))))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
+    assert caught.value.gap == ""
 
 
 def test_what_the_worker_itself_did_wrong_is_ours(worker: Callable[[Behavior], FakeWorker]) -> None:
     """It never costs a point, and its words are bounded."""
-    raised = Raised(Problem("KeyError", "x" * 5000), "engine")
+    raised = Raised(Problem("KeyError", Said("x" * 5000)), "engine")
     with pytest.raises(EngineError, match="KeyError") as caught:
         Link(worker(answering(raised))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
     assert len(str(caught.value)) < 400
@@ -291,7 +293,7 @@ def test_worker_that_does_not_even_read_is_ended(worker: Callable[[Behavior], Fa
 
 def test_reply_over_its_limit_is_nonsense(worker: Callable[[Behavior], FakeWorker]) -> None:
     """The limit of the request is the one that counts."""
-    reply = Raised(Problem("ValueError", "x" * 20_000))
+    reply = Loaded({"x" * 20_000: "class"})
     with pytest.raises(WorkerFault) as fault:
         Link(worker(answering(reply))).ask(Weights(0), Done, seconds=20, limit=LIMIT)
     assert fault.value.kind == "nonsense"

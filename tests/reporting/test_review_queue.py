@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.program import LOOK, TRAINING, ForbiddenUse, Place
 from grader.domain.score import LateRecord, ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
@@ -54,7 +55,7 @@ def test_every_reason_of_the_example_class_is_in_the_queue(queue, pairs):
         "undecided-checks": 2,
         "marks": 7,
         "not-run": 1,
-        "claims": 2,
+        "claims": 3,
         "forbidden": 1,
         "weights": 2,
         "late-decide": 2,
@@ -79,6 +80,18 @@ def test_a_claim_is_asked_about_beyond_5_points_either_way(queue, done, claimed,
     evidence = replace(evidence, training=training)
     score = replace(score, claim=replace(evidence.claim, accuracy=claimed))
     assert ("claims" in queue([(evidence, score)])) is asked
+
+
+def test_a_claim_beside_a_training_that_failed_and_epochs_beyond_the_codes_are_listed(queue, done):
+    """They change no points, so that a person must see them."""
+    evidence, score = done(90.0)
+    score = replace(score, claim=replace(evidence.claim, accuracy=0.83))
+    failed = Training(TrainingOutcome.FAILED, reason="It raised KeyError.")
+    (row,) = queue([(replace(evidence, training=failed), score)])["claims"].rows
+    assert row.text.replace("\N{NO-BREAK SPACE}", " ") == "83.0 % claimed, and the training failed (cell 21)"
+    training = replace(evidence.training, accuracy=0.83, planned_epochs=1)
+    (row,) = queue([(replace(evidence, training=training, shown_epochs=30), score)])["claims"].rows
+    assert row.text == "Outputs of 30 epochs, code of 1"
 
 
 def test_an_accuracy_that_is_no_number_asks_nothing_of_the_claim(queue, done):

@@ -285,7 +285,7 @@ def test_unofficial_partial_forbidden_and_not_run_are_said(pages):
     told = text(pages, "forbidden")
     assert "This grade is unofficial" in told and "Landlock is not available here." in told
     assert "A single file was graded" in told
-    assert "no points for “Attention”" in told
+    assert "no points for Attention." in told
     assert "does not allow costs points" in told
     assert "15 not run" in text(pages, "not_trained")
 

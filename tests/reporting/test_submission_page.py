@@ -22,7 +22,7 @@ from grader.reporting.view_file import VIEW_FILE, view_bytes, view_in
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "article", "footer"),
     *("h1", "h2", "h3", "p", "div", "span", "b", "code", "pre", "ul", "ol", "li", "a", "img", "em", "strong"),
-    *("table", "thead", "tbody", "tr", "th", "td", "blockquote", "br", "hr", "del"),
+    *("table", "thead", "tbody", "tr", "th", "td", "blockquote", "br", "hr", "del", "q"),
 }
 ATTRIBUTES = {"id", "class", "dir", "lang", "href", "src", "alt", "content", "name", "charset", "http-equiv"}
 PICTURE = base64.b64encode(b"\xff\xd8\xff").decode()
@@ -173,6 +173,44 @@ def test_text_pictures_and_a_terminals_colors_survive():
         '<table><tbody><tr><td colspan="2">d</td></tr></tbody></table><pre>'
         '<span class="ansi-red-fg">e</span>⟨U+202E⟩f</pre>'
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"), [("1", True), ("50", True), ("51", False), ("999", False), ("0x9", False)]
+)
+@pytest.mark.parametrize("name", ["colspan", "rowspan"])
+def test_a_cell_spans_few_columns_and_rows(name, asked, kept):
+    """A browser lays out every one that is spanned: 999 rows of 999 columns take it a minute."""
+    assert (f'{name}="{asked}"' in cleaned(f'<table><tr><td {name}="{asked}">x</td></tr></table>')) is kept
+
+
+def test_what_hides_in_code_is_shown_where_it_stands(page_of, graded):
+    """Also what would be left out of a sentence; Persian stays as it is written."""
+    code = "x = 1  # \u202e\u2066 می\u200cخواهم سلام\u200f!\ny = '\U000e0041\u200b\u00ad'  # ❤\ufe0f"
+    html = page_of(graded, None, source={"homework.py": code})
+    for shown in (
+        "⟨U+202E⟩⟨U+2066⟩",
+        "می\u200cخواهم",
+        "سلام⟨U+200F⟩!",
+        "⟨U+E0041⟩⟨U+200B⟩⟨U+00AD⟩",
+        "⟨U+FE0F⟩",
+    ):
+        assert shown in html
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\U000e0000-\U000e007f]", html)
+
+
+def test_what_a_notebook_shows_stands_in_a_frame_that_says_whose_it_is(page_of, graded):
+    note = "<blockquote><b>Note of the grader</b>: full marks</blockquote>"
+    view = View(
+        "a.ipynb", (ViewCell("cell 1", CellKind.TEXT, (), note), ViewCell("cell 2", CellKind.CODE, (), note))
+    )
+    page = page_of(graded, view, source=None)
+    frames = re.findall(
+        r'<div class="as-handed-in"><p>(\w+), as handed in</p>.*?</div></div>', page, re.DOTALL
+    )
+    assert frames == ["Text", "Output"]
+    outside = re.sub(r'<div class="as-handed-in">.*?</div></div>', "", page, flags=re.DOTALL)
+    assert "Note of the grader" in page and "Note of the grader" not in outside
 
 
 def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, graded):

@@ -51,10 +51,18 @@ def test_characters_that_deceive_are_shown_by_their_number():
 
 
 def test_prose_sets_code_and_escapes_all_else():
-    assert typesetting.prose("use `a < b` & so") == Markup("use <code>a &lt; b</code> &amp; so")
-    assert typesetting.prose("`<b>`") == Markup("<code>&lt;b&gt;</code>")
+    code = '<code dir="ltr">{}</code>'
+    assert typesetting.prose("use `a < b` & so") == Markup(f"use {code.format('a &lt; b')} &amp; so")
+    assert typesetting.prose("`<b>`") == Markup(code.format("&lt;b&gt;"))
     assert typesetting.prose("an odd ` <b>") == Markup("an odd ` &lt;b&gt;")
     assert typesetting.prose("x" * 1000, 10) == Markup("xxxxxxxxxx …")
+
+
+def test_prose_sets_quotations_apart_and_what_is_cut_within_one_stays_within():
+    quote = '“<q dir="auto">{}</q>'
+    assert typesetting.prose("it says “<b> سلام”.") == Markup(f"it says {quote.format('&lt;b&gt; سلام')}”.")
+    assert typesetting.prose("it says “yes, and more”", 14) == Markup(f"it says {quote.format('yes, …')}")
+    assert typesetting.prose("`a “b` c”") == Markup('<code dir="ltr">a “b</code> c”')
 
 
 def test_pages_escape_refuse_unknown_names_and_never_print_none():

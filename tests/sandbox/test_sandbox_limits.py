@@ -43,6 +43,18 @@ for _ in range(40):
     assert reply is None or reply["error"] in ("OSError", "MemoryError")
 
 
+@pytest.mark.parametrize(("megabytes", "near"), [(20, False), (75, True)])
+def test_what_it_held_at_most_is_measured(host, answer, megabytes, near):
+    """By the kernel, also what was given back; a limit that refuses memory says whether it was near."""
+    with host.spawn(SMALL) as child:
+        answer(child, f"held = bytearray(b'x') * {megabytes}_000_000\ndel held\nvalue = 1")
+        child.kill()
+        end = child.ending()
+    assert end.limit is None
+    assert abs(end.memory_mb - megabytes) < 10
+    assert end.near_memory == (near and Layer.CGROUP not in survey().layers)
+
+
 def test_processor_time(small, answer):
     code = """
 import signal

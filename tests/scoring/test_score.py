@@ -34,6 +34,7 @@ from grader.domain.evidence import (
     UnfinishedRun,
 )
 from grader.domain.program import LOADING, TRAINING, Claim, ForbiddenUse, Place
+from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.domain.submission import Role
 from grader.domain.watch import Pried, Prying
@@ -245,7 +246,7 @@ def test_a_prebuilt_model_costs_the_item() -> None:
     found = score(ASSIGNMENT, replace(PERFECT, forbidden=(use("timm", "ViT"),)))
     model = line_of(found, "model")
     assert (model.points, model.state) == (0.0, "decided")
-    assert model.reason == "timm.part at homework.py:3: Write it yourself."
+    assert model.reason == "`timm.part` at homework.py:3: Write it yourself."
     assert [own.points for own in model.components] == [0.0, 0.0]
     assert found.total == 15.0
 
@@ -287,7 +288,7 @@ def test_a_flag_costs_nothing_but_is_told() -> None:
     model = line_of(score(ASSIGNMENT, evidence), "model")
     assert (model.points, model.state) == (12.0, "decided")
     assert (
-        "A person has a look: torch.nn.functional.scaled*.part at homework.py:3: A person decides."
+        "A person has a look: `torch.nn.functional.scaled*.part` at homework.py:3: A person decides."
         in model.reason
     )
 
@@ -297,7 +298,7 @@ def test_a_flag_on_an_item_is_told_too() -> None:
     evidence = replace(PERFECT, forbidden=(use("timm", "ViT"),))
     line = line_of(score(replace(ASSIGNMENT, forbidden=(rule,)), evidence), "training")
     assert line.points == 15.0
-    assert line.reason.endswith("A person has a look: timm.part at homework.py:3: A person decides.")
+    assert line.reason.endswith("A person has a look: `timm.part` at homework.py:3: A person decides.")
 
 
 def remark(check: str, message: str) -> Finding:
@@ -324,7 +325,7 @@ def test_remarks_and_flagged_parts_are_told_together_and_once() -> None:
     attention = line_of(score(ASSIGNMENT, evidence), "model").components[0]
     assert attention.points == 8.0
     _, _, told = attention.reason.partition("A person has a look: ")
-    assert told.startswith("torch.nn.functional.scaled*.part at homework.py:3: A person decides.")
+    assert told.startswith("`torch.nn.functional.scaled*.part` at homework.py:3: A person decides.")
     assert told.endswith("It is odd. It is new.")
     assert told.count("It is odd.") == 1
 
@@ -332,7 +333,7 @@ def test_remarks_and_flagged_parts_are_told_together_and_once() -> None:
 def test_a_remark_saves_no_points_that_a_forbidden_part_costs() -> None:
     evidence = evidence_with(remark("logits", "It is odd."), forbidden=(use("timm", "ViT"),))
     model = line_of(score(ASSIGNMENT, evidence), "model")
-    assert (model.points, model.reason) == (0.0, "timm.part at homework.py:3: Write it yourself.")
+    assert (model.points, model.reason) == (0.0, "`timm.part` at homework.py:3: Write it yourself.")
 
 
 def test_the_message_of_a_check_that_did_not_pass_is_no_remark() -> None:
@@ -345,7 +346,7 @@ def test_the_message_of_a_check_that_did_not_pass_is_no_remark() -> None:
 def test_many_uses_make_one_sentence() -> None:
     uses = tuple(use("timm", "ViT", line=line) for line in (3, 8, 9, 9))
     model = line_of(score(ASSIGNMENT, replace(PERFECT, forbidden=uses)), "model")
-    assert model.reason == "timm.part at homework.py:3 (and 2 more): Write it yourself."
+    assert model.reason == "`timm.part` at homework.py:3 (and 2 more): Write it yourself."
 
 
 def test_what_another_part_uses_inside_costs_nothing_of_its_own() -> None:
@@ -354,7 +355,7 @@ def test_what_another_part_uses_inside_costs_nothing_of_its_own() -> None:
     model = line_of(score(ASSIGNMENT, replace(PERFECT, forbidden=(inside,))), "model")
     assert model.points == 12.0
     assert (
-        "A person has a look: torch.nn.MultiheadAttention.part within torch.nn.Layer at homework.py:3: "
+        "A person has a look: `torch.nn.MultiheadAttention.part` within `torch.nn.Layer` at homework.py:3: "
         "Write attention yourself." in model.reason
     )
 
@@ -365,7 +366,7 @@ def test_what_the_training_alone_uses_is_a_matter_of_its_points(rule: str, point
     model, training = line_of(found, "model"), line_of(found, "training")
     assert (model.points, model.reason) == (12.0, "All checks passed.")
     assert training.points == points
-    assert f"{rule}.part at homework.py:3:" in training.reason
+    assert f"{named(f'{rule}.part')} at homework.py:3:" in training.reason
     if points is None:
         assert (training.state, training.floor) == ("awaiting", None)
         assert "The training uses what is not allowed." in training.reason
@@ -593,6 +594,7 @@ def test_full_points_that_one_training_less_could_change_are_a_persons_too() -> 
 
 CLAIMED = Claim(0.75, "cell 12", "Test accuracy: 75%")
 MEASURED = Training(TrainingOutcome.COMPLETED, accuracy=0.7, planned_epochs=1)
+FAILED = Training(TrainingOutcome.FAILED, reason="KeyError")
 
 
 @pytest.mark.parametrize(
@@ -600,22 +602,50 @@ MEASURED = Training(TrainingOutcome.COMPLETED, accuracy=0.7, planned_epochs=1)
     [
         (MEASURED, None, None, None, ""),
         (MEASURED, CLAIMED, 1, None, ""),
-        (replace(MEASURED, accuracy=0.69), CLAIMED, None, 11.7, "75 % is claimed (cell 12)."),
-        (MEASURED, None, 30, 12.0, "outputs show 30 epochs, its code asks for 1 epoch: which is meant?"),
+        (replace(MEASURED, accuracy=0.69), CLAIMED, None, 11.7, "75 % is claimed (cell 12), and"),
+        (MEASURED, None, 30, 12.0, "outputs show 30 epochs, its code asks for 1 epoch, and the handed-in"),
         (replace(MEASURED, rebuilt=True), None, None, 12.0, "could not be executed as it stands."),
         (replace(MEASURED, accuracy=0.85, rebuilt=True), replace(CLAIMED, accuracy=0.99), 30, None, ""),
-        (Training(TrainingOutcome.FAILED, reason="KeyError"), CLAIMED, None, 0.0, "75 % is claimed"),
-        (Training(TrainingOutcome.FAILED, reason="KeyError"), None, None, None, ""),
+        (FAILED, CLAIMED, None, 0.0, "75 % is claimed"),
+        (FAILED, None, None, None, ""),
+        # more than the weights can show is no claim that they support
+        (replace(MEASURED, accuracy=0.6), replace(CLAIMED, accuracy=0.999), None, None, ""),
     ],
 )
 def test_where_something_speaks_against_the_measurement_a_person_decides(
     training: Training, claim: Claim | None, shown: int | None, floor: float | None, told: str
 ) -> None:
-    evidence = replace(PERFECT, training=training, claim=claim, shown_epochs=shown)
+    weights = Checkpoint("fits", accuracy=0.78)
+    evidence = replace(PERFECT, training=training, claim=claim, shown_epochs=shown, checkpoint=weights)
     line = line_of(score(ASSIGNMENT, evidence), "training")
     assert (line.state, line.floor) == ("awaiting" if told else "decided", floor)
     assert (line.points is None) is bool(told)
     assert told in line.reason and line.reason.endswith("A person decides.") is bool(told)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        Checkpoint("missing"),
+        Checkpoint("mismatch", "They do not fit."),
+        Checkpoint("not_tried"),
+        Checkpoint("refused", accuracy=0.99),
+        Checkpoint("fits", accuracy=None),
+        Checkpoint("fits", accuracy=0.72),
+        Checkpoint("fits", accuracy=float("nan")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("training", [MEASURED, FAILED], ids=["measured", "failed"])
+def test_what_is_only_said_changes_no_points(training: Training, weights: Checkpoint) -> None:
+    """Anybody can write 99.9 % and epoch 100 into an output: it is listed, and what was measured counts."""
+    if training is FAILED and weights.accuracy == 0.72:
+        return  # there the weights do say more
+    said = Claim(0.999, "cell 12", "Test accuracy: 99.9%")
+    plain = replace(PERFECT, training=training, checkpoint=weights, claim=None, shown_epochs=None)
+    forged = replace(plain, claim=said, shown_epochs=100)
+    assert score(ASSIGNMENT, forged).lines == score(ASSIGNMENT, plain).lines
+    assert line_of(score(ASSIGNMENT, forged), "training").state == "decided"
 
 
 def test_the_students_place_is_told_when_training_failed() -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from grader.domain.assignment import Limits
+from grader.domain.ending import Ending
 from grader.domain.evidence import Attestation
-from grader.domain.program import Program
+from grader.domain.program import Place, Program
 from grader.kit.splits import Splits
 from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import FrameLimit
@@ -32,6 +33,7 @@ class ScriptedWorker:
     Attributes:
         requests: What it was asked.
         closed: Whether it was ended.
+        end: How it ended, as the kernel says.
     """
 
     def __init__(self, replies: Sequence[Any], loaded: Sequence[Any]) -> None:
@@ -46,6 +48,7 @@ class ScriptedWorker:
         self.requests: list[Any] = []
         self.closed = self._taken = False
         self.beside: EchoingWorker | None = None
+        self.end = Ending("it used more than its limit of 3000 MB of memory", "memory", 3000)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -84,9 +87,9 @@ class ScriptedWorker:
         """End it."""
         self._end.set()
 
-    def died_of(self) -> str:
-        """What ended it."""
-        return "it used more than its limit of 3000 MB of memory"
+    def ending(self) -> Ending:
+        """How it ended."""
+        return self.end
 
     def close(self) -> None:
         """End it and release its streams."""
@@ -177,4 +180,6 @@ def splits() -> Splits:
 def job(splits: Splits) -> Job:
     """A job with little patience."""
     limits = Limits(load_seconds=5.0, call_seconds=5.0, training_seconds=20.0)
-    return Job(Program("homework.py"), splits, limits, ("timm",), seed=9)
+    source = {"homework.py": "pass\n" * 20, "cell 4": "pass\n" * 5}
+    program = Program("homework.py", defined={"Attention": Place("homework.py", 3)}, source=source)
+    return Job(program, splits, limits, ("timm",), seed=9)

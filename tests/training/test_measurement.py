@@ -10,9 +10,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from grader.domain.ending import Ending
 from grader.domain.evidence import TrainingOutcome
+from grader.domain.program import LOOK
+from grader.domain.quoting import Said
 from grader.kit.splits import Splits
-from grader.protocol.replies import CheckpointLoaded, EpochDone, Problem, Raised, Trained, TrainingPlan
+from grader.protocol.recipe_gaps import Gap
+from grader.protocol.replies import (
+    CheckpointLoaded,
+    EpochDone,
+    Misfit,
+    Problem,
+    Raised,
+    Trained,
+    TrainingPlan,
+)
 from grader.protocol.requests import Load, LoadCheckpoint, Train
 from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training
 from grader.training.blinding import Blinding
@@ -58,12 +70,12 @@ def test_completed_training_is_scored_epoch_by_epoch(scripted: Scripted, job: Jo
     """On labels that only this side has; the last epoch counts."""
     told: list[EpochReport] = []
     first, second = logits(job.splits, (0, 1, 2, 3)), logits(job.splits, (0, 2))
-    plan = replace(PLAN, notes=("No batch size was found.",))
+    plan = replace(PLAN, assumed=("transform",))
     worker = scripted(plan, epoch(1, first), epoch(2, second, ()), end(2, second))
     found = measured_training(worker, job, told.append)
     training = found.training
     assert (training.outcome, training.reason) == (TrainingOutcome.COMPLETED, "")
-    assert found.notes == ("No batch size was found.",)
+    assert found.notes == ("No transform was found; the handed-out one was used.",)
     assert [done.test_accuracy for done in training.epochs] == pytest.approx([9 / 13, 11 / 13])
     assert [done.train_loss for done in training.epochs] == [1.5, None]
     assert training.epochs[0].learning_rate == 0.1
@@ -114,7 +126,7 @@ def test_test_labels_are_never_part_of_a_request(scripted: Scripted, job: Job) -
     """What a worker is sent: the program, training images and labels, test images, the file. Nothing else."""
     trainer = scripted(PLAN, Trained(2))
     measured_training(trainer, job)
-    loader = scripted(CheckpointLoaded("refused", "no"))
+    loader = scripted(CheckpointLoaded("refused", "unreadable"))
     measured_checkpoint(lambda: loader, job, b"file", "a.pth")
     assert [type(r) for r in (*trainer.requests, *loader.requests)] == [Load, Train, Load, LoadCheckpoint]
     train, checkpoint = trainer.requests[1], loader.requests[1]
@@ -255,19 +267,77 @@ def test_a_limit_of_ours_is_unknown_and_never_a_zero(scripted: Scripted, job: Jo
     found = measured(scripted, job, PLAN, epoch(1, logits(job.splits)), DIE)
     assert found.training.outcome is TrainingOutcome.BUDGET
     assert "After 1 of 2 epochs it used more than its limit of 3000 MB of memory" in found.training.reason
-    said = Raised(Problem("RuntimeError", "DefaultCPUAllocator: can't allocate memory: you tried 9 GB"))
-    assert measured(scripted, job, PLAN, said).training.outcome is TrainingOutcome.BUDGET
+
+
+REFUSED = Raised(Problem("RuntimeError", Said("can't allocate memory: you tried 9 GB"), "", "memory"))
+
+
+def ended(scripted: Scripted, job: Job, ending: Ending, *replies: Any) -> Measured:
+    """What is measured of a worker that replies so, and of which the kernel says how it ended."""
+    worker = scripted(*replies)
+    worker.end = ending
+    return measured_training(lambda: worker, job)
+
+
+def test_memory_that_is_refused_is_our_limit_only_where_the_kernel_measured_it(
+    scripted: Scripted, job: Job
+) -> None:
+    """Where the limit refuses memory, and most was in use; what is asked for beyond all bounds is not."""
+    near = ended(scripted, job, Ending("killed", None, 2900, near_memory=True), PLAN, REFUSED)
+    assert near.training.outcome is TrainingOutcome.BUDGET
+    assert "our memory limit of 3000 MB was reached" in near.training.reason
+    far = ended(scripted, job, Ending("killed", None, 412), PLAN, REFUSED)
+    assert far.training.outcome is TrainingOutcome.FAILED
+    assert "it held at most 412 MB of its limit of 3000 MB; a person should look" in far.notes[0]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Problem("RuntimeError", Said("the model is worth nothing (out of memory)")),
+        Problem("MemoryError"),
+        Problem("OutOfMemoryError", Said("CUDA out of memory. Tried to allocate 20.00 MiB.")),
+        Problem("MemoryErrorOfTheGrader", Said("our memory limit was reached")),
+    ],
+    ids=lambda said: said.type,
+)
+def test_a_claim_that_memory_ran_out_is_a_failure_and_listed(
+    scripted: Scripted, job: Job, said: Problem
+) -> None:
+    """However much memory was really held: what a statement raised, no allocator refused."""
+    for ending in (Ending("killed", None, 412), Ending("killed", None, 2900, near_memory=True)):
+        found = ended(scripted, replace(job, order_seed=4), ending, PLAN, Raised(said))
+        assert found.training.outcome is TrainingOutcome.FAILED and not found.crowded
+        assert LOOK in found.notes[0] and "limit was reached" not in found.training.reason
+
+
+def test_a_death_is_our_limit_only_where_the_kernel_says_so(scripted: Scripted, job: Job) -> None:
+    """Not because a word is in what is told of it."""
+    for words, limit in (("it used up its limit", "cpu"), ("it used too much", "memory")):
+        found = ended(scripted, job, Ending(words, limit), PLAN, DIE)  # type: ignore[arg-type]
+        assert found.training.outcome is TrainingOutcome.BUDGET
+    found = ended(scripted, job, Ending("it ended by itself at the limit"), PLAN, DIE)
+    assert found.training.outcome is TrainingOutcome.FAILED
 
 
 def test_a_gpu_that_is_too_small_is_unknown_and_can_be_tried_alone(scripted: Scripted, job: Job) -> None:
     """And it is told apart from the memory of the machine."""
-    said = Raised(Problem("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 MiB."))
+    words = Said("CUDA out of memory. Tried to allocate 20.00 MiB.")
+    said = Raised(Problem("OutOfMemoryError", words, "", "memory", gpu_share=0.97))
     shared = measured(scripted, replace(job, device="cuda", gpu_memory_mb=4000), PLAN, said)
     assert shared.crowded and shared.training.outcome is TrainingOutcome.BUDGET
     assert "its part of the GPU's memory (4000 MB) was not enough" in shared.training.reason
     alone = measured(scripted, replace(job, device="cuda"), PLAN, said)
     assert "After 0 of 2 epochs the GPU's memory was not enough" in alone.training.reason
     assert not measured(scripted, job, PLAN, said).crowded, "on a processor nobody is crowded out"
+
+
+def test_a_gpu_that_was_nearly_empty_did_not_run_out(scripted: Scripted, job: Job) -> None:
+    """A tensor beyond all bounds is refused there too; alone on the GPU, that is no limit of ours."""
+    said = Raised(Problem("OutOfMemoryError", Said("CUDA out of memory."), "", "memory", gpu_share=0.01))
+    found = measured(scripted, replace(job, device="cuda"), PLAN, said)
+    assert found.training.outcome is TrainingOutcome.FAILED
+    assert "PyTorch held at most 1% of the GPU's memory; a person should look" in found.notes[0]
 
 
 def test_load_that_hangs_is_told_as_that(scripted: Scripted, job: Job) -> None:
@@ -339,29 +409,30 @@ def test_reported_losses_are_only_shown(
     ("raised", "outcome", "reason"),
     [
         (
-            Raised(Problem("RecipeError", "no optimizer was found in the source"), "recipe"),
+            Raised(Problem("RecipeError"), "recipe", "no_optimizer"),
             TrainingOutcome.UNKNOWN,
-            "It could not be trained: no optimizer was found in the source.",
+            "It could not be trained: no optimizer was found in the source: expected a statement like "
+            "`optimizer = optim.Adam(...)`.",
         ),
         (
-            Raised(Problem("KeyError", "'x'"), "engine"),
+            Raised(Problem("KeyError", Said("'x'")), "engine"),
             TrainingOutcome.UNKNOWN,
             "The worker failed (KeyError).",
         ),
         (
-            Raised(Problem("NotImplementedError", "TODO Attention.forward: scaled ...", "homework.py:9")),
+            Raised(Problem("NotImplementedError", Said("TODO Attention.forward: ..."), "homework.py:9")),
             TrainingOutcome.FAILED,
             "There is nothing to train yet: `Attention.forward` is not implemented.",
         ),
         (
-            Raised(Problem("NotImplementedError", "", "homework.py:9")),
+            Raised(Problem("NotImplementedError", Said(""), "homework.py:9")),
             TrainingOutcome.FAILED,
             "There is nothing to train yet: a part of it is not implemented.",
         ),
         (
-            Raised(Problem("RuntimeError", "shapes differ", "homework.py:9")),
+            Raised(Problem("RuntimeError", Said("shapes differ"), "homework.py:9")),
             TrainingOutcome.FAILED,
-            "Training ended before the first epoch: RuntimeError: shapes differ",
+            "Training ended before the first epoch: it raised RuntimeError.",
         ),
     ],
     ids=["recipe", "engine", "todo", "bare todo", "student"],
@@ -370,17 +441,73 @@ def test_what_raised_is_told_by_whose_it_is(
     scripted: Scripted, job: Job, raised: Raised, outcome: TrainingOutcome, reason: str
 ) -> None:
     """Only what the student's code raised fails; the rest is for a person."""
-    training = measured(scripted, job, raised).training
+    training = measured(scripted, replace(job, order_seed=4), raised).training
     assert (training.outcome, training.reason) == (outcome, reason)
     assert training.where == raised.problem.where
     assert training.accuracy is None
 
 
+SECRET = "3Pr++/Xa/9n8" * 12
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (Problem("ValueError", Said(SECRET), "homework.py:9"), "it raised ValueError."),
+        (Problem("E" + "x3" * 39, Said("no"), "homework.py:9"), "it raised an exception of its own."),
+        (Problem("Stopped", Said(SECRET), "homework.py:9"), "an exception of its own, `Stopped`."),
+        (Problem("Remark of the grader", Said(SECRET)), "it raised an exception of its own."),
+        (Problem("NotImplementedError", Said(f"TODO {SECRET}: x")), "a part of it is not implemented."),
+        (Problem("NotImplementedError", Said("TODO Attention.a1b2c3: x")), "a part of it is not"),
+        (Problem("KeyError", Said(SECRET), f"{SECRET}:9"), "it raised KeyError."),
+        (Problem("KeyError", Said(SECRET), "homework.py:123456789"), "it raised KeyError."),
+    ],
+)
+@pytest.mark.parametrize("gap", ["", "loop_raised"])
+def test_what_training_raises_carries_nothing_but_its_type_and_line(
+    scripted: Scripted, job: Job, problem: Problem, told: str, gap: Gap
+) -> None:
+    """Its code knows which of the published images are not hidden, and 140 letters say it of all of them."""
+    stopped = replace(job.program, source={"homework.py": "class Stopped(Exception): pass\n" * 20})
+    own = replace(job, program=stopped, order_seed=4)
+    raised = Raised(problem, "recipe" if gap else "student", gap)
+    plan = replace(PLAN, rebuilt=True, why_rebuilt="raised", problem=problem)
+    found = measured(scripted, own, plan, raised)
+    written = repr(found)
+    assert SECRET[:12] not in written and "Ex3x3" not in written
+    if not gap:
+        assert told in found.training.reason
+    assert found.training.where in ("homework.py:9", "")
+
+
+def test_on_ones_own_machine_what_was_raised_is_quoted(scripted: Scripted, job: Job) -> None:
+    """Nothing is hidden there."""
+    raised = Raised(Problem("ValueError", Said("no such class"), "homework.py:9"))
+    found = measured(scripted, job, PLAN, raised)
+    assert found.training.reason == "Training ended in epoch 1: it raised ValueError: “no such class”."
+
+
+def test_a_checkpoint_says_nothing_that_code_could_have_made_up(scripted: Scripted, job: Job) -> None:
+    """Its worker has the hidden images: names of tensors are told only if the source has such words."""
+    own = replace(job, order_seed=4)
+    odd = Misfit(1, 0, 3, f"blocks.{SECRET[:12]}.weight")
+    for reply in (
+        CheckpointLoaded("mismatch", misfit=odd),
+        CheckpointLoaded("mismatch", misfit=Misfit(10**9, 0, 3, "weight")),
+        CheckpointLoaded(SECRET),
+        Raised(Problem("ValueError", Said(SECRET), f"{SECRET}:3")),
+    ):
+        found = measured_checkpoint(lambda reply=reply: scripted(reply), own, b"file", "a.pth")
+        assert SECRET[:12] not in found.reason and str(10**9) not in found.reason and found.reason
+
+
 def test_exception_in_a_later_epoch_names_it(scripted: Scripted, job: Job) -> None:
     """With its place."""
-    raised = Raised(Problem("IndexError", "out of range", "cell 4, line 3"))
-    training = measured(scripted, job, PLAN, epoch(1, logits(job.splits)), raised).training
-    assert training.reason == "Training ended in epoch 2: IndexError: out of range"
+    raised = Raised(Problem("IndexError", Said("out of range"), "cell 4, line 3"))
+    training = measured(
+        scripted, replace(job, order_seed=4), PLAN, epoch(1, logits(job.splits)), raised
+    ).training
+    assert training.reason == "Training ended in epoch 2: it raised IndexError."
     assert training.where == "cell 4, line 3"
 
 
@@ -403,9 +530,9 @@ def test_checkpoint_is_scored_here(scripted: Scripted, job: Job) -> None:
     [
         CheckpointLoaded("mismatch", "3Pr++/Xa/9n8"),
         CheckpointLoaded("3Pr++/Xa/9n8", "3Pr++/Xa/9n8"),
-        Raised(Problem("ValueError", "3Pr++/Xa/9n8")),
-        Raised(Problem("3Pr++/Xa/9n8", "3Pr++/Xa/9n8"), "engine"),
-        Raised(Problem("RecipeError", "3Pr++/Xa/9n8"), "recipe"),
+        Raised(Problem("ValueError", Said("3Pr++/Xa/9n8"))),
+        Raised(Problem("3Pr++/Xa/9n8", Said("3Pr++/Xa/9n8")), "engine"),
+        Raised(Problem("RecipeError", Said("3Pr++/Xa/9n8")), "recipe"),
     ],
     ids=lambda reply: type(reply).__name__,
 )
@@ -443,15 +570,24 @@ def test_what_is_said_after_hidden_images_were_seen_is_not_repeated(
             "refused",
             "not usable numbers",
         ),
-        (CheckpointLoaded("mismatch", "`w` is missing"), "mismatch", "`w` is missing. Save the weights of"),
-        (CheckpointLoaded("refused", "it cannot be read"), "refused", "it cannot be read."),
-        (CheckpointLoaded("whole_model", "it holds a whole object"), "whole_model", "a whole object."),
+        (
+            CheckpointLoaded("mismatch", misfit=Misfit(2, 1, 5, "weight")),
+            "mismatch",
+            "2 of the model's 5 tensors are missing in it and 1 of its own are not in the model (for example "
+            "`weight` is missing). Save the weights of",
+        ),
+        (CheckpointLoaded("refused", "unreadable"), "refused", "it cannot be read: save it again"),
+        (CheckpointLoaded("whole_model"), "whole_model", "it holds a whole pickled object"),
         (CheckpointLoaded("perfect"), "refused", ""),
         (DIE, "refused", "its limit of 3000 MB of memory"),
         (b"nonsense nonsense nonsense", "refused", "not an answer"),
-        (Raised(Problem("TypeError", "no ViT")), "not_tried", "could not be tried (TypeError: no ViT)"),
-        (Raised(Problem("RecipeError", "no model"), "recipe"), "not_tried", "no model"),
-        (Raised(Problem("KeyError", "x"), "engine"), "not_tried", "The worker failed"),
+        (
+            Raised(Problem("TypeError", Said("no ViT"))),
+            "not_tried",
+            "could not be tried (the code raised TypeError: “no ViT”)",
+        ),
+        (Raised(Problem("RecipeError"), "recipe", "no_model"), "not_tried", "no model"),
+        (Raised(Problem("KeyError", Said("x")), "engine"), "not_tried", "The worker failed"),
     ],
     ids=lambda value: str(value)[:50],
 )

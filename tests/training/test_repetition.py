@@ -12,6 +12,7 @@ from scipy import stats
 
 from grader.domain.evidence import TrainingOutcome
 from grader.domain.program import Place, Program, Recipe, Replay, Statement
+from grader.domain.quoting import Said
 from grader.kit.splits import Splits
 from grader.protocol.replies import EpochDone, Problem, Raised, Trained, TrainingPlan
 from grader.training import EpochReport, Job, Measured, measured_training, repeated_training
@@ -89,7 +90,7 @@ def test_far_from_it_one_training_is_enough(
 
 def test_a_repetition_that_fails_is_kept_as_what_it_is(repeated: Callable[..., Any]) -> None:
     """The others' mean is known, and so is which of them nobody knows the accuracy of, and why."""
-    raised = (PLAN, Raised(Problem("ValueError", "no luck", "homework.py:9")))
+    raised = (PLAN, Raised(Problem("ValueError", Said("no luck"), "homework.py:9")))
     found, _, _ = repeated([5, raised, 3], 8 / 13)
     assert found.training.runs == pytest.approx((8 / 13, 10 / 13))
     assert found.training.outcome is TrainingOutcome.COMPLETED and found.notes == ()
@@ -100,7 +101,7 @@ def test_a_repetition_that_fails_is_kept_as_what_it_is(repeated: Callable[..., A
 
 def test_a_repetition_that_a_crowded_gpu_ends_is_told(scripted: Scripted, job: Job) -> None:
     """The training is then done again alone, as where the first of them meets that."""
-    memory = (PLAN, Raised(Problem("OutOfMemoryError", "CUDA out of memory")))
+    memory = (PLAN, Raised(Problem("OutOfMemoryError", Said("CUDA out of memory"), resource="memory")))
     trainers = (scripted(*script) for script in (training(job.splits, 5), memory, training(job.splits, 5)))
     workers = (trainer() for trainer in trainers for _ in range(2))
     on_gpu = replace(job, device="cuda", gpu_memory_mb=2000)
@@ -110,7 +111,7 @@ def test_a_repetition_that_a_crowded_gpu_ends_is_told(scripted: Scripted, job: J
 
 def test_a_training_that_fails_is_not_repeated(repeated: Callable[..., Any]) -> None:
     """It is the student's to mend, or ours."""
-    found, workers, _ = repeated([(PLAN, Raised(Problem("ValueError", "no")))], 0.6, 3)
+    found, workers, _ = repeated([(PLAN, Raised(Problem("ValueError", Said("no"))))], 0.6, 3)
     assert len(workers) == 1 and found.training.outcome is TrainingOutcome.FAILED
 
 

@@ -76,10 +76,10 @@ def test_statement_that_raises_is_reported_and_the_others_follow(load: Load) -> 
         """
     loaded = load(program(text, "graded", "late", "width")).loaded
     assert loaded.kinds == {"graded": "function"}
-    assert [(p.type, p.where, p.line) for p in loaded.problems] == [
-        ("ValueError", "homework.py:3", "width = math.sqrt(-1)"),
-        ("ModuleNotFoundError", "homework.py:5", "import torch.no_such_part"),
-        ("NameError", "homework.py:10", "late = missing_name"),
+    assert [(p.type, p.where) for p in loaded.problems] == [
+        ("ValueError", "homework.py:3"),
+        ("ModuleNotFoundError", "homework.py:5"),
+        ("NameError", "homework.py:10"),
     ]
 
 
@@ -95,7 +95,7 @@ def test_place_is_the_innermost_line_of_the_student(load: Load) -> None:
         value = inner()
         """
     (problem,) = load(program(text)).loaded.problems
-    assert (problem.where, problem.line) == ("homework.py:5", "return x.reshape(3)")
+    assert problem.where == "homework.py:5"
 
 
 def test_place_in_a_notebook_is_the_cell_and_its_line(load: Load) -> None:
@@ -104,7 +104,7 @@ def test_place_in_a_notebook_is_the_cell_and_its_line(load: Load) -> None:
     made += (Statement("f()", Place("cell 7", 1), (), "needed"),)
     notebook = Program("homework.ipynb", made, source={"cell 4": "# f\ndef f():\n    1 / 0", "cell 7": "f()"})
     (problem,) = load(notebook).loaded.problems
-    assert (problem.where, problem.line) == ("cell 4, line 3", "1 / 0")
+    assert problem.where == "cell 4, line 3"
 
 
 def test_annotations_stay_text_for_all_later_statements(load: Load) -> None:
@@ -305,7 +305,6 @@ def test_an_exception_has_the_students_line(load: Callable[..., Any]) -> None:
         worker.ask(request, Called)
     line = text.splitlines().index("        return self.nrom(y)") + 1
     assert raised.value.problem.where == f"homework.py:{line}"
-    assert raised.value.problem.line == "return self.nrom(y)"
     cells = load(of_cells(HEAD, PRENORM.strip().replace("self.norm(x)", "self.nrom(x)")))
     cells.ask(Build("PreNorm", (4,)), Built)
     with pytest.raises(StudentRaised) as raised:
@@ -322,5 +321,5 @@ def test_what_a_class_says_of_itself_is_cut(load: Callable[..., Any]) -> None:
         )
     )
     first, second = worker.loaded.problems
-    assert len(first.message) <= 500
-    assert (second.type, second.message) == ("Odd", "")
+    assert len(first.message.text) <= 500
+    assert (second.type, second.message.text) == ("Odd", "")

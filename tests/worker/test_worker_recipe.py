@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from grader.domain.program import Place, Statement, TunedValue
+from grader.domain.program import Place, Program, Recipe, Statement, TunedValue
 from grader.protocol.link import StudentRaised
+from grader.protocol.raised import plan_in_words
+from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Built
 from grader.protocol.requests import Build
 
@@ -71,7 +73,7 @@ def test_model_for_looking_at_knows_the_classes(tiny: Tiny) -> None:
         ({"epochs": "True"}, "`True` is no usable number of epochs"),
         ({"epochs": "10 ** 9"}, "`10 ** 9` is no usable number of epochs"),
         ({"batch_size": "-4"}, "`-4` is no usable batch size"),
-        ({"optimizer": "dict(lr=1)"}, "`dict(lr=1)` made a dict, not a torch.optim.Optimizer"),
+        ({"optimizer": "dict(lr=1)"}, "`dict(lr=1)` makes no torch.optim.Optimizer"),
         (
             {"scheduler": "optim.lr_scheduler.ReduceLROnPlateau(optimizer)", "scheduler_steps": "epoch"},
             "ReduceLROnPlateau steps on a validation loss",
@@ -85,8 +87,8 @@ def test_what_the_recipe_lacks_is_said_and_is_not_the_codes_fault(
     """A sentence for a person, who looks at it: it never costs points by itself."""
     with pytest.raises(StudentRaised) as caught:
         tiny(**missing).trained()
-    assert caught.value.in_recipe
-    assert words in caught.value.problem.message
+    assert caught.value.gap
+    assert words in gap_in_words(caught.value.gap, Recipe(**missing))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_expression_that_raises_is_the_students(tiny: Tiny, changes: dict[str, A
     """It is in the source, and it does not work."""
     with pytest.raises(StudentRaised, match=words) as caught:
         tiny(**changes).trained()
-    assert not caught.value.in_recipe
+    assert not caught.value.gap
 
 
 def test_missing_transform_and_batch_size_are_noted(tiny: Tiny) -> None:
@@ -115,7 +117,8 @@ def test_missing_transform_and_batch_size_are_noted(tiny: Tiny) -> None:
         tiny(**missing).trained()
     plan, _ = tiny(**missing, tuned=(TunedValue("image_size", "8", Place("homework.py", 1)),)).trained()
     assert plan.batch_size == 64
-    assert plan.notes == (
+    assert plan.assumed == ("batch_size", "transform")
+    assert plan_in_words(plan, Program("homework.py")) == (
         "No batch size was found; the handed-out 64 was used.",
         "No transform was found; the handed-out one was used.",
     )
@@ -125,7 +128,7 @@ def test_one_transform_serves_both_sides(tiny: Tiny) -> None:
     """A source that transforms only its training images still has its test images transformed."""
     for transform in ({"train_transform": None}, {"test_transform": None}):
         plan, epochs = tiny(**transform).trained()
-        assert len(epochs) == 2 and plan.notes == ()
+        assert len(epochs) == 2 and plan.assumed == ()
 
 
 def test_device_of_the_source_is_ours(tiny: Tiny) -> None:

@@ -1,6 +1,7 @@
 """Training in the worker: the student's own loop, seeded, with what each epoch reports; and checkpoints."""
 
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,9 @@ import torch
 from torch import nn
 
 from grader.domain.errors import EngineError
+from grader.domain.program import line_at, place_of
 from grader.protocol.link import StudentRaised
-from grader.protocol.replies import Built, TrainingPlan, WeightValues
+from grader.protocol.replies import Built, Misfit, TrainingPlan, WeightValues
 from grader.protocol.requests import Build, Train, Weights
 
 Tiny = Callable[..., Any]
@@ -39,7 +41,7 @@ def train_request(train: Any, test: Any, **changes: Any) -> dict[str, Any]:
 def test_training_learns_and_tells_of_each_epoch(tiny: Tiny) -> None:
     """Numbers, losses and logits, in float32 for every test image."""
     plan, epochs = tiny(epochs="15").trained()
-    assert plan == TrainingPlan(15, 4, "SGD", "", "cpu", rebuilt=True)
+    assert plan == TrainingPlan(15, 4, "SGD", "", "cpu", rebuilt=True, why_rebuilt="form")
     assert [epoch.number for epoch in epochs] == list(range(1, 16))
     assert {epoch.learning_rate for epoch in epochs} == {0.5}
     assert all(epoch.arrays["logits"].dtype == np.float32 for epoch in epochs)
@@ -110,9 +112,9 @@ def test_schedule_of_epochs_is_stepped_after_each(tiny: Tiny) -> None:
 
 def test_schedule_that_nobody_steps_goes_to_a_person(tiny: Tiny) -> None:
     """Stepped per batch in a loop that is not replayed: training on would not be the student's."""
-    with pytest.raises(StudentRaised, match="stepped for every batch") as raised:
+    with pytest.raises(StudentRaised, match="RecipeError") as raised:
         tiny(scheduler_steps="batch", **EXPONENTIAL).trained()
-    assert raised.value.in_recipe
+    assert raised.value.gap == "batch_schedule"
 
 
 def test_schedule_is_handed_to_a_train_epoch_that_steps_it(tiny: Tiny) -> None:
@@ -214,8 +216,9 @@ def test_exception_has_the_students_line(tiny: Tiny, old: str, new: str, words: 
     worker = tiny(change=(old, new))
     with pytest.raises(StudentRaised, match=words) as caught:
         worker.trained()
-    assert new in caught.value.problem.line
-    assert caught.value.problem.where.startswith("homework.py:")
+    place = place_of(caught.value.problem.where)
+    assert place is not None and place.file == "homework.py"
+    assert new in (line_at(worker.program.source, place) or "")
 
 
 @pytest.mark.parametrize(
@@ -240,9 +243,10 @@ def test_model_that_returns_something_else_is_told_the_shape(tiny: Tiny, output:
         def train_epoch(model, optimizer, data_loader, loss_history):
             pass
         """
-    with pytest.raises(StudentRaised, match=told) as caught:
+    with pytest.raises(StudentRaised) as caught:
         tiny(text).trained()
-    assert "(batch, 3)" in caught.value.problem.message
+    assert re.search(told, caught.value.problem.message.text) and caught.value.problem.seen == "other_outputs"
+    assert "(batch, 3)" in caught.value.problem.message.text
 
 
 @pytest.mark.parametrize("left", ["eval", "train"])
@@ -268,7 +272,7 @@ def test_evaluation_is_in_evaluation_mode_and_training_in_training_mode(tiny: Ti
 
 def test_missing_train_epoch_is_said(tiny: Tiny) -> None:
     """Before anything is announced."""
-    with pytest.raises(StudentRaised, match="`train_epoch` is not defined"):
+    with pytest.raises(StudentRaised, match="'train_epoch' is not defined"):
         tiny("del train_epoch").trained()
 
 
@@ -349,32 +353,36 @@ def test_checkpoint_that_fits_answers_for_the_images(tiny: Tiny) -> None:
     worker = tiny()
     weights = {"head.weight": torch.zeros(3, 64), "head.bias": torch.tensor([1.0, 2.0, 3.0])}
     found = worker.checkpoint(saved(weights))
-    assert (found.status, found.reason) == ("fits", "")
+    assert (found.status, found.fault, found.misfit) == ("fits", "", None)
     np.testing.assert_array_equal(found.arrays["logits"], np.tile([1.0, 2.0, 3.0], (9, 1)).astype(np.float32))
 
 
 @pytest.mark.parametrize(
-    ("data", "status", "words"),
+    ("data", "status", "why"),
     [
-        (saved({"other": torch.zeros(2)}), "mismatch", "2 of the model's 2 tensors are missing"),
-        (saved({"head.weight": torch.zeros(3, 64), "head.bias": torch.zeros(4)}), "mismatch", "(4,) in it"),
-        (np.random.default_rng(1).bytes(3000), "refused", "cannot be read"),
-        (b"\x80\x02" + b"x" * 100, "refused", "cannot be read"),
-        (saved(nn.Linear(2, 2)), "whole_model", "whole pickled object, which is not loaded but counts"),
+        (saved({"other": torch.zeros(2)}), "mismatch", Misfit(2, 1, 2, "head.weight")),
+        (
+            saved({"head.weight": torch.zeros(3, 64), "head.bias": torch.zeros(4)}),
+            "mismatch",
+            Misfit(0, 0, 2, "head.bias", ((4,), (3,))),
+        ),
+        (np.random.default_rng(1).bytes(3000), "refused", "unreadable"),
+        (b"\x80\x02" + b"x" * 100, "refused", "unreadable"),
+        (saved(nn.Linear(2, 2)), "whole_model", ""),
         (
             saved({name: torch.zeros(2, device="meta") for name in ("head.weight", "head.bias")}),
             "refused",
-            "not a plain tensor",
+            "odd_entry",
         ),
     ],
     ids=["names", "shapes", "noise", "pickle", "whole", "meta"],
 )
-def test_checkpoint_that_does_not_fit_is_told_why(tiny: Tiny, data: bytes, status: str, words: str) -> None:
+def test_checkpoint_that_does_not_fit_is_told_why(tiny: Tiny, data: bytes, status: str, why: Any) -> None:
     """And the worker goes on."""
     worker = tiny()
     found = worker.checkpoint(data)
     assert (found.status, dict(found.arrays)) == (status, {})
-    assert words in found.reason
+    assert (found.misfit or found.fault) == why
     assert worker.ask(Build("$model"), Built).parameters
 
 

@@ -6,7 +6,6 @@ and their sums without `skipped`; a suite has `properties` first, then cases; a 
 person, is skipped.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree
@@ -19,8 +18,6 @@ from grader.reporting.exports.grade import Results, exported_grades, owned, warn
 from grader.reporting.exports.gradescope import sentences
 from grader.reporting.typesetting import points, printable
 
-# XML 1.0 cannot say these at all; `printable` has replaced the others of that kind.
-_UNSAYABLE = re.compile("[\ufffe\uffff]")
 _KINDS = {Status.FAILED: "failure", Status.ERRORED: "error", Status.SKIPPED: "skipped"}
 
 
@@ -128,5 +125,5 @@ def _add(suite: ElementTree.Element, student_id: str, case: _Case) -> None:
 
 
 def _said(text: str) -> str:
-    """The text as XML can hold it."""
-    return _UNSAYABLE.sub("\N{REPLACEMENT CHARACTER}", printable(text))
+    """The text as XML 1.0 can hold it: what it cannot say at all, `printable` shows by its number."""
+    return printable(text)

@@ -8,10 +8,13 @@ from grader.kit import (
     Mismatch,
     Undecided,
     UnreadableWeights,
+    at_rest,
     attention,
+    named,
     oddities,
     readings,
     same,
+    with_effect,
     without_biases,
 )
 
@@ -34,29 +37,27 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
     # which bias belongs to which projection is not always told by the names: without them it need not be
     trainable = without_biases(weights, initial)
     component.set_weights(trainable)
+    if proven(x, component(x), list(readings_of(trainable, heads, dim_head))):
+        return
+    # what has no effect is no part of the computation: that it is there is another check's
+    used = with_effect(component, x, trainable)
     y = component(x, shape=(2, 6, DIM))
-    found = list(readings_of(trainable, heads, dim_head))
+    found = list(readings_of(used, heads, dim_head))
     if proven(x, y, found):
         return
     require_no_normalization(x, y, found)
+    sizes = {"heads": heads, "dim_head": dim_head}
+    name_mistake(student, reference, component, x, used, initial, sizes)
+    for rest in at_rest(component, used, initial, needed=2):
+        found_at_rest = list(readings_of(rest, heads, dim_head))
+        if proven(x, component(x), found_at_rest):
+            raise Undecided(
+                "Attention is right but for a part of its own that has weights besides the projections; the "
+                "handout asks for none."
+            )
+        name_mistake(student, reference, component, x, rest, initial, sizes)
     if not found:
-        require_three_projections(reference, x, y, trainable, heads, dim_head)
-        raise unreadable(reference, trainable, heads, dim_head)
-    # for a single token the weights are 1, whatever the scores are: most mistakes are right there
-    one = student.attempted(lambda: component(x[:1, :1]))
-    likely = [] if one is None else [parts for parts in found if proven(x[:1, :1], one, [parts])]
-    for candidates in (likely, found):
-        for mistake in reference.mistakes_of("Attention"):
-            sizes = {"heads": heads, "dim_head": dim_head}
-            wrong = reference.oracle.wrong_attentions(reference, mistake, x, candidates, **sizes)
-            if any(same(y, expected) for expected in wrong):
-                require_scale_in_forward(mistake, readings_of(initial, heads, dim_head))
-                raise reference.named(mistake.id)
-    require_three_projections(reference, x, y, trainable, heads, dim_head)
-    spare = sum(value.numel() for value in trainable.values()) - 4 * heads * dim_head * DIM
-    biases = {part * heads * dim_head + out for part in range(4) for out in (0, DIM)}
-    if spare not in biases and spare > 0:
-        raise Undecided("Attention has parameters besides its projections, which this check cannot read.")
+        raise unreadable(reference, used, heads, dim_head)
     raise Mismatch(
         "Attention does not compute softmax(q k^T / sqrt(dim_head)) v with its own weights, in whatever "
         "order q, k, v and the heads are read. " + told(component, student, found),
@@ -64,19 +65,49 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
     )
 
 
+def name_mistake(student, reference, component, x, weights, initial, sizes):
+    """Raise the known mistake that explains what the component computes with some of its weights."""
+    y = component(x)
+    found = list(readings_of(weights, **sizes))
+    require_three_projections(reference, x, y, weights, **sizes)
+    # for a single token the weights are 1, whatever the scores are: most mistakes are right there
+    one = student.attempted(lambda: component(x[:1, :1])) if found else None
+    likely = [] if one is None else [parts for parts in found if proven(x[:1, :1], one, [parts])]
+    for candidates in (likely, found):
+        for mistake in reference.mistakes_of("Attention"):
+            wrong = reference.oracle.wrong_attentions(reference, mistake, x, candidates, **sizes)
+            if any(same(y, expected) for expected in wrong):
+                require_scale_in_forward(student, mistake, readings_of(initial, **sizes), **sizes)
+                raise reference.named(mistake.id)
+
+
 def proven(x, y, found):
     """Whether y is the attention of x under some reading of the weights."""
     return any(same(y, attention(x, parts)) for parts in found if parts.out is not None)
 
 
-def require_scale_in_forward(mistake, initial):
-    """Leave an Attention whose queries start smaller than its keys and values to a person."""
-    spreads = [[float(part.std()) for part in (parts.q, parts.k, parts.v)] for parts in initial]
-    if mistake.id == "missing_scale" and any(q < 0.7 * min(k, v) for q, k, v in spreads):
+def require_scale_in_forward(student, mistake, initial, heads, dim_head):
+    """Leave an Attention to a person whose queries, or keys, begin smaller by the scale, for any dim_head.
+
+    Source: Raffel et al. (2020), who fold 1 / sqrt(dim_head) into the initial weights of the queries.
+    """
+    if mistake.id != "missing_scale" or not begins_scaled(initial, dim_head):
+        return
+    other = student.build("Attention", DIM, heads=heads, dim_head=4 * dim_head).weights()
+    if begins_scaled(readings_of(other, heads, 4 * dim_head), 4 * dim_head):
         raise Undecided(
             "The scores are not divided by sqrt(dim_head) in forward, but one projection starts smaller than "
             "the others: perhaps the scale is folded into its initial weights."
         )
+
+
+def begins_scaled(initial, dim_head):
+    """Whether, in some reading, the queries' spread is that of the others divided by sqrt(dim_head)."""
+    for parts in initial:
+        q, k, v = (float(part.std()) for part in (parts.q, parts.k, parts.v))
+        if abs(q * dim_head**0.5 / max(k, 1e-9) - 1) < 0.2 and 0.5 < k / max(v, 1e-9) < 2:
+            return True
+    return False
 
 
 def told(component, student, found):
@@ -177,7 +208,7 @@ def test_attention_lets_gradients_through(student, reference):
         raise Mismatch("No gradient reaches Attention's input.", hint="Look for detach, .data or no_grad.")
     if found.missing:
         raise Mismatch(
-            f"The parameter `{found.missing[0]}` receives no gradient: it is not used, or cut off.",
+            f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off.",
             diagnosis="unused_parameter",
         )
     x.requires_grad_()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from grader.kit import Mismatch, Undecided, activations, feed_forwards, oddities, same, two_layers
+from grader.kit import Mismatch, Undecided, activations, feed_forwards, named, oddities, same, two_layers
 
 pytestmark = pytest.mark.component("FeedForward")
 
@@ -127,7 +127,7 @@ def test_feed_forward_lets_gradients_through(student):
     feed_forward = student.build("FeedForward", DIM, HIDDEN)
     found = feed_forward.gradients(student.tensor(3, 5, DIM), student.tensor(3, 5, DIM))
     if found.input is None or found.missing:
-        part = f"parameter `{found.missing[0]}`" if found.missing else "input"
+        part = f"parameter {named(found.missing[0])}" if found.missing else "input"
         raise Mismatch(
             f"No gradient reaches FeedForward's {part}: it is not used, or cut off.",
             diagnosis="unused_parameter" if found.missing else "gradient_cut",

@@ -14,6 +14,7 @@ from grader.kit import (
     classes_named,
     drawn,
     heat_maps,
+    images_within,
     numbers_named,
     pictures,
     stated,
@@ -247,8 +248,8 @@ def shown_images(student, class_names):
     """(data, pictures) of plot_classwise_predictions.
 
     Raises:
-        Mismatch: No image is shown, or the model is never asked about one.
-        Undecided: Images are shown, but in a form in which they cannot be told apart.
+        Mismatch: No image of the loader is shown, or the model is never asked about one.
+        Undecided: Some are shown, but in a form in which they cannot be told apart.
     """
     data, run = drawn(student, "plot_classwise_predictions", class_names)
     shown, found = pictures(run, data)
@@ -256,6 +257,12 @@ def shown_images(student, class_names):
         raise Mismatch("No image is shown.", hint="Show the images of the loader with imshow, one per axes.")
     if not run.forwards:
         raise Mismatch("The model is never asked.", hint="model(images).argmax(dim=1) is what it predicts.")
+    if not found and not images_within(run, data):
+        raise Mismatch(
+            "What is shown is none of the loader's images.",
+            hint="Show images[i] as the loader gives them, one per axes.",
+            diagnosis="other_images_shown",
+        )
     if not found:
         raise Undecided("the shown images cannot be compared with the loader's: resized, or a grid in one")
     return data, found

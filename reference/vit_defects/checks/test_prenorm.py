@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.kit import Mismatch, StandIn, answer, layer_norms, oddities, same
+from grader.kit import Mismatch, StandIn, answer, layer_norms, named, oddities, same
 
 pytestmark = pytest.mark.component("PreNorm")
 
@@ -58,6 +58,6 @@ def test_prenorm_lets_gradients_through(student):
         raise Mismatch("No gradient reaches PreNorm's input.", hint="Look for detach, .data or no_grad.")
     if found.missing:
         raise Mismatch(
-            f"The parameter `{found.missing[0]}` receives no gradient: it is not used.",
+            f"The parameter {named(found.missing[0])} receives no gradient: it is not used.",
             diagnosis="unused_parameter",
         )

@@ -121,13 +121,12 @@ def test_train_epoch_learns_from_the_labels(student, reference, class_names):
 
 def scores_of_batches(data, run):
     """The scores of each batch, float64 (images, classes), by the weights that the steps before it left."""
-    weights = data.arrays["weights"].astype(np.float64)
-    steps = run.arrays.get("step_gradients", ())
+    initial = data.arrays["weights"].astype(np.float64)
+    gradients = run.arrays.get("step_gradients", ())
     start = 0
-    for number, size in enumerate(data.batch_sizes):
+    for size, taken in zip(data.batch_sizes, steps_before(run, len(data.batch_sizes)), strict=True):
+        weights = initial - data.learning_rate * sum(gradients[:taken])
         yield data.arrays["features"][start : start + size] @ weights
-        if number < len(steps):
-            weights = weights - data.learning_rate * steps[number]
         start += size
 
 
@@ -139,6 +138,16 @@ def batches(data, run):
         gradient = run.arrays["logit_gradients"][rows].astype(np.float64)
         yield gradient, softmax(scores), np.eye(scores.shape[1])[data.labels[rows]]
         start += size
+
+
+def steps_before(run, count):
+    """How many steps the optimizer had taken before each of the first `count` forward passes."""
+    taken, steps = [], 0
+    for event in run.events:
+        steps += event == "step"
+        if event == "forward":
+            taken.append(steps)
+    return [*taken, *[steps] * count][:count]
 
 
 def cross_entropy_factor(gradient, p, one_hot):
@@ -204,11 +213,73 @@ def loss_fault(student, reference, gradient, p, one_hot, factor):
         if np.abs((scaled + one_hot).sum(axis=0) - one_hot.sum(axis=0)).max() < 1e-3:
             return reference.named("loss_over_batch")
         others = p - scaled
-        if (np.sort(others, axis=1)[:, -1] > 0.5).all() and np.abs(others.sum(axis=1) - 1).max() < 1e-3:
+        misplaced = ((others * one_hot).sum(axis=1) < 0.5).any()
+        whole = np.abs(others.sum(axis=1) - 1).max() < 1e-3
+        if misplaced and whole and (np.sort(others, axis=1)[:, -1] > 0.5).all():
             return reference.named("labels_misplaced")
     if np.abs(gradient).max() < 1e-9:
         return Mismatch("The loss does not depend on the model's scores.", diagnosis="constant_loss")
-    return Undecided("the loss is not a cross-entropy with or without label smoothing; it may still be right")
+    if is_unusual(gradient, p, one_hot):
+        return Undecided("the loss is a variant of the cross-entropy; whether it may be one is a person's")
+    return Mismatch(
+        "The gradient that reaches the scores is not that of a cross-entropy between the scores and the "
+        "labels, nor of one with weights, soft labels or a focus on what is hard.",
+        hint="loss = F.cross_entropy(model(images), labels): the scores as they are, the labels as numbers.",
+        diagnosis="other_loss",
+    )
+
+
+def is_unusual(gradient, p, one_hot):
+    """Whether a gradient is that of a loss which teaches the labels, though it is no plain cross-entropy.
+
+    A loss of the right class's probability alone has rows that are multiples of p - one_hot: with weights
+    of classes, or a focus on what is hard (Lin et al., 2017), never on what is easy. Soft labels (mixup,
+    Zhang et al., 2018) have rows p - t, where t is for the most part the own label. One sigmoid for each
+    class has sigmoid(scores) - one_hot. A small penalty on the scores leaves the gradient nearer to the plain
+    one than to that of any known mistake.
+    """
+    plain = p - one_hot
+    factors = (gradient * plain).sum(axis=1) / np.maximum((plain * plain).sum(axis=1), 1e-12)
+    size = np.abs(gradient).max()
+    if np.abs(gradient - factors[:, None] * plain).max() < 1e-3 * size and (factors > 0).all():
+        by_class = [np.ptp(factors[one_hot[:, label] == 1]) for label in np.flatnonzero(one_hot.sum(axis=0))]
+        easy = (p * one_hot).sum(axis=1)
+        harder = np.corrcoef(np.argsort(np.argsort(easy)), np.argsort(np.argsort(factors)))[0, 1] < 0
+        return max(by_class) < 1e-2 * factors.max() or bool(harder)
+    for scale in (len(gradient), 1):
+        targets = p - scale * gradient
+        own = (targets * one_hot).sum(axis=1)
+        if np.abs(targets.sum(axis=1) - 1).max() < 1e-3 and targets.min() > -1e-3 and own.min() > 0.5 - 1e-3:
+            return True
+    return is_sigmoid(gradient, np.log(p), one_hot) or is_mostly_plain(gradient, p, one_hot)
+
+
+def is_mostly_plain(gradient, p, one_hot):
+    """Whether a gradient points nearly where the cross-entropy's does, and nearer than a mistake's does."""
+    outer = softmax(p) - one_hot
+    known = (
+        -one_hot,
+        (p * one_hot).sum(axis=1, keepdims=True) * (p - one_hot),
+        p * (outer - (outer * p).sum(axis=1, keepdims=True)),
+    )
+    plain, *wrong = (alignment(gradient, other) for other in (p - one_hot, *known))
+    return plain > 0.98 and plain > max(wrong)
+
+
+def alignment(gradient, other):
+    """The cosine of the angle between two gradients."""
+    return (gradient * other).sum() / max(np.linalg.norm(gradient) * np.linalg.norm(other), 1e-12)
+
+
+def is_sigmoid(gradient, scores, one_hot):
+    """Whether a gradient is a multiple of sigmoid(scores + c) - one_hot, with a c of its own in each row."""
+    for factor in (1.0, 1 / one_hot.shape[1], 1 / len(gradient), 1 / one_hot.size):
+        shares = gradient / factor + one_hot
+        if shares.min() > 0 and shares.max() < 1:
+            rest = np.log(shares / (1 - shares)) - scores
+            if np.ptp(rest, axis=1).max() < 1e-2:
+                return True
+    return False
 
 
 def softmax(scores):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from grader.kit import Mismatch, StandIn, fields, same
+from grader.kit import Mismatch, StandIn, fields, named, same
 
 pytestmark = pytest.mark.component("ViT")
 
@@ -243,7 +243,7 @@ def test_vit_has_the_parameters_of_its_parts(student, reference):
         )
     if found.missing:
         raise Mismatch(
-            f"The parameter `{found.missing[0]}` receives no gradient: it is not used, or cut off.",
+            f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off.",
             hint="A layer that forward never calls still costs memory; one behind no_grad is never trained.",
             diagnosis="unused_parameter",
         )

@@ -1,6 +1,6 @@
 """The student's ViT around a stand-in for its encoder, whatever the encoder is called and made of."""
 
-from grader.kit import Mismatch, StandIn, Undecided, layer_norms, without_biases
+from grader.kit import Mismatch, StandIn, Undecided, layer_norms, same, with_effect, without_biases
 
 from .inline import block, fits, inline_blocks, name_inline_mistake
 
@@ -38,6 +38,7 @@ class Encoder:
         members = [path for path in self.kinds if path.rpartition(".")[0] in lists and path]
         self.paths = [inner for path in members for inner in self._called(path)]
         if not self.paths:
+            require_an_effect_of_depth(student, one, two, options)
             raise Undecided(
                 "ViT does not use the class Transformer, and its own encoder cannot be found in it."
             )
@@ -107,6 +108,41 @@ class AroundEncoder:
         return scores
 
 
+def require_an_effect_of_depth(student, one, two, options):
+    """Fail a ViT without an encoder: with equal weights, one of another depth computes the same.
+
+    Raises:
+        Mismatch: It does.
+    """
+    shapes = [{parameter.name: parameter.shape for parameter in model.parameters} for model in (one, two)]
+    if shapes[0] != shapes[1]:
+        return
+    two.set_weights(one.randomize())
+    x = student.tensor(2, options["channels"], options["image_size"], options["image_size"])
+    if same(one(x), two(x)):
+        raise Mismatch(
+            f"ViT has no encoder: with depth={options['depth']} it computes the same as with depth=1.",
+            hint="Construct a Transformer with all of its sizes, and call it on the tokens.",
+            diagnosis="transformer_not_used",
+        )
+
+
+class Recorded:
+    """A ViT as what reaches its second block for given images."""
+
+    def __init__(self, model, images):
+        self.model, self.images = model, images
+
+    def __call__(self, _):
+        """The input of the second block."""
+        self.model(self.images)
+        return self.model.calls[0][1]
+
+    def set_weights(self, values):
+        """Overwrite parameters by name."""
+        self.model.set_weights(values)
+
+
 def prove_inline_vit(student, reference, options, images):
     """Prove the first block of a ViT's own encoder by its weights as a whole.
 
@@ -129,6 +165,9 @@ def prove_inline_vit(student, reference, options, images):
     norm = lambda z: next(layer_norms(z, {}))  # noqa: E731
     sizes = {name: options[name] for name in ("heads", "dim_head", "mlp_dim")}
     candidates = list(inline_blocks(moving, own, {}, 0, options["dim"], sizes))
+    if not candidates:
+        own = with_effect(Recorded(moving, images), None, own)
+        candidates = list(inline_blocks(moving, own, {}, 0, options["dim"], sizes))
     if not candidates:
         raise Undecided("ViT's encoder is written inline, and its weights cannot be read.")
     # what is recorded is the input of the second block

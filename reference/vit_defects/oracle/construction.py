@@ -1,6 +1,6 @@
 """What a constructor hands on to the parts that it makes."""
 
-from grader.kit import Mismatch
+from grader.kit import Mismatch, quoted
 
 DEFAULTS = {"heads": 4, "dim_head": 64, "dropout": 0.0}  # of the handout's signatures
 
@@ -19,8 +19,9 @@ def not_handed_on(part, sizes, given):
 
 def ignored_size(whole, part, name, size, given):
     """What to raise when a size is not handed on."""
+    value = given.get(name, DEFAULTS.get(name))
     return Mismatch(
-        f"{whole} constructs its {part} with {name}={given.get(name, DEFAULTS.get(name))}; "
+        f"{whole} constructs its {part} with {name}={quoted(value) if isinstance(value, str) else value}; "
         f"it was asked for {size}.",
         hint=f"Hand {name} on as it was given: another number, or the order of the arguments, stands there.",
         diagnosis="sizes_not_handed_on",

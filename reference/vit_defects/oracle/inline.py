@@ -8,12 +8,14 @@ from grader.kit import (
     Mismatch,
     Undecided,
     answer,
+    at_rest,
     attention,
     block_weights,
     inline_attentions,
     inline_feed_forwards,
     layer_norms,
     same,
+    with_effect,
     without_biases,
 )
 
@@ -33,18 +35,22 @@ def prove_inline(student, reference, built, stand_ins, dim, sizes):
     """
     one, two = built(student, 1), built(student, 2)
     x = student.tensor(2, 7, dim)
-    outputs, weights = [], []
-    for transformer in (one, two):
-        initial = transformer.weights()
-        weights.append(without_biases(transformer.randomize(), initial))
+    outputs, weights, initial = [], [], [one.weights(), two.weights()]
+    for transformer, began in zip((one, two), initial, strict=True):
+        weights.append(without_biases(transformer.randomize(), began))
         transformer.set_weights(weights[-1])
         outputs.append(transformer(x, shape=(2, 7, dim)))
-    pair = block_weights(*weights)
     prenorm = stand_ins["PreNorm"] if any(c.component == "PreNorm" for c, _ in one.calls) else None
     norm = (lambda x: answer(prenorm, 0, x)) if prenorm else (lambda x: next(layer_norms(x, {})))
     single = list(inline_blocks(one, weights[0], stand_ins, 0, dim, sizes))
     if not single:
+        # what has no effect is no part of the computation
+        weights = [with_effect(*tried) for tried in zip((one, two), (x, x), weights, strict=True)]
+        single = list(inline_blocks(one, weights[0], stand_ins, 0, dim, sizes))
+    if not single:
+        name_mistake_at_rest(reference, one, x, weights[0], initial[0], stand_ins, sizes)
         raise Undecided("Transformer's parts are written inline, and their weights cannot be read.")
+    pair = block_weights(*weights)
     for number, (attend, feed) in enumerate(single):
         if fits(outputs[0], block(x, norm, attend, feed)):
             first, second = (
@@ -66,6 +72,16 @@ def prove_inline(student, reference, built, stand_ins, dim, sizes):
         "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)).",
         hint="Two residual connections per block, each around a normalization and the part behind it.",
     )
+
+
+def name_mistake_at_rest(reference, one, x, weights, initial, stand_ins, sizes):
+    """Raise the known mistake that explains a block without some of its weights, where those do least."""
+    for rest in at_rest(one, weights, initial, needed=2):
+        blocks = list(inline_blocks(one, rest, stand_ins, 0, x.shape[-1], sizes))
+        if blocks:
+            y = one(x)
+            prenorm = any(call.component == "PreNorm" for call, _ in one.calls)
+            name_inline_mistake(reference, x, y, blocks, sizes, stand_ins if prenorm else {})
 
 
 def inline_blocks(transformer, weights, stand_ins, index, dim, sizes):

@@ -21,3 +21,14 @@ def train_epoch(model, optimizer, data_loader, loss_history):
         optimizer.step()
         if index % 100 == 0:
             loss_history.append(loss.item())
+
+
+@torch.inference_mode()
+def evaluate(model, data_loader):
+    model.eval()
+    hits = [
+        (model(images.to(device)).argmax(dim=-1).cpu() == labels).float() for images, labels in data_loader
+    ]
+    share = torch.cat(hits).mean().item()
+    print(f"{share:.2%} of {sum(map(len, hits))} images are right")
+    return share

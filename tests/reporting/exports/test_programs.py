@@ -131,7 +131,7 @@ def test_junit_holds_a_submission_without_findings(a_result: Callable[..., Any])
     results = [(replace(evidence, findings=(), reason="A syntax error \ufffe."), score)]
     root = ElementTree.fromstring(junit(ASSIGNMENT, results, partial=False).content)
     [failure] = root.iter("failure")
-    assert failure.get("message") == "A syntax error \ufffd."
+    assert failure.get("message") == "A syntax error ⟨U+FFFE⟩."
 
 
 SHEET = (
