@@ -6,7 +6,18 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import channels, check, class_size, gpu, interruptions, lockdown, recipes, training
+from benchmarks import (
+    channels,
+    check,
+    class_size,
+    gpu,
+    honest_pairs,
+    interruptions,
+    lockdown,
+    memorized,
+    recipes,
+    training,
+)
 from benchmarks.peers import comparison
 from benchmarks.peers.cost import ToolError
 from benchmarks.peers.environment import NotInstalledError
@@ -25,15 +36,18 @@ QUICK: Benchmarks = {
     "class_size": class_size.measured,
     "interruptions": interruptions.measured,
     "peers": comparison.measured,
+    "memorized": memorized.measured,
 }
 # hours of training: done only when they are named, else what was measured before is shown
 SLOW: Benchmarks = {
     "recipes": recipes.measured,
     "ingredients": recipes.ingredients_measured,
+    "honest_pairs": honest_pairs.measured,
 }
 BEFORE: Benchmarks = {
     "recipes": recipes.recorded,
     "ingredients": recipes.ingredients_recorded,
+    "honest_pairs": honest_pairs.recorded,
 }
 
 

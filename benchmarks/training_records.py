@@ -36,6 +36,7 @@ class Record:
         cpu_seconds: What its processes computed, which others on the machine do not lengthen.
         threads: Of PyTorch.
         on: The day, in UTC.
+        counted: The accuracy that grading counts, 0 to 1: of the last epochs. None in older records.
     """
 
     recipe: str
@@ -52,6 +53,7 @@ class Record:
     processor: str
     torch: str
     on: str
+    counted: float | None = None
 
     @property
     def accuracy(self) -> float:
@@ -140,6 +142,7 @@ def trained(
         processor=processor(),
         torch=version("torch"),
         on=f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}",
+        counted=training.accuracy,
     )
 
 

@@ -1,6 +1,5 @@
 """Forbidden parts in the source: seen through aliases, star imports and names put together from pieces."""
 
-import ast
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,7 +11,7 @@ from grader.analysis.reflection import any_of, homes
 from grader.analysis.slicing import Reach
 from grader.analysis.units import Unit
 from grader.domain.assignment import ForbiddenRule
-from grader.domain.program import LOOK, TRAINING, ForbiddenUse, Place
+from grader.domain.program import TRAINING, ForbiddenUse, Place
 
 VISION = "torchvision.models"
 VISION_HOMES = {
@@ -31,8 +30,6 @@ INSIDES = {
 _may_be_inside = any_of(f"*.{pattern}{rest}" for pattern in INSIDES for rest in ("", ".*"))
 TELLING = 10  # letters
 WILD = frozenset("*?[")
-# no homework writes out so much data; labels of known images, or trained weights, take more
-MUCH_DATA = 4000  # characters of one statement
 
 
 @dataclass(frozen=True)
@@ -223,14 +220,4 @@ def suspicions(
         reaches: Graded names, TRAINING and LOADING -> what they depend on.
         loaded: The statements that are executed on loading.
     """
-    return [*Prying((*units, *trained), aliases, rules).sentences(reaches, loaded), *_written_out(units)]
-
-
-def _written_out(units: Sequence[Unit]) -> Iterable[str]:
-    """Sentences about statements that hold much data: an answer can be looked up in it."""
-    for unit in units:
-        size = sum(len(repr(node.value)) for node in ast.walk(unit.node) if isinstance(node, ast.Constant))
-        texts = (node.value for node in ast.walk(unit.node) if isinstance(node, ast.Expr))
-        size -= sum(len(repr(text.value)) for text in texts if isinstance(text, ast.Constant))
-        if size > MUCH_DATA:
-            yield f"{unit.place}: {size} characters of data are written out; {LOOK} why."
+    return Prying((*units, *trained), aliases, rules).sentences(reaches, loaded)

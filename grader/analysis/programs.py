@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from grader.analysis.bare_text import BareTexts
 from grader.analysis.claims import claim_in_outputs, epochs_in_outputs
 from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
@@ -16,6 +17,7 @@ from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.training_code import training_code
 from grader.analysis.tuned import tuned
 from grader.analysis.units import Unit, further_units, units
+from grader.analysis.written_data import written_data
 from grader.domain.assignment import Component, ForbiddenRule
 from grader.domain.errors import SubmissionError
 from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe
@@ -84,9 +86,10 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
     uses = forbidden_uses((*whole, *trained), every_alias, forbidden, deep)
     used = dict(deep)
     deep[LOADING] = graph.reach(_names([cut[index] for index in kept]))
-    return Program(
+    bare = BareTexts()
+    made = Program(
         file=read.file,
-        statements=loaded,
+        statements=bare.statements(loaded),
         defined={graded: defined[found][0] for graded, found in names.items()},
         near_names=near,
         omissions=_ordered([*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe)], read),
@@ -94,7 +97,7 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         roles=_used_roles(reaches, known_roles) | recipe.roles,
         forbidden=uses,
         tuned=tuned(parts, cut, sources.flows.functions),
-        recipe=recipe.recipe,
+        recipe=bare.recipe(recipe.recipe),
         claim=claim_in_outputs(read.printed),
         shown_epochs=epochs_in_outputs(read.printed),
         notes=(
@@ -104,6 +107,7 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         ),
         source=read.text,
     )
+    return replace(made, notes=(*made.notes, *written_data(made)))
 
 
 def _names(units: Iterable[Unit], lazy: bool = False) -> set[str]:

@@ -60,7 +60,8 @@ class Statement:
     """One top-level statement that the worker executes, in the order of the source.
 
     Attributes:
-        source: The statement's text, dedented, decorators included.
+        source: The statement's text, dedented, decorators included: every token on its own line, without
+            comments, and with docstrings cut.
         place: Where its first line stands.
         binds: The names that it binds at top level.
         kind: `import`, `definition` (class or function), `constant`, or `needed` (kept because a graded
@@ -149,6 +150,11 @@ class TunedValue:
     place: Place
     written: Span | None = None
 
+    @property
+    def shortened(self) -> "TunedValue":
+        """As much of it as a number takes."""
+        return TunedValue(self.name, self.value[:20], self.place)
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -232,6 +238,18 @@ class Recipe:
     replay: Replay | None = None
     no_replay: str = ""
 
+    @property
+    def all_statements(self) -> tuple[Statement, ...]:
+        """The statements of all phases, in the order in which they are executed."""
+        loop = (*self.replay.before, self.replay.loop, *self.replay.after) if self.replay else ()
+        return (*self.statements, *self.after_data, *self.after_model, *self.after_optimizer, *loop)
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The expressions that the source has."""
+        found = (self.model, self.optimizer, self.scheduler, self.train_transform, self.test_transform)
+        return tuple(each for each in (*found, self.batch_size, self.epochs) if each is not None)
+
 
 @dataclass(frozen=True)
 class Program:
@@ -273,3 +291,26 @@ class Program:
     shown_epochs: int | None = None
     notes: tuple[str, ...] = ()
     source: dict[str, str] | None = None
+
+    @property
+    def executed_texts(self) -> tuple[str, ...]:
+        """The texts of all that a worker may execute."""
+        statements = (*self.statements, *self.recipe.all_statements)
+        return (*(each.source for each in statements), *self.recipe.expressions)
+
+    @property
+    def executable(self) -> "Program":
+        """What a worker must know of it: what it executes, and how large the images are that the model takes.
+
+        Whatever else the source holds (comments, answers to questions, statements that are left out) could be
+        read by the program there, and need not be.
+        """
+        return Program(
+            file=self.file,
+            statements=self.statements,
+            defined=self.defined,
+            near_names=self.near_names,
+            roles=self.roles,
+            tuned=tuple(value.shortened for value in self.tuned if value.name in ("image_size", "channels")),
+            recipe=self.recipe,
+        )

@@ -21,7 +21,7 @@ class Load:
     """Execute the program's statements. Reply: Loaded.
 
     Attributes:
-        program: What to execute.
+        program: What to execute, whatever else was known of the source.
         forbidden: Dotted patterns of what must not be used: each use is told at once.
         class_names: Of the data set; what the source takes from a data set it does not have.
         seed: Of torch, numpy and random.
@@ -33,6 +33,9 @@ class Load:
     class_names: tuple[str, ...] = ()
     seed: int = 0
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "program", self.program.executable)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import operator
 import os
 import sysconfig
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 
@@ -19,7 +20,7 @@ import numpy
 import torch
 
 import grader
-from grader.domain.program import Place, Statement
+from grader.domain.program import Place, Program, Statement
 from grader.domain.quoting import Said
 from grader.protocol.replies import MAX_MESSAGE, Problem, Resource
 from grader.worker.fault import SeenError
@@ -61,20 +62,39 @@ def future_flags(statement: Statement) -> int:
     return functools.reduce(operator.or_, (f.compiler_flag for f in features if f is not None), 0)
 
 
-def student_lines(source: dict[str, str]) -> Lines:
+def student_lines(program: Program) -> Lines:
     """How the student's lines are told from those of libraries."""
-    files = {PREFIX + file: json.dumps(file).encode() for file in source}
+    statements = (*program.statements, *program.recipe.all_statements)
+    files = {statement.place.file for statement in statements}
+    known = {PREFIX + file: json.dumps(file).encode() for file in sorted(files)}
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders |= {str(Path(package.__path__[0]).parent) for package in (torch, numpy)}
     folders.add(grader.__path__[0])
-    return Lines(PREFIX, files, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
+    return Lines(PREFIX, known, tuple(f"{folder}{os.sep}" for folder in sorted(folders)))
 
 
-def remember_source(source: dict[str, str]) -> None:
-    """Let tracebacks and `inspect.getsource` see the student's text."""
-    for file, text in source.items():
-        linecache.cache[PREFIX + file] = (len(text), None, text.splitlines(keepends=True), PREFIX + file)
+def remember_source(program: Program) -> None:
+    """Let tracebacks and `inspect.getsource` see the text of the statements, each on the student's own lines.
+
+    Where a statement is executed twice, as it stands in a function and by itself, the function is seen.
+    """
+    files: dict[str, dict[int, str]] = {}
+    for statement in program.statements:
+        lines = files.setdefault(statement.place.file, {})
+        for number, text in _numbered(statement):
+            lines[number] = f"{lines[number]}; {text}" if number in lines else text  # two on a line
+    for statement in program.recipe.all_statements:
+        lines = files.setdefault(statement.place.file, {})
+        for number, text in _numbered(statement):
+            lines.setdefault(number, text)
+    for file, lines in files.items():
+        every = [lines.get(number, "") + "\n" for number in range(1, max(lines) + 1)]
+        linecache.cache[PREFIX + file] = (sum(map(len, every)), None, every, PREFIX + file)
+
+
+def _numbered(statement: Statement) -> Iterator[tuple[int, str]]:
+    return enumerate(statement.source.split("\n"), start=statement.place.line)
 
 
 def problem(error: BaseException) -> Problem:

@@ -48,7 +48,7 @@ class StudentModule:
         if request.device == "cpu":
             redirect_gpu_calls()
         self.watch = watch
-        remember_source(request.program.source or {})
+        remember_source(request.program)
         self._absent = AbsentFinder(PREFIX)
         sys.meta_path.append(self._absent)
         seed_all(request.seed)

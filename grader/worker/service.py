@@ -46,7 +46,7 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
         return torch.from_numpy(receive(reader, (Rows,), FROM_JUDGE).arrays["rows"].copy())
 
     def watch(request: Load) -> ForbiddenWatch:
-        lines = student_lines(request.program.source or {})
+        lines = student_lines(request.program)
         return ForbiddenWatch(request.forbidden, lines, writer.fileno(), lambda what: send(writer, what))
 
     service = Service(rows, lambda reply: send(writer, reply), watch)

@@ -174,21 +174,6 @@ class Attention:
     assert not [note for note in made.notes if "gc.collect" in note]
 
 
-def test_much_data_is_noted_for_a_person(analyzed):
-    """Labels of the known images, or trained weights, which would be looked up instead of learned."""
-    made = analyzed(
-        f"""
-{"# a comment " * 1000}
-LABELS = {{{", ".join(f"{number}: {number % 6}" for number in range(1500))}}}
-WEIGHTS = "{"x" * 3000}"
-class Attention:
-    '''{"A long explanation. " * 500}'''
-"""
-    )
-    [note] = [note for note in made.notes if "written out" in note]
-    assert note.startswith("homework.py:3: ")
-
-
 @pytest.mark.parametrize(
     ("name", "part"),
     [

@@ -121,7 +121,7 @@ def test_any_json(content):
 
 
 def test_every_line_of_a_kept_statement_is_where_the_student_wrote_it():
-    text = "import timm\n\n\ndef helper():\n    '''\n  odd\n    '''\n    return 1\nx = [\n 1,\n]\n"
+    text = "import timm\n\n\ndef helper():\n    '''\n  odd\n    '''\n    return 1\nx = [\n    1,\n    ]\n"
     made = outcome("homework.py", text.encode())
     assert isinstance(made, Program)
     lines = text.split("\n")

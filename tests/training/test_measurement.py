@@ -27,6 +27,7 @@ from grader.protocol.replies import (
 )
 from grader.protocol.requests import Load, LoadCheckpoint, Train
 from grader.training import EpochReport, Job, Measured, measured_checkpoint, measured_training
+from grader.training.blinding import Blinding
 
 Scripted = Callable[..., Any]
 HANG, DIE = "hang", "die"
@@ -140,33 +141,22 @@ def test_test_labels_are_never_part_of_a_request(scripted: Scripted, job: Job) -
 
 def test_the_order_of_the_test_images_is_hidden(scripted: Scripted, job: Job) -> None:
     """A data set lists them class by class: a model that answers by position must gain nothing."""
-    hidden = replace(job, order_seed=4)
+    bright = np.zeros_like(job.splits.test_images)
+    bright[:] = (8 + 19 * np.arange(len(bright)))[:, None, None]  # further apart than brightness is changed
+    hidden = replace(job, splits=replace(job.splits, test_images=bright), order_seed=4)
     by_position = logits(job.splits)
     worker = scripted(PLAN, epoch(1, by_position), epoch(2, by_position), end(2, by_position))
     training = measured_training(worker, hidden).training
     sent = worker.beside.requests[1].arrays["test_images"]
     assert training.accuracy is not None and training.accuracy < 1
     # the same answers, given to the images as they were sent
-    numbers = [round((image.mean() - 10) / 10) for image in sent]
+    numbers = [round((image.mean() - 8) / 19) for image in sent]
     assert sorted(numbers) == list(range(13)) != numbers
-    places = [job.splits.classes.index(name) for name in worker.requests[1].class_names]
+    train = worker.requests[1].arrays["train_labels"].tolist()
+    places = [job.splits.train_labels[train.index(label)] for label in range(3)]
     right = by_position[numbers][:, places]
     answers = (PLAN, epoch(1, right), epoch(2, right), end(2, right))
     assert measured_training(scripted(*answers), hidden).training.accuracy == 1
-
-
-def test_no_image_has_its_known_bytes(scripted: Scripted, job: Job) -> None:
-    """By one gray value at most: a table of digests is worth nothing, and a model sees no difference."""
-    worker = scripted(PLAN, Trained(0))
-    measured_training(worker, replace(job, order_seed=4))
-    sent = worker.requests[1].arrays["train_images"]
-    difference = sent.astype(int) - job.splits.train_images
-    assert set(np.unique(difference)) == {-1, 0, 1}
-    assert all(each.any() for each in difference)
-    bright = replace(job.splits, train_images=np.full_like(job.splits.train_images, 255))
-    worker = scripted(PLAN, Trained(0))
-    measured_training(worker, replace(job, splits=bright, order_seed=4))
-    assert worker.requests[1].arrays["train_images"].min() == 254
 
 
 def test_the_numbers_of_the_classes_are_hidden(scripted: Scripted, job: Job) -> None:
@@ -177,13 +167,31 @@ def test_the_numbers_of_the_classes_are_hidden(scripted: Scripted, job: Job) -> 
         measured_training(worker, replace(job, order_seed=seed))
         load, train = worker.requests
         assert load.class_names == train.class_names
-        names = [train.class_names[label] for label in train.arrays["train_labels"]]
-        assert names == [job.splits.classes[label] for label in job.splits.train_labels]
-        seen.add(train.class_names)
+        numbers = dict(zip(job.splits.train_labels, train.arrays["train_labels"], strict=True))
+        assert [numbers[label] for label in job.splits.train_labels] == train.arrays["train_labels"].tolist()
+        assert sorted(numbers.values()) == [0, 1, 2]
+        seen.add(tuple(numbers[label] for label in range(3)))
     assert len(seen) > 2
-    worker = scripted(PLAN, Trained(0))
-    measured_training(worker, job)
-    assert worker.requests[1].class_names == job.splits.classes
+
+
+def test_the_worker_that_measures_sees_images_and_classes_as_the_one_that_trains(
+    scripted: Scripted, job: Job
+) -> None:
+    """A table that knows the published images is no better off there, nor is one that knows the classes."""
+    noise = np.random.default_rng(1).integers(20, 230, job.splits.test_images.shape).astype(np.uint8)
+    hidden = replace(job, splits=replace(job.splits, test_images=noise, train_images=noise), order_seed=4)
+    outputs = logits(job.splits)
+    worker = scripted(PLAN, epoch(1, outputs), epoch(2, outputs), end(2, outputs))
+    measured_training(worker, hidden)
+    (load, train), (load_beside, measure) = worker.requests[:2], worker.beside.requests[:2]
+    assert load_beside == load and load.class_names == ("class_a", "class_b", "class_c")
+    assert train.class_names == measure.class_names == load.class_names
+    np.testing.assert_array_equal(measure.arrays["train_labels"], train.arrays["train_labels"])
+    for sent in (train.arrays["train_images"], measure.arrays["test_images"]):
+        nearest = [np.abs(noise.astype(int) - image).mean(axis=(1, 2)).min() for image in sent]
+        assert min(nearest) > 20, "none is a published one, nor nearly"
+    again = Blinding(hidden, "training", numbers=True).test_images
+    np.testing.assert_array_equal(measure.arrays["test_images"], again)
 
 
 def test_the_mean_of_the_last_epochs_counts(scripted: Scripted, job: Job) -> None:

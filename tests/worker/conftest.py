@@ -69,9 +69,11 @@ class Homework:
         loaded: Its reply to Load.
     """
 
-    def __init__(self, process: WorkerProcess, load: Load, measuring: Callable[..., Any]) -> None:
-        self.link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
-        self.program = load.program
+    def __init__(
+        self, process: WorkerProcess, program: Program, load: Load, measuring: Callable[..., Any]
+    ) -> None:
+        self.link = Link(process, WatchRecord(load.forbidden, tuple(program.source or {})))
+        self.program = program
         self._load = load
         self._measuring = measuring
         self.loaded = self.ask(load, Loaded)
@@ -123,7 +125,8 @@ def load(
     def started_with(text: str | Program, *, forbidden: tuple[str, ...] = (), **changes: Any) -> Homework:
         program = analyzed(textwrap.dedent(text)) if isinstance(text, str) else text
         started.append(spawn())
-        return Homework(started[-1], Load(replace(program, **changes), forbidden, CLASSES, 7), measuring)
+        program = replace(program, **changes)
+        return Homework(started[-1], program, Load(program, forbidden, CLASSES, 7), measuring)
 
     yield started_with
     for process in started:
