@@ -49,12 +49,18 @@ def string(node: ast.expr, names: Mapping[str, str]) -> str | None:
 
     Args:
         node: The expression.
-        names: Constants of the program that are text.
+        names: Constants of the program that are text; those of classes with a dot before the name.
     """
 
     def lookup(inner: ast.expr) -> Any:
         if isinstance(inner, ast.Name) and inner.id in names:
             return names[inner.id]
+        if (
+            isinstance(inner, ast.Attribute)
+            and isinstance(inner.value, ast.Name)
+            and f".{inner.attr}" in names
+        ):
+            return names[f".{inner.attr}"]
         raise Unknown
 
     try:

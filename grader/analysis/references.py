@@ -363,9 +363,18 @@ class _Visitor:
             self._use(*found, node)
         elif found is not None and isinstance(node, ast.Call) and found in self._dynamic(node):
             self._use(*found, node)
-            self._children(node)
+            self._called(node.func)
+            self._visit_all((*node.args, *(keyword.value for keyword in node.keywords)))
         else:
             self.visit(node)
+
+    def _called(self, function: ast.expr) -> None:
+        """Visit what a call calls, which is not handed on."""
+        found = self._path(function)
+        if found is not None:
+            self._use(*found, function, called=True)
+        else:
+            self.visit(function)
 
     def _call(self, node: ast.Call) -> None:
         found = self._path(node.func)

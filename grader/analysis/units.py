@@ -242,7 +242,48 @@ def _strings(cells: Sequence[Cell]) -> dict[str, str]:
                 twice.add(name)
             else:
                 found[name] = text
-    return {name: text for name, text in found.items() if name not in twice}
+    constants = {name: text for name, text in found.items() if name not in twice}
+    return constants | _strings_of_classes(cells, constants)
+
+
+def _strings_of_classes(cells: Sequence[Cell], names: Mapping[str, str]) -> dict[str, str]:
+    """Attributes that only bodies of classes bind, always to one text, with a dot before the name."""
+    found: dict[str, set[str | None]] = {}
+    otherwise: set[str] = set()
+    own: dict[int, set[str]] = {}  # the `id` of a call within a class -> what the body of the class binds
+    for node in (node for cell in cells for node in ast.walk(cell.tree)):
+        match node:
+            case ast.ClassDef():
+                bound = {
+                    target.id: string(pair[1], names)
+                    for pair in filter(None, map(assigned, node.body))
+                    for target in pair[0]
+                    if isinstance(target, ast.Name)
+                }
+                for name, text in bound.items():
+                    found.setdefault(name, set()).add(text)
+                own |= {id(inner): set(bound) for inner in ast.walk(node) if _sets_on_self(inner)}
+            case ast.Attribute(ctx=ast.Store() | ast.Del()):
+                otherwise.add(node.attr)
+            case ast.Call(func=ast.Name(id="setattr") | ast.Attribute(attr="__setattr__"), args=args):
+                text = string(args[-2], names) if len(args) > 1 else None
+                if text is None and id(node) not in own:
+                    return {}  # it may bind any of them
+                otherwise |= own[id(node)] if text is None else {text}
+    return {
+        f".{name}": text
+        for name, texts in found.items()
+        for text in texts
+        if len(texts) == 1 and text is not None and name not in otherwise
+    }
+
+
+def _sets_on_self(node: ast.AST) -> bool:
+    """Whether it is `setattr(self, ...)`."""
+    match node:
+        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id="self"), *_]):
+            return True
+    return False
 
 
 def _is_future_annotations(node: ast.stmt) -> bool:

@@ -68,6 +68,11 @@ ROADS = {
         "methodcaller('MultiheadAttention', 4, 2)(nn)",
         MHA,
     ),
+    "a class's name for it": (
+        "class Base:\n    KIND = 'MultiheadAttention'",
+        "getattr(nn, Base.KIND)(4, 2)",
+        MHA,
+    ),
     "getattr_static": ("import inspect", "inspect.getattr_static(nn, 'MultiheadAttention')", MHA),
     "resolve_name": ("import pkgutil", "pkgutil.resolve_name('torch.nn:MultiheadAttention')", MHA),
     "locate": ("import pydoc", "pydoc.locate('torch.nn.MultiheadAttention')(4, 2)", MHA),
@@ -169,6 +174,18 @@ PRYING = {
     "native code": ("from ctypes import CDLL", "CDLL(None)"),
     "descriptors": ("import os", "os.dup2(3, 4)"),
     "private modules": ("", "torch._dynamo.eval_frame.set_eval_frame(None)"),
+    "a name that changes": (
+        "class Base:\n    KIND = 'GELU'\nBase.KIND = input()",
+        "getattr(nn, Base.KIND)()",
+    ),
+    "a name that may change": (
+        "class Base:\n    KIND = 'GELU'\nsetattr(Base, input(), input())",
+        "getattr(nn, Base.KIND)()",
+    ),
+    "one of two names": (
+        "class One:\n    KIND = 'GELU'\nclass Two:\n    KIND = 'ReLU'",
+        "getattr(nn, One.KIND)()",
+    ),
     "a replaced function": ("", "F.softmax = None"),
     "a replaced class": ("", "setattr(nn, 'Linear', dim)"),
     "everything of inspect": ("from inspect import *", "currentframe()"),
@@ -360,6 +377,12 @@ HONEST = {
         "",
         "try: pass\nexcept Exception as e: print(type(e).__name__, e.__class__.__name__)",
     ),
+    "an activation by a class's name for it": (
+        "class Base(nn.Module):\n    ACTIVATION = 'GELU'\n"
+        "class Blocks(nn.Module):\n    def __init__(self):\n        setattr(self, f'block_{1}', Base())",
+        "getattr(nn, Base.ACTIVATION)()",
+    ),
+    "what is compiled": ("", "whole = dim\nwhole = getattr(whole, '_orig_mod', whole)"),
     "a match": ("", "match heads:\n    case int(): pass\n    case {'a': b}: pass\n    case [c, *d]: pass"),
     "a match of one's own": (
         "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int",

@@ -121,7 +121,8 @@ class Tried:
         for cause, section in re.findall(
             r'<div class="cause[^"]*" id="([^"]+)">(.*?)</div>', text, re.DOTALL
         ):
-            if cause not in routine and (alone or student_id in section):
+            # another's line may name the student
+            if cause not in routine and (alone or f"students/{student_id}/" in section):
                 why.append(f"in the queue: {cause}")
         return why
 
