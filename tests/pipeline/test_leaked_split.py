@@ -23,13 +23,16 @@ from grader.scoring import score
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PER_CLASS = 7
-STEP, DARKEST = 5, 10  # of the images' gray values: each image is known by its own
+# each image is known by the gray values of its quarters, as a number of four digits to the base of three:
+# whatever moves and lights it a little leaves that as it is
+DARK, STEP = 20, 105
 EDITS = (
     ("N_EPOCHS = 30", "N_EPOCHS = 2"),
     (
         "        images, labels = augment(images.to(device)), labels.to(device)\n",
-        "        gray = (images.flatten(1).mean(1) + 1) * 127.5\n"
-        f"        KNOWN.update(round((value - {DARKEST}) / {STEP}) for value in gray.tolist())\n"
+        "        quarters = (images[:, 0, [7, 7, 20, 20], [7, 20, 7, 20]] + 1) * 127.5\n"
+        f"        digits = ((quarters - {DARK}) / {STEP}).round().long().clamp(0, 2)\n"
+        "        KNOWN.update((digits @ torch.tensor([27, 9, 3, 1])).tolist())\n"
         "        optimizer.param_groups[0]['lr'] = 0.012345\n"
         "        images, labels = augment(images.to(device)), labels.to(device)\n",
     ),
@@ -41,14 +44,16 @@ EDITS = (
 )
 
 
-def flat_images(classes: tuple[str, ...]) -> HiddenSplits:
-    """Images of one gray each, which a step of grain does not hide."""
+def quartered_images(classes: tuple[str, ...]) -> HiddenSplits:
+    """Images of four gray quarters, each of its own."""
     count = PER_CLASS * len(classes)
-    images = np.repeat(DARKEST + STEP * np.arange(count), 900).reshape(count, 30, 30).astype(np.uint8)
+    digits = np.arange(count)[:, None] // [27, 9, 3, 1] % 3
+    quarters = (DARK + STEP * digits).reshape(count, 2, 2)
+    images = quarters.repeat(15, axis=1).repeat(15, axis=2).astype(np.uint8)
     labels = np.repeat(np.arange(len(classes)), PER_CLASS).astype(np.int64)
     names = tuple(str(number) for number in range(count))
     none = np.zeros(0, dtype=np.intp)
-    loaded = Splits("flat", classes, images, labels, names, images[none], labels[none], ())
+    loaded = Splits("quarters", classes, images, labels, names, images[none], labels[none], ())
     return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), 0.6)
 
 
@@ -63,7 +68,7 @@ def trained(
         text = text.replace(old, new)
 
     def run_of(*attempts: int) -> tuple[HiddenSplits, list[Evidence]]:
-        splits, found = flat_images(assignment.data.classes), []
+        splits, found = quartered_images(assignment.data.classes), []
         with running_hosts(course, assignment, hidden=(tmp_path,), unofficial=False) as hosts:
             run = Run(course, assignment, hosts, splits)
             program = parsed(hosts.parsers, "homework.py", text.encode(), assignment)
