@@ -165,6 +165,36 @@ def test_an_unusual_loss_is_left_to_a_person_and_a_wrong_one_is_not(
     assert found.diagnosis == LOSSES[loss], found.message
 
 
+MIXED = """
+EPOCHS = [0]
+
+def train_epoch(model, optimizer, data_loader, loss_history):
+    EPOCHS[0] += 1
+    share = {} if EPOCHS[0] % 2 else {}
+    model.train()
+    for images, labels in data_loader:
+        order = torch.randperm(len(images))
+        optimizer.zero_grad()
+        scores = model(share * images + (1 - share) * images[order])
+        loss = share * F.cross_entropy(scores, labels) + (1 - share) * F.cross_entropy(scores, labels[order])
+        loss.backward()
+        optimizer.step()
+        loss_history.append(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("odd", "even", "passes"), [(0.005, 0.4, True), (0.4, 0.005, True), (0.005, 0.005, False)]
+)
+def test_mixup_is_known_although_it_may_draw_next_to_nothing(
+    odd: float, even: float, passes: bool, composed: Callable[..., str], examined: Callable[..., Examined]
+) -> None:
+    """In some epochs all shares of a Beta distribution are near 0 or 1."""
+    findings = examined(composed(MIXED.format(odd, even)), components=("train_epoch",)).findings
+    (found,) = [f for f in findings if f.check == "train_epoch_learns_from_the_labels"]
+    assert (found.status == "passed") is passes, found.message
+
+
 def test_a_vit_without_an_encoder_is_wrong_and_not_unknown(
     solved: str, examined: Callable[..., Examined]
 ) -> None:

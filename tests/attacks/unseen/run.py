@@ -121,8 +121,9 @@ class Tried:
         for cause, section in re.findall(
             r'<div class="cause[^"]*" id="([^"]+)">(.*?)</div>', text, re.DOTALL
         ):
-            # another's line may name the student
-            if cause not in routine and (alone or f"students/{student_id}/" in section):
+            # another's line may name the student, which says something only of one who has no line
+            named = f"students/{student_id}/" if record else student_id
+            if cause not in routine and (alone or named in section):
                 why.append(f"in the queue: {cause}")
         return why
 
