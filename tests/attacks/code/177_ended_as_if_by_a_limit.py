@@ -1,6 +1,6 @@
 """Ends its own process by the signals that limits send, so that they seem to have ended it.
 
-Stopped by: of a limit's doing it is our own measurement that tells
+Stopped by: a process cannot end itself by signals, and what a limit did is told by our own measurement
 Outcome: its component fails
 Fails: evaluate PreNorm
 """
