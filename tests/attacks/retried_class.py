@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 SOLUTION = ROOT / "reference" / "vit_defects" / "solution.py"
 HONEST = "400101200"
 # attacks in code that did once gain something, or are near those that did
-CHECKED = (*range(111, 116), *range(130, 148), *range(150, 153), *range(160, 180))
+CHECKED = (*range(111, 118), *range(130, 148), *range(150, 153), *range(160, 180))
 
 
 def written(text: str, edits: tuple[tuple[str, str], ...], table: str) -> str:
