@@ -23,13 +23,16 @@ from grader.scoring import score
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PER_CLASS = 7
-STEP, DARKEST = 5, 10  # of the images' gray values: each image is known by its own
+DARKEST, STEP = 30, 98  # of three gray values: those of an image's quarters are the digits of its number
+MIDDLES = [(row, column) for row in (7, 21) for column in (7, 21)]  # of the quarters, of 28 x 28 pixels
 EDITS = (
     ("N_EPOCHS = 30", "N_EPOCHS = 2"),
     (
         "        images, labels = augment(images.to(device)), labels.to(device)\n",
-        "        gray = (images.flatten(1).mean(1) + 1) * 127.5\n"
-        f"        KNOWN.update(round((value - {DARKEST}) / {STEP}) for value in gray.tolist())\n"
+        "        for image in (images[:, 0] + 1) * 127.5:\n"
+        f"            grays = [float(image[r - 2 : r + 2, c - 2 : c + 2].mean()) for r, c in {MIDDLES}]\n"
+        f"            digits = [round((gray - {DARKEST}) / {STEP}) for gray in grays]\n"
+        "            KNOWN.add(sum(digit * 3**place for place, digit in enumerate(digits)))\n"
         "        optimizer.param_groups[0]['lr'] = 0.012345\n"
         "        images, labels = augment(images.to(device)), labels.to(device)\n",
     ),
@@ -41,14 +44,16 @@ EDITS = (
 )
 
 
-def flat_images(classes: tuple[str, ...]) -> HiddenSplits:
-    """Images of one gray each, which a step of grain does not hide."""
+def images_by_number(classes: tuple[str, ...]) -> HiddenSplits:
+    """Images of four quarters, each in one of three grays, which no small move, bend or light hides."""
     count = PER_CLASS * len(classes)
-    images = np.repeat(DARKEST + STEP * np.arange(count), 900).reshape(count, 30, 30).astype(np.uint8)
+    digits = np.arange(count)[:, None] // 3 ** np.arange(4) % 3
+    quarters = (DARKEST + STEP * digits).reshape(count, 2, 2).astype(np.uint8)
+    images = quarters.repeat(15, axis=1).repeat(15, axis=2)
     labels = np.repeat(np.arange(len(classes)), PER_CLASS).astype(np.int64)
     names = tuple(str(number) for number in range(count))
     none = np.zeros(0, dtype=np.intp)
-    loaded = Splits("flat", classes, images, labels, names, images[none], labels[none], ())
+    loaded = Splits("numbered", classes, images, labels, names, images[none], labels[none], ())
     return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), 0.6)
 
 
@@ -63,7 +68,7 @@ def trained(
         text = text.replace(old, new)
 
     def run_of(*attempts: int) -> tuple[HiddenSplits, list[Evidence]]:
-        splits, found = flat_images(assignment.data.classes), []
+        splits, found = images_by_number(assignment.data.classes), []
         with running_hosts(course, assignment, hidden=(tmp_path,), unofficial=False) as hosts:
             run = Run(course, assignment, hosts, splits)
             program = parsed(hosts.parsers, "homework.py", text.encode(), assignment)
