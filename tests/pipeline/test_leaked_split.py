@@ -23,16 +23,16 @@ from grader.scoring import score
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PER_CLASS = 7
-DARKEST, STEP = 30, 98  # of three gray values: those of an image's quarters are the digits of its number
-MIDDLES = [(row, column) for row in (7, 21) for column in (7, 21)]  # of the quarters, of 28 x 28 pixels
+# each image is known by the gray values of its quarters, as a number of four digits to the base of three:
+# whatever moves and lights it a little leaves that as it is
+DARK, STEP = 20, 105
 EDITS = (
     ("N_EPOCHS = 30", "N_EPOCHS = 2"),
     (
         "        images, labels = augment(images.to(device)), labels.to(device)\n",
-        "        for image in (images[:, 0] + 1) * 127.5:\n"
-        f"            grays = [float(image[r - 2 : r + 2, c - 2 : c + 2].mean()) for r, c in {MIDDLES}]\n"
-        f"            digits = [round((gray - {DARKEST}) / {STEP}) for gray in grays]\n"
-        "            KNOWN.add(sum(digit * 3**place for place, digit in enumerate(digits)))\n"
+        "        quarters = (images[:, 0, [7, 7, 20, 20], [7, 20, 7, 20]] + 1) * 127.5\n"
+        f"        digits = ((quarters - {DARK}) / {STEP}).round().long().clamp(0, 2)\n"
+        "        KNOWN.update((digits @ torch.tensor([27, 9, 3, 1])).tolist())\n"
         "        optimizer.param_groups[0]['lr'] = 0.012345\n"
         "        images, labels = augment(images.to(device)), labels.to(device)\n",
     ),
@@ -44,16 +44,16 @@ EDITS = (
 )
 
 
-def images_by_number(classes: tuple[str, ...]) -> HiddenSplits:
-    """Images of four quarters, each in one of three grays, which no small move, bend or light hides."""
+def quartered_images(classes: tuple[str, ...]) -> HiddenSplits:
+    """Images of four gray quarters, each of its own."""
     count = PER_CLASS * len(classes)
-    digits = np.arange(count)[:, None] // 3 ** np.arange(4) % 3
-    quarters = (DARKEST + STEP * digits).reshape(count, 2, 2).astype(np.uint8)
-    images = quarters.repeat(15, axis=1).repeat(15, axis=2)
+    digits = np.arange(count)[:, None] // [27, 9, 3, 1] % 3
+    quarters = (DARK + STEP * digits).reshape(count, 2, 2)
+    images = quarters.repeat(15, axis=1).repeat(15, axis=2).astype(np.uint8)
     labels = np.repeat(np.arange(len(classes)), PER_CLASS).astype(np.int64)
     names = tuple(str(number) for number in range(count))
     none = np.zeros(0, dtype=np.intp)
-    loaded = Splits("numbered", classes, images, labels, names, images[none], labels[none], ())
+    loaded = Splits("quarters", classes, images, labels, names, images[none], labels[none], ())
     return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), 0.6)
 
 
@@ -68,7 +68,7 @@ def trained(
         text = text.replace(old, new)
 
     def run_of(*attempts: int) -> tuple[HiddenSplits, list[Evidence]]:
-        splits, found = images_by_number(assignment.data.classes), []
+        splits, found = quartered_images(assignment.data.classes), []
         with running_hosts(course, assignment, hidden=(tmp_path,), unofficial=False) as hosts:
             run = Run(course, assignment, hosts, splits)
             program = parsed(hosts.parsers, "homework.py", text.encode(), assignment)
