@@ -131,14 +131,15 @@ LOSSES = {
         "undecided"
     ),
     "F.binary_cross_entropy_with_logits(scores, F.one_hot(labels, scores.shape[1]).float())": "undecided",
-    "0.7 * F.cross_entropy(scores, labels) + 0.3 * F.cross_entropy(scores, labels.flip(0))": "undecided",
+    # labels that are mixed within the batch, as mixup does
+    "0.7 * F.cross_entropy(scores, labels) + 0.3 * F.cross_entropy(scores, labels.flip(0))": None,
     "F.cross_entropy(scores, labels) + 0.01 * (scores ** 2).mean()": "undecided",
     # no cross-entropies, and mistakes with something added
     "F.mse_loss(scores, F.one_hot(labels, scores.shape[1]).float())": "other_loss",
-    "F.nll_loss(scores, labels) + 0.001 * (scores ** 2).mean()": "other_loss",
+    "F.nll_loss(scores, labels) + 0.001 * (scores ** 2).mean()": "nll_of_scores",
     "F.cross_entropy(scores.softmax(1), labels) + 0.001 * (scores ** 2).mean()": "other_loss",
     "F.nll_loss(scores.softmax(1), labels) + 0.01 * F.cross_entropy(scores, labels)": "other_loss",
-    "F.cross_entropy(scores, labels.roll(1)) + 0.001 * (scores ** 2).mean()": "other_loss",
+    "F.cross_entropy(scores, labels.roll(1)) + 0.001 * (scores ** 2).mean()": "labels_misplaced",
     "-F.cross_entropy(scores, labels) + 0.001 * (scores ** 2).mean()": "loss_negated",
     "0.01 * (scores ** 2).mean()": "other_loss",
 }
