@@ -14,6 +14,7 @@ class Attention(nn.Module):
         inner = heads * dim_head
         self.heads = heads
         self.spare = nn.Parameter(torch.randn(3, 3))
+        self.more = nn.Linear(inner, dim)
         self.to_qkv = nn.Linear(dim, 3 * inner, bias=False)
         self.to_out = nn.Sequential(nn.Linear(inner, dim), nn.Dropout(dropout))
 
