@@ -63,6 +63,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize(metafunc, "upload", module("uploads").UPLOADS)
     if "impostor" in metafunc.fixturenames:
         parametrize(metafunc, "impostor", module("impostors").IMPOSTORS)
+    if "retried" in metafunc.fixturenames:
+        parametrize(metafunc, "retried", module("retried").RETRIED)
     if "hostile_checkpoint" in metafunc.fixturenames:
         parametrize(
             metafunc, "hostile_checkpoint", [each for each in module("uploads").UPLOADS if each.checkpoint]

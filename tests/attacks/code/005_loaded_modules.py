@@ -3,7 +3,7 @@
 Stopped by: the worker host never imports them
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: the PID namespace
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\['1'\\]
+Says: ValueError: “\\['1'\\]”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: scratch folders of its own
 Outcome: nothing is found
 Fails: evaluate
-Says: ValueError: \\[\\]
+Says: ValueError: “\\[\\]”
 Twice: yes
 """
 

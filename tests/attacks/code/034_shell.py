@@ -3,7 +3,7 @@
 Stopped by: the system-call filter
 Outcome: nothing happens
 Fails: evaluate
-Says: ValueError: \\(-1, False\\)|PermissionError|ValueError: \\(\\d+, False\\)
+Says: ValueError: “\\(-1, False\\)”|PermissionError|ValueError: “\\(\\d+, False\\)”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: the cap on output
 Outcome: nothing happens
 Fails: evaluate
-Says: ValueError: printed
+Says: ValueError: “printed”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: messages are cut
 Outcome: its component fails
 Fails: evaluate
-Says: ValueError: x{100,600}
+Says: ValueError: “x{20,40} … x{20,40}”
 """
 
 

@@ -3,7 +3,7 @@
 Stopped by: settings are restored before every request
 Outcome: its component fails
 Fails: evaluate
-Says: ValueError: done
+Says: ValueError: “done”
 Runs: PreNorm evaluate FeedForward
 """
 

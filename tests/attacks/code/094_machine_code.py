@@ -3,7 +3,7 @@
 Stopped by: the system-call filter
 Outcome: nothing happens
 Fails: evaluate
-Says: ValueError: -1
+Says: ValueError: “-1”
 """
 
 
