@@ -323,8 +323,10 @@ def _plain(inside: str) -> str:
 
 
 def _quoted_code(text: str) -> str:
+    """A text whose code stands between quotation marks, of which there are none within it: as in `_read`."""
     pieces = text.split("`")
-    return "".join(f"“{piece}”" if index % 2 else piece for index, piece in enumerate(pieces))
+    inside = re.compile(f"[{OPENING}{CLOSING}\"']")
+    return "".join(f"“{inside.sub('', piece)}”" if index % 2 else piece for index, piece in enumerate(pieces))
 
 
 def _within_quotes(text: str, start: int) -> bool:
