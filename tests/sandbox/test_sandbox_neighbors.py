@@ -154,8 +154,10 @@ value = value - sys.first < 50
 """,
     ),
 }
-# without layers these depend on the machine: what is in memory, how its disks count
+# without layers these depend on the machine: what is in memory and who else takes some, how its disks count
 UNSURE = {
+    "the machine's memory",
+    "what the machine counts of the system",
     "the room on the disk",
     "the numbers of files",
     "whether a file is in memory",
