@@ -57,9 +57,9 @@ def prose(text: str, length: int = 600) -> Markup:
     return made + escape(shown[end:])
 
 
-def breakable(name: str) -> str:
-    """A name that may be broken after its underscores."""
-    return name.replace("_", "_\N{ZERO WIDTH SPACE}")
+def breakable(name: str) -> Markup:
+    """A name, as HTML, that may be broken after its underscores."""
+    return Markup("_<wbr>").join(map(printable, name.split("_")))
 
 
 def points(value: float | None) -> str:

@@ -12,7 +12,7 @@ from grader.domain.submission import RefusedFile
 from grader.reporting.student_page import confusion_rows, student_page
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
-VOID = {"meta", "img", "br", "hr", "link", "input", "path", "circle", "line", "rect", "polyline"}
+VOID = {"meta", "img", "br", "hr", "link", "input", "path", "circle", "line", "rect", "polyline", "wbr"}
 
 
 class Page(HTMLParser):
@@ -431,3 +431,9 @@ def test_confusion_rows_are_shares_of_the_row():
     first, second = confusion_rows(training)
     assert first.cells == ((3, 0.75), (1, 0.25)) and first.recall == 0.75
     assert second.cells == ((0, 0.0), (0, 0.0)) and second.name == "b"
+
+
+def test_names_of_classes_are_shown_as_they_are(pages):
+    """Where a long one may be broken, nothing is seen of that."""
+    assert "U+200B" not in pages["missing_scale"]
+    assert "pitted_surface" in text(pages, "missing_scale")

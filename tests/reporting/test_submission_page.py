@@ -74,7 +74,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag not in {"meta", "img", "br", "hr"}:
+        if tag not in {"meta", "img", "br", "hr", "wbr"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
