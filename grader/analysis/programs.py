@@ -16,7 +16,7 @@ from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.training_code import training_code
 from grader.analysis.tuned import tuned
-from grader.analysis.units import Unit, further_units, units
+from grader.analysis.units import Unit, further_units, text_constants, units
 from grader.analysis.written_data import written_data
 from grader.domain.assignment import Component, ForbiddenRule
 from grader.domain.errors import SubmissionError
@@ -50,7 +50,8 @@ def program(
 
 def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence[ForbiddenRule]) -> Program:
     """The program of a source that could be read."""
-    whole = units(read.cells)
+    strings = text_constants(read.cells)
+    whole = units(read.cells, strings)
     defined = definitions(whole)
     near = near_names(components, defined)
     names = _found_names(components, defined, near)  # graded name -> the name in the source
@@ -80,7 +81,7 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")
         for graded in names
     }
-    trained = further_units(read.cells, training_code(read.cells, recipe), len(whole))
+    trained = further_units(read.cells, strings, training_code(read.cells, recipe), len(whole))
     every_alias = Aliases((*whole, *trained))
     deep[TRAINING] = _and(graph.reach(_names(trained, lazy=True), executed=False), trained)
     uses = forbidden_uses((*whole, *trained), every_alias, forbidden, deep)

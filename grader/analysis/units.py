@@ -76,9 +76,13 @@ class Unit:
         return self.references.names(eager=False)
 
 
-def units(cells: Sequence[Cell]) -> tuple[Unit, ...]:
-    """The top-level statements of all cells, in order."""
-    strings = _strings(cells)
+def units(cells: Sequence[Cell], strings: Mapping[str, str]) -> tuple[Unit, ...]:
+    """The top-level statements of all cells, in order.
+
+    Args:
+        cells: The program's.
+        strings: Its text constants.
+    """
     lazy = is_lazy(cells)
     found: list[Unit] = []
     for cell in cells:
@@ -93,16 +97,17 @@ def is_lazy(cells: Sequence[Cell]) -> bool:
 
 
 def further_units(
-    cells: Sequence[Cell], nodes: Iterable[tuple[ast.stmt, Cell]], first: int
+    cells: Sequence[Cell], strings: Mapping[str, str], nodes: Iterable[tuple[ast.stmt, Cell]], first: int
 ) -> tuple[Unit, ...]:
     """Statements that stand somewhere within a program's, as units of their own.
 
     Args:
         cells: The program's.
+        strings: Its text constants.
         nodes: Each statement with its cell.
         first: The index of the first.
     """
-    strings, lazy = _strings(cells), is_lazy(cells)
+    lazy = is_lazy(cells)
     return tuple(
         unit(node, cell, "", strings, first + number, lazy) for number, (node, cell) in enumerate(nodes)
     )
@@ -228,8 +233,8 @@ def _string_lines(node: ast.stmt) -> set[int]:
     }
 
 
-def _strings(cells: Sequence[Cell]) -> dict[str, str]:
-    """Top-level names that are bound once, to text."""
+def text_constants(cells: Sequence[Cell]) -> dict[str, str]:
+    """Top-level names that are bound once, to text; and attributes of classes, with a dot before the name."""
     found: dict[str, str] = {}
     twice: set[str] = set()
     for cell in cells:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from grader.domain.quoting import file_named
@@ -21,13 +21,10 @@ def settled(siblings: Sequence[Found]) -> tuple[list[Found], list[tuple[Found, s
         siblings: One student's, as they lie beside each other. Names that differ only by the mark of a copy
             (`(1)`, `-2`, `copy`, `v2`, `attempt 2`) or by letters' case are attempts at the same.
     """
-    groups: dict[tuple[str, str, bool], list[Found]] = {}
-    for one in siblings:
-        groups.setdefault(_likeness(one), []).append(one)
     kept: list[Found] = []
     superseded: list[tuple[Found, str]] = []
-    for group in groups.values():
-        if len(group) == 1 or not _same_thing(group):
+    for group in _alike(siblings):
+        if not _are_attempts(group):
             kept += group
             continue
         last, why = latest(group) or _by_mark(group)
@@ -55,12 +52,9 @@ def unclear(siblings: Sequence[Found]) -> list[Found]:
     Args:
         siblings: As they lie beside each other.
     """
-    groups: dict[tuple[str, str, bool], list[Found]] = {}
-    for one in siblings:
-        groups.setdefault(_likeness(one), []).append(one)
     found: list[Found] = []
-    for group in groups.values():
-        if len(group) == 1 or not _same_thing(group) or latest(group):
+    for group in _alike(siblings):
+        if not _are_attempts(group) or latest(group):
             continue
         most = max(_mark(one)[1] for one in group)
         last = [one for one in group if _mark(one)[1] == most]
@@ -70,13 +64,10 @@ def unclear(siblings: Sequence[Found]) -> list[Found]:
 
 def differing(siblings: Sequence[Found]) -> tuple[str, ...]:
     """The names of those that are attempts at the same and hold something else."""
-    groups: dict[tuple[str, str, bool], list[Found]] = {}
-    for one in siblings:
-        groups.setdefault(_likeness(one), []).append(one)
     return tuple(
         one.path.name
-        for group in groups.values()
-        if len(group) > 1 and _same_thing(group) and len({content(each.path) for each in group}) > 1
+        for group in _alike(siblings)
+        if _are_attempts(group) and len({content(each.path) for each in group}) > 1
         for one in group
     )
 
@@ -114,8 +105,18 @@ def _likeness(one: Found) -> tuple[str, str, bool]:
     return words, "" if folder else Path(one.name).suffix.lower(), folder
 
 
-def _same_thing(group: Sequence[Found]) -> bool:
+def _alike(siblings: Sequence[Found]) -> Iterable[Sequence[Found]]:
+    """Those whose names differ by the mark of a copy or by letters' case alone, together."""
+    groups: dict[tuple[str, str, bool], list[Found]] = {}
+    for one in siblings:
+        groups.setdefault(_likeness(one), []).append(one)
+    return groups.values()
+
+
+def _are_attempts(group: Sequence[Found]) -> bool:
     """Whether these are attempts: `part-1` and `part-2` are not, unless a student's id is before the mark."""
+    if len(group) == 1:
+        return False
     if any(_mark(one)[1] == 0 or LONG_NUMBER.search(_mark(one)[0]) for one in group):
         return True
     return not all(_NUMBERED.search(Path(one.name).stem) for one in group)

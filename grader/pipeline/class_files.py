@@ -31,15 +31,13 @@ def write_student(
     folder = report_path(out, result.evidence.student_id).parent
     folder.mkdir(parents=True, exist_ok=True)
     made = student_pages(assignment, result.evidence, result.score, images, now)
-    if PAGE not in made:
-        (folder / PAGE).unlink(missing_ok=True)  # of an earlier upload
+    attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
+    if attention is not None:
+        made[ATTENTION_PAGE] = attention.encode("utf-8")
+    for name in {PAGE, ATTENTION_PAGE} - made.keys():
+        (folder / name).unlink(missing_ok=True)  # of an earlier upload
     for name, page in made.items():
         durable.write(folder / name, page)
-    attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
-    if attention is None:
-        (folder / ATTENTION_PAGE).unlink(missing_ok=True)
-    else:
-        durable.write(folder / ATTENTION_PAGE, attention.encode("utf-8"))
 
 
 def write_class(

@@ -1,8 +1,9 @@
 """Having a submission judged: the pipeline's side of the judge host."""
 
+import contextlib
 import io
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from grader.training import TrainedModel
 JUDGE_LIMITS = ProcessLimits(memory_mb=4000, cpu_seconds=300)
 FROM_JUDGE = FrameLimit(document=16_000_000, arrays=128_000_000)
 GRACE_SECONDS = 60.0
+NO_WORD = "The judge ended without a word."
 
 
 @dataclass(frozen=True)
@@ -73,42 +75,29 @@ def judged(
     Raises:
         EngineError: The judge failed.
     """
-    job = {
-        "program": validator(Program).dump_python(program, mode="json"),
-        "workers": workers.address,
-        "seed": seed,
-        "limits": asdict(assignment.limits),
-        "components": None if components is None else list(components),
-        "pictures": pictures,
-    }
     limits = assignment.limits
+    more = {"components": None if components is None else list(components), "pictures": pictures}
+    request = Frame(_job(program, workers, limits, seed) | more)
     seconds = (
         limits.checks_seconds + 2 * limits.load_seconds + len(assignment.components) * limits.call_seconds
     )
     asked = [s for s in assignment.checks if components is None or s.component in components]
     findings: list[Finding] = []
     try:
-        with conversation(
-            judges.spawn(JUDGE_LIMITS), Frame(job), seconds + GRACE_SECONDS, FROM_JUDGE
-        ) as frames:
-            for frame in frames:
-                document = frame.document
-                if "finding" in document:
-                    found = validator(Finding).validate_json(json.dumps(document["finding"]))
-                    _require_new(found, findings, asked)
-                    findings.append(found)
-                    report(found)
-                elif "done" in document:
+        with contextlib.closing(_answers(judges, request, seconds)) as answers:
+            for answer in answers:
+                if isinstance(answer, Frame):
                     known = _complete(findings, asked, "the judge left no finding about it")
-                    return _judged(known, document, dict(frame.arrays), limits)
-                else:
-                    raise EngineError(f"The judge failed: {document.get('error', 'it did not say why')}")
+                    return _judged(known, answer.document, dict(answer.arrays), limits)
+                _require_new(answer, findings, asked)
+                findings.append(answer)
+                report(answer)
     except Silence as silence:
         if not findings:
             raise EngineError(f"The judge failed: {silence}.") from silence
         known = _complete(findings, asked, f"the judge did not come to its end: {silence}")
         return Judged(known, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
-    raise EngineError("The judge ended without a word.")
+    raise EngineError(NO_WORD)
 
 
 def trained_model_judged(
@@ -124,33 +113,49 @@ def trained_model_judged(
     """
     if not assignment.trained_checks:
         return ()
-    job = {
+    limits = assignment.limits
+    arrays = {STATE + name: value for name, value in trained.state.items()}
+    arrays |= {"inputs": trained.inputs, "scores": trained.scores}
+    request = Frame(_job(program, workers, limits, seed) | {"pictures": False, "trained": True}, arrays)
+    try:
+        answers = _answers(judges, request, limits.checks_seconds + 2 * limits.load_seconds)
+        return tuple(answer for answer in answers if isinstance(answer, Finding))
+    except Silence as silence:
+        raise EngineError(f"The judge failed: {silence}.") from silence
+
+
+def _job(program: Program, workers: Host, limits: Limits, seed: int) -> dict[str, Any]:
+    """What every judge is told."""
+    return {
         "program": validator(Program).dump_python(program, mode="json"),
         "workers": workers.address,
         "seed": seed,
-        "limits": asdict(assignment.limits),
-        "pictures": False,
-        "trained": True,
+        "limits": asdict(limits),
     }
-    arrays = {STATE + name: value for name, value in trained.state.items()}
-    arrays |= {"inputs": trained.inputs, "scores": trained.scores}
-    seconds = assignment.limits.checks_seconds + 2 * assignment.limits.load_seconds + GRACE_SECONDS
-    findings: list[Finding] = []
-    try:
-        child = judges.spawn(JUDGE_LIMITS)
-        with conversation(child, Frame(job, arrays), seconds, FROM_JUDGE) as frames:
-            for frame in frames:
-                if "finding" in frame.document:
-                    findings.append(validator(Finding).validate_json(json.dumps(frame.document["finding"])))
-                elif "done" in frame.document:
-                    return tuple(findings)
-                else:
-                    raise EngineError(
-                        f"The judge failed: {frame.document.get('error', 'it did not say why')}"
-                    )
-    except Silence as silence:
-        raise EngineError(f"The judge failed: {silence}.") from silence
-    raise EngineError("The judge ended without a word.")
+
+
+def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding | Frame]:
+    """The findings as a judge makes them, and in the end the frame that says that there are no more.
+
+    Args:
+        seconds: That the checks may take; the judge gets some grace beyond them.
+
+    Raises:
+        Silence: It did not come to its end.
+        EngineError: It failed.
+    """
+    child = judges.spawn(JUDGE_LIMITS)
+    with conversation(child, request, seconds + GRACE_SECONDS, FROM_JUDGE) as frames:
+        for frame in frames:
+            document = frame.document
+            if "finding" in document:
+                yield validator(Finding).validate_json(json.dumps(document["finding"]))
+            elif "done" in document:
+                yield frame
+                return
+            else:
+                raise EngineError(f"The judge failed: {document.get('error', 'it did not say why')}")
+    raise EngineError(NO_WORD)
 
 
 def _require_new(found: Finding, findings: Sequence[Finding], asked: Sequence[CheckSpec]) -> None:

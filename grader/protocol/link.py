@@ -83,9 +83,8 @@ class StudentRaised(Exception):
 
 def _raised(answer: Raised) -> Exception:
     problem = answer.problem
-    if (
-        answer.whose == "engine"
-    ):  # what it says may be the student's words: only a type that is Python's is told
+    if answer.whose == "engine":
+        # what it says may be the student's words: only a type that is Python's is told
         return EngineError(f"The worker failed ({told_of(problem.type, '')}).")
     return StudentRaised(problem, answer.gap if answer.whose == "recipe" else "")
 

@@ -12,11 +12,10 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import Checkpoint
 from grader.domain.quoting import file_named
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.raised import raised_at, raised_in_training
+from grader.protocol.raised import raised_at
 from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import CheckpointLoaded, Loaded
-from grader.protocol.requests import Load, LoadCheckpoint
-from grader.protocol.watching import WatchRecord
+from grader.protocol.requests import LoadCheckpoint
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.job import REPLY_LIMIT, Job, Workers
 from grader.training.misfits import misfit_in_words
@@ -42,10 +41,9 @@ def measured_checkpoint(workers: Workers, job: Job, data: bytes, name: str) -> C
         name: The file's name, for the sentences.
     """
     blinding = Blinding(job, "checkpoint", numbers=False)
-    link = Link(workers(), WatchRecord(job.forbidden, tuple(job.program.source or {})))
+    link = job.linked(workers())
     try:
-        load = Load(job.program, job.forbidden, blinding.classes, job.seed, job.device)
-        link.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+        link.ask(job.load(blinding.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
         loaded = _asked(link, job, data, _noise(job.splits.test_images), job.limits.call_seconds)
         if loaded.status == "fits":
             return _measured(link, blinding, job, data, name)
@@ -123,5 +121,4 @@ def _why_not(raised: StudentRaised, job: Job) -> str:
     if raised.gap:
         return gap_in_words(raised.gap, job.program.recipe)
     where = raised_at(raised.problem, job.program)
-    kind = raised_in_training(raised.problem, job.program, own=job.order_seed is None)
-    return f"the code raised {kind}" + (f" at {where}" if where else "")
+    return f"the code raised {job.raised(raised.problem)}" + (f" at {where}" if where else "")

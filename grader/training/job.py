@@ -10,7 +10,11 @@ from grader.domain.program import Program
 from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.kit.splits import Splits
 from grader.protocol.frames import FrameLimit
-from grader.protocol.link import WorkerProcess
+from grader.protocol.link import Link, WorkerProcess
+from grader.protocol.raised import raised_in_training
+from grader.protocol.replies import Problem
+from grader.protocol.requests import Load
+from grader.protocol.watching import WatchRecord
 
 REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
 
@@ -36,6 +40,22 @@ class Job:
     seed: int = 0
     order_seed: int | None = None
     gpu_memory_mb: int | None = None
+
+    def linked(self, process: WorkerProcess) -> Link:
+        """A link to a worker of this job, which keeps what it tells of forbidden parts."""
+        return Link(process, WatchRecord(self.forbidden, tuple(self.program.source or {})))
+
+    def load(self, class_names: tuple[str, ...]) -> Load:
+        """The request to execute the program, which is the same for all workers of the job.
+
+        Args:
+            class_names: As these workers see them.
+        """
+        return Load(self.program, self.forbidden, class_names, self.seed, self.device)
+
+    def raised(self, problem: Problem) -> str:
+        """What the student's code raised, for a sentence: nothing is hidden where the work is one's own."""
+        return raised_in_training(problem, self.program, own=self.order_seed is None)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from grader.domain.evidence import TrainingOutcome
 from grader.domain.program import TRAINING
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
-from grader.protocol.requests import Load, Train
-from grader.protocol.watching import WatchRecord
+from grader.protocol.requests import Train
 from grader.training.job import REPLY_LIMIT, Job, Measured, Report, Workers
 from grader.training.measuring import STATE_LIMIT, BuiltOnceOnly, Measurer
 from grader.training.record import Record
@@ -29,10 +28,9 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
     record = Record(job, report)
     blinding = record.blinding
     labels = blinding.train_labels
-    load = Load(job.program, job.forbidden, blinding.classes, job.seed, job.device)
-    files = tuple(job.program.source or {})
+    load = job.load(blinding.classes)
     with contextlib.ExitStack() as stack:
-        trainer = Link(workers(), WatchRecord(job.forbidden, files))
+        trainer = job.linked(workers())
         stack.callback(trainer.close)
         arrays = {"train_labels": labels, "test_images": blinding.test_images}
         measurer = Measurer(workers(), job, load, arrays)

@@ -6,12 +6,10 @@ from typing import Any
 
 from grader.domain.program import TRAINING, Program
 from grader.protocol.frames import FrameLimit
-from grader.protocol.link import Link, StudentRaised, WorkerProcess
-from grader.protocol.raised import raised_in_training
+from grader.protocol.link import StudentRaised, WorkerProcess
 from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Answered, Loaded, Measurable, Module
 from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, Measure
-from grader.protocol.watching import WatchRecord
 from grader.training.job import REPLY_LIMIT, Job
 
 STATE_LIMIT = FrameLimit(document=2_000_000, arrays=MOST_STATE + 64_000_000)
@@ -33,7 +31,7 @@ class Measurer:
             load: What is executed there: the same as where it is trained.
             arrays: `train_labels` and `test_images` of Measure.
         """
-        self.link = Link(process, WatchRecord(job.forbidden, tuple(job.program.source or {})))
+        self.link = job.linked(process)
         self._job = job
         self._load = load
         self._arrays = arrays
@@ -105,7 +103,7 @@ class Measurer:
     def _kind(self, raised: StudentRaised) -> str:
         if raised.gap:
             return gap_in_words(raised.gap, self.program.recipe)
-        return raised_in_training(raised.problem, self.program, own=self._job.order_seed is None)
+        return self._job.raised(raised.problem)
 
     @property
     def _left(self) -> float:

@@ -13,7 +13,7 @@ from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.domain.program import LOOK
 from grader.domain.quoting import as_code
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.raised import plan_in_words, raised_at, raised_in_training, unwritten
+from grader.protocol.raised import plan_in_words, raised_at, unwritten
 from grader.protocol.recipe_gaps import Gap, gap_in_words
 from grader.protocol.replies import MAX_NUMBER, Answered, EpochDone, Problem, Trained, TrainingPlan
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
@@ -235,14 +235,13 @@ class Record:
         else:
             self._claimed = _claimed_memory(problem, ending, self._job)
             epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
-            kind = raised_in_training(problem, program, own=self._job.order_seed is None)
-            self.end(TrainingOutcome.FAILED, f"Training ended{epoch}: it raised {kind}.", where)
+            told = f"Training ended{epoch}: it raised {self._job.raised(problem)}."
+            self.end(TrainingOutcome.FAILED, told, where)
 
     def _cannot_be_trained(self, gap: Gap, problem: Problem, where: str) -> None:
         told = gap_in_words(gap, self._job.program.recipe)
         if gap == "loop_raised":
-            kind = raised_in_training(problem, self._job.program, own=self._job.order_seed is None)
-            told = f"after {len(self._epochs)} epochs {told}: it raised {kind}"
+            told = f"after {len(self._epochs)} epochs {told}: it raised {self._job.raised(problem)}"
         self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {told}.", where)
 
     def _ran_out(self, problem: Problem, ending: Ending) -> bool:
