@@ -29,6 +29,8 @@ WORDS = {
     EditKind.NOBODYS: ("owner", "it is not known whose it is: listed as {target}"),
     EditKind.MATCHED: ("owner", "listed as {target}"),
     EditKind.HELD: ("owner", "held as {target}"),
+    EditKind.RELEASED: ("released", "{value} by {target}"),
+    EditKind.ACCEPTED: ("accept", "{target} counts as the report"),
 }
 
 

@@ -26,6 +26,8 @@ class EditKind(StrEnum):
     NOBODYS = "nobodys"  # a person says that it is not known whose it is: it is listed as the target
     MATCHED = "matched"  # the grader found out whose it is (the LMS says so): the target's
     HELD = "held"  # the grader found out that nobody knows whose it is: it is listed as the target
+    RELEASED = "released"  # the grade left for the student: by the target (`publish`, `canvas`); its points
+    ACCEPTED = "accepted"  # a file that was set aside, by its name in the target, counts as the report
 
 
 BY_PERSON = (EditKind.OWNER, EditKind.NOBODYS)  # about whose a submission is
@@ -49,6 +51,7 @@ class Edit:
         comment: What the student is told, in free text.
         remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.
         run: The student's latest run at the time, which the person saw; None when there is none.
+        sheet: The name of the marking sheet that it came from; empty for every other way.
     """
 
     kind: EditKind
@@ -61,6 +64,7 @@ class Edit:
     comment: str = ""
     remarks: tuple[tuple[str, str], ...] = ()
     run: int | None = None
+    sheet: str = ""
 
     @property
     def moment(self) -> datetime | None:

@@ -275,6 +275,7 @@ class Evidence:
         received_at: When it was handed in, where the LMS records it.
         delivery: What else is known about that: hints, marks, the student's own deadline.
         partial: A file was given by itself.
+        team: The ids of all who handed it in together, sorted; () for a student's own.
         origin: Which upload it is.
         claim: The test accuracy that the student reports, where one was found.
         shown_epochs: The last epoch that the notebook's outputs show.
@@ -300,6 +301,7 @@ class Evidence:
     received_at: datetime | None = None
     delivery: Delivery = field(default_factory=Delivery)
     partial: bool = False
+    team: tuple[str, ...] = ()
     origin: Origin = field(default_factory=Origin)
     code_file: str = ""
     missing: tuple[Role, ...] = ()

@@ -148,6 +148,20 @@ class Ownership:
 
 
 @dataclass(frozen=True)
+class Release:
+    """That a grade left for the student: on published pages, or in an export for the LMS.
+
+    Attributes:
+        first: When it did so first.
+        last: When it did so last, and `points` what it was then, after what lateness costs; None: no grade.
+    """
+
+    first: datetime
+    last: datetime
+    points: float | None
+
+
+@dataclass(frozen=True)
 class Score:
     """The points of one submission.
 
@@ -164,6 +178,7 @@ class Score:
         claim: The accuracy that the student claims: as a person typed it, else as it was read.
         lower: The latest run gave less than was told before.
         ownership: What was found out, or said, of whose it is; None where nothing had to be.
+        released: That the grade left for the student; None while it did not.
     """
 
     student_id: str
@@ -180,11 +195,17 @@ class Score:
     claim: Claim | None = None
     lower: LowerRun | None = None
     ownership: Ownership | None = None
+    released: Release | None = None
 
     @property
     def held(self) -> bool:
         """Nobody knows whose the submission is."""
         return self.ownership is not None and self.ownership.held
+
+    @property
+    def final(self) -> float | None:
+        """The total after what lateness costs; None where there is none, or nobody knows that cost."""
+        return self.late.total_after if self.late is not None else self.total
 
     @property
     def awaiting(self) -> tuple[str, ...]:

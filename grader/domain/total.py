@@ -18,6 +18,7 @@ class Total:
         status: `graded`, `incomplete`, `refused` or `engine_error`.
         who: Who ran the command that it came from.
         cause: The command, in words: `grade`, `regrade`, `waive attention_scale`.
+        final: The points after what lateness costs; None where there are none, or nobody knows what it costs.
     """
 
     student_id: str
@@ -29,6 +30,7 @@ class Total:
     who: str
     when: datetime
     cause: str
+    final: float | None = None
 
     @classmethod
     def of(cls, score: Score, *, who: str, when: datetime, cause: str) -> Self:
@@ -43,6 +45,7 @@ class Total:
             who=who,
             when=when,
             cause=cause,
+            final=score.final,
         )
 
     def falls_from(self, before: "Total | None") -> bool:

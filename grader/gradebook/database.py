@@ -14,7 +14,7 @@ from grader.domain.errors import GraderError, UsageError
 from grader.gradebook.tables import METADATA
 
 FILE = "gradebook.sqlite"
-VERSION = "0002"  # the newest of `migrations`
+VERSION = "0003"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 

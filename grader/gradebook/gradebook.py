@@ -112,6 +112,7 @@ class Gradebook:
             "submission_digest": evidence.submission_digest,
             "assignment_digest": evidence.assignment_digest,
             "engine": evidence.engine,
+            "data_digest": evidence.data_digest,
             "evidence": evidence_text(evidence),
         }
         assignment_id, student_id = evidence.assignment_id, evidence.student_id

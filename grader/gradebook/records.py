@@ -21,6 +21,8 @@ class RunRecord:
         who: Who ran the command; empty when that was not told.
         status: Why it could not be graded; None when it could.
         engine: The engine's version.
+        data_digest: Of the images and their split; empty when nothing was to be trained, None in records of
+            older versions.
     """
 
     student_id: str
@@ -31,6 +33,7 @@ class RunRecord:
     submission_digest: str
     assignment_digest: str
     engine: str
+    data_digest: str | None = None
 
 
 def stamp(when: datetime) -> str:
@@ -52,6 +55,7 @@ def edit_values(assignment_id: str, edit: Edit) -> dict[str, Any]:
         "who": edit.who,
         "at": stamp(edit.when),
         "why": edit.why,
+        "sheet": edit.sheet,
     }
 
 
@@ -79,6 +83,7 @@ def edit_of(row: Row[Any]) -> Edit:
         comment=row.comment,
         remarks=tuple((remark_id, text) for remark_id, text in json.loads(row.remarks)),
         run=row.run,
+        sheet=row.sheet,
     )
 
 
@@ -95,6 +100,7 @@ def total_values(assignment_id: str, total: Total) -> dict[str, Any]:
         "who": total.who,
         "at": stamp(total.when),
         "cause": total.cause,
+        "final": total.final,
     }
 
 
@@ -110,6 +116,7 @@ def total_of(row: Row[Any]) -> Total:
         who=row.who,
         when=datetime.fromisoformat(row.at),
         cause=row.cause,
+        final=row.final,
     )
 
 
@@ -124,4 +131,5 @@ def run_of(row: Row[Any]) -> RunRecord:
         submission_digest=row.submission_digest,
         assignment_digest=row.assignment_digest,
         engine=row.engine,
+        data_digest=row.data_digest,
     )

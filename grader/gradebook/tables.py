@@ -19,6 +19,7 @@ RUNS = Table(
     Column("submission_digest", Text, nullable=False),
     Column("assignment_digest", Text, nullable=False),
     Column("engine", Text, nullable=False),
+    Column("data_digest", Text),
     Column("evidence", Text, nullable=False),
 )
 
@@ -54,6 +55,7 @@ EDITS = Table(
     Column("who", Text, nullable=False),
     Column("at", Text, nullable=False),
     Column("why", Text, nullable=False),
+    Column("sheet", Text, nullable=False, server_default=""),
 )
 
 # One row, as old as the table: a random text that makes what is drawn for this class its own.
@@ -79,4 +81,17 @@ TOTALS = Table(
     Column("who", Text, nullable=False),
     Column("at", Text, nullable=False),
     Column("cause", Text, nullable=False),
+    Column("final", Float),
+)
+
+# One row per download that was graded: the account of its files, as JSON. Of each source, the last counts.
+DOWNLOADS = Table(
+    "downloads",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("assignment_id", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("record", Text, nullable=False),
 )

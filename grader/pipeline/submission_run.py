@@ -37,6 +37,7 @@ def examined(
         received_at=submission.received_at,
         delivery=submission.delivery,
         partial=submission.partial,
+        team=submission.team,
         origin=submission.origin,
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,

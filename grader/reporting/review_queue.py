@@ -106,7 +106,7 @@ def final_total(score: Score) -> float | None:
     """The total with what lateness costs; None while anything of it may still change."""
     if score.total is None or score.awaiting or score.not_run:
         return None
-    return score.late.total_after if score.late is not None else score.total
+    return score.final
 
 
 def _section(cause: Cause, found: Sequence[Case]) -> Section:

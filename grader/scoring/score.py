@@ -16,6 +16,7 @@ from grader.scoring.lines import person_line, scored_line, undecided_line
 from grader.scoring.owners import ownership
 from grader.scoring.people import marked_line
 from grader.scoring.points import rounded
+from grader.scoring.releases import release
 from grader.scoring.runs import lower_run
 from grader.scoring.states import DECIDED
 from grader.scoring.waivers import waived_checks, with_waived
@@ -78,6 +79,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         claim=claim,
         lower=lower_run(own),
         ownership=ownership(own),
+        released=release(own),
     )
 
 

@@ -78,9 +78,12 @@ def test_a_book_of_the_first_version_opens_and_gets_a_salt(tmp_path: Path) -> No
         assert found.training.runs == (0.62, 0.6, 0.61)
         raw = sqlite3.connect(tmp_path / name / "gradebook.sqlite")
         assert raw.execute("SELECT evidence FROM runs").fetchall() == [(OLD_EVIDENCE,)]
-        for statement in ("UPDATE class_salt SET salt = 'known'", "DELETE FROM class_salt"):
-            with pytest.raises(sqlite3.IntegrityError, match="nothing in class_salt is changed"):
-                raw.execute(statement)
+        assert raw.execute("SELECT data_digest FROM runs").fetchall() == [(None,)]
+        raw.execute("INSERT INTO downloads VALUES (1, 'vit_defects', 'a.zip', 'ta1', 'now', '{}')")
+        for table, column in (("class_salt", "salt"), ("downloads", "source")):
+            for statement in (f"UPDATE {table} SET {column} = 'known'", f"DELETE FROM {table}"):
+                with pytest.raises(sqlite3.IntegrityError, match=f"nothing in {table} is changed"):
+                    raw.execute(statement)
         raw.close()
     assert len(salts) == 2 and all(len(salt) == 64 for salt in salts)
 
