@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from grader.domain.answers import Answers
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
 from grader.domain.submission import Delivery, Origin, RefusedFile, Role
 from grader.domain.watch import Pried
@@ -279,6 +280,8 @@ class Evidence:
         origin: Which upload it is.
         claim: The test accuracy that the student reports, where one was found.
         shown_epochs: The last epoch that the notebook's outputs show.
+        answers: The PDF that people mark; None where none was accepted, and in records of a grader that did
+            not keep it.
         parameters: Trainable numbers of the student's model as the student configured it.
         layers: That model's modules.
         pried: Where running code pried, for a person.
@@ -317,6 +320,7 @@ class Evidence:
     source: dict[str, str] | None = None
     claim: Claim | None = None
     shown_epochs: int | None = None
+    answers: Answers | None = None
     parameters: int | None = None
     layers: tuple[LayerSummary, ...] = ()
     training: Training = Training(TrainingOutcome.NOT_RUN)

@@ -102,20 +102,27 @@ class OpenedApart:
         return rows
 
     def answers(
-        self, path: Path, job: dict[str, Any], seconds: int, limit: FrameLimit = FROM_PARSER
+        self,
+        path: Path,
+        job: dict[str, Any],
+        seconds: int,
+        limit: FrameLimit = FROM_PARSER,
+        *,
+        limits: ProcessLimits | None = None,
     ) -> Generator[Frame, None, None]:
         """A parser's answers about a file, whose bytes it gets as it asks for them.
 
         Args:
             path: The file.
             job: What is asked; `open` says what to open it as.
-            seconds: Of processor time and of wall-clock time.
+            seconds: Of processor time, unless `limits` says otherwise, and of wall-clock time.
             limit: How large an answer may be.
+            limits: What the parser may use; by default `LIMITS`.
 
         Raises:
             SubmissionError: It cannot be used, or opening it ended badly.
         """
-        limits = replace(LIMITS, cpu_seconds=seconds)
+        limits = limits or replace(LIMITS, cpu_seconds=seconds)
         with contextlib.ExitStack() as stack:
             try:
                 file = stack.enter_context(path.open("rb"))

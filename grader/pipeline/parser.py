@@ -17,10 +17,12 @@ from grader.domain.assignment import Assignment, Component, ForbiddenRule
 from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.program import Program
 from grader.domain.view import View
+from grader.intake import pdf_pages
 from grader.intake.report import report_pages
 from grader.pipeline import rendering
 from grader.pipeline.conversation import Silence, conversation
 from grader.pipeline.opening import asked_file, serve_opening
+from grader.pipeline.paper import PAGES, serve_pages
 from grader.pipeline.reading import KINDS, serve_reading
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.validator import validator
@@ -99,6 +101,7 @@ def _prepare() -> None:
     figures.warm()
     if rendering.VIEWS in sys.argv:
         rendering.warm()
+        pdf_pages.warm()
 
 
 def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
@@ -106,6 +109,9 @@ def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
     try:
         if frame.document.get("open") in KINDS:
             serve_reading(frame.document, asked_file(frame.document, reader, writer), writer)
+            return
+        if frame.document.get("open") == PAGES:
+            serve_pages(frame.document, asked_file(frame.document, reader, writer), writer)
             return
         if "open" in frame.document:
             serve_opening(frame.document, reader, writer)

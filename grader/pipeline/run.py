@@ -1,13 +1,14 @@
 """What the stages of one submission share: the run that they belong to, and what was found so far."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grader.analysis.run_time import run_time_uses
 from grader.course.locate import Course
+from grader.domain.answers import Answers
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.program import Program
@@ -66,15 +67,21 @@ class Findings:
         """Keep the file as a person reads it."""
         self.images[VIEW_FILE] = view_bytes(view)
 
+    def keep_answers(self, answers: Answers, files: Mapping[str, bytes]) -> None:
+        """Keep the PDF that people mark, with its pages."""
+        self.add(answers=answers)
+        self.images |= files
+
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Note how long a stage took."""
+        """Note how long a stage took, in all its parts."""
         started = time.monotonic()
         try:
             yield
         finally:
-            seconds = {**(self.evidence.seconds or {}), stage: round(time.monotonic() - started, 3)}
-            self.add(seconds=seconds)
+            known = self.evidence.seconds or {}
+            took = known.get(stage, 0.0) + time.monotonic() - started
+            self.add(seconds={**known, stage: round(took, 3)})
 
 
 def hidden_seed(course: Course, submission: Submission, purpose: str, run: int = 1) -> int:

@@ -13,6 +13,7 @@ from grader.domain.submission import Intake, Submission
 from grader.intake import intake as accepted
 from grader.pipeline.judging import judged
 from grader.pipeline.opening import OpenedApart
+from grader.pipeline.paper import kept_answers
 from grader.pipeline.parser import parsed
 from grader.pipeline.progress import Progress, Stage, Watcher
 from grader.pipeline.run import Findings, Run, hidden_seed
@@ -95,6 +96,10 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
     with found.timed("reading"):
         files = accepted(submission, run.assignment, OpenedApart(run.hosts.parsers))
         found.add(missing=files.missing, refused_files=files.refused, notes=files.notes)
+    if files.report is not None:
+        with found.timed("pages"):
+            found.keep_answers(*kept_answers(OpenedApart(run.hosts.parsers), files.report))
+    with found.timed("reading"):
         if files.code is None:
             _without_code(files, found)
             return

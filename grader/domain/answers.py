@@ -1,0 +1,57 @@
+"""The PDF that a student handed in beside the code: what people mark, kept and drawn page by page."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+ANSWERS_FILE = "answers.pdf"  # among the files that belong to the evidence, and beside the student's report
+
+
+class Undrawn(StrEnum):
+    """Why none of the pages was drawn, or not all of them."""
+
+    PROTECTED = "protected"  # it opens with a password only
+    DAMAGED = "damaged"  # it is no PDF that can be opened, or has no pages
+    ENDED = "ended"  # opening it ended badly: a crash, or more time or memory than is granted
+    FULL = "full"  # its pages take more room than is granted
+
+
+@dataclass(frozen=True)
+class DrawnPage:
+    """A page as a picture.
+
+    Attributes:
+        number: 1-based.
+        width, height: In pixels.
+    """
+
+    number: int
+    width: int
+    height: int
+
+    @property
+    def image(self) -> str:
+        """The name of a file in the evidence folder (WebP)."""
+        return f"answers-{self.number:02}.webp"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The PDF that was accepted as the student's report.
+
+    Attributes:
+        file: Its name as it was handed in.
+        digest: SHA-256 of its bytes, in hexadecimal digits.
+        size: In bytes.
+        kept: Its bytes are among the files that belong to the evidence, as `ANSWERS_FILE`.
+        pages: How many it has; None where that could not be found out.
+        drawn: Those that were drawn, in order.
+        undrawn: Why those after them were not, where that is not only because they are too many.
+    """
+
+    file: str
+    digest: str
+    size: int
+    kept: bool = False
+    pages: int | None = None
+    drawn: tuple[DrawnPage, ...] = ()
+    undrawn: Undrawn | None = None
