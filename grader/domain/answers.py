@@ -44,8 +44,9 @@ class Answers:
         size: In bytes.
         kept: Its bytes are among the files that belong to the evidence, as `ANSWERS_FILE`.
         pages: How many it has; None where that could not be found out.
-        drawn: Those that were drawn, in order.
-        undrawn: Why those after them were not, where that is not only because they are too many.
+        tried: How many, from the first on, were to be drawn before it ended; there is a most.
+        drawn: Those of them that were drawn, in order.
+        undrawn: Why it ended before that most, or before the first.
     """
 
     file: str
@@ -53,5 +54,12 @@ class Answers:
     size: int
     kept: bool = False
     pages: int | None = None
+    tried: int = 0
     drawn: tuple[DrawnPage, ...] = ()
     undrawn: Undrawn | None = None
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers of the pages that could not be drawn, although those after them were tried."""
+        drawn = {page.number for page in self.drawn}
+        return tuple(number for number in range(1, self.tried + 1) if number not in drawn)

@@ -1,7 +1,7 @@
 """An append-only book of runs, of what people decided, and of the totals that came of both."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -84,7 +84,8 @@ class Gradebook:
 
         Args:
             evidence: What was found out.
-            images: The files that belong to the evidence, by name: PNG pictures, and the view of the code.
+            images: The files that belong to the evidence, by name: pictures, the view of the code, and
+                the PDF that people mark.
             who: Who ran the command.
             total: The total that came of it.
             edits: What is decided with it, about this run unless they say which.
@@ -323,12 +324,15 @@ class Gradebook:
             rows = connection.execute(wanted.where(about).order_by("number"))
             return tuple((row.submission_digest, _evidence_in(row)) for row in rows)
 
-    def images(self, student_id: str, run: int | None = None) -> dict[str, bytes]:
+    def images(
+        self, student_id: str, run: int | None = None, *, but: Collection[str] = ()
+    ) -> dict[str, bytes]:
         """The images that belong to the student's evidence, by name.
 
         Args:
             student_id: Whose.
             run: The run's number; by default the one that counts.
+            but: Names that are not asked for: a PDF may be large.
 
         Raises:
             UsageError: There is no such record.
@@ -340,7 +344,7 @@ class Gradebook:
                 select(RUN_IMAGES.c.name, IMAGES.c.content)
                 .join(RUNS, RUNS.c.id == RUN_IMAGES.c.run_id)
                 .join(IMAGES, IMAGES.c.digest == RUN_IMAGES.c.digest)
-                .where(own, RUNS.c.number == number)
+                .where(own, RUNS.c.number == number, RUN_IMAGES.c.name.not_in(but))
                 .order_by(RUN_IMAGES.c.name)
             )
             return {row.name: row.content for row in connection.execute(wanted)}

@@ -73,7 +73,7 @@ def _drawn(document: "PdfDocument", number: int) -> Pixels | None:
     import pypdfium2
 
     try:
-        page = document[number - 1]
+        page = _flat(document, number - 1)
         scale = _scale(*page.get_size())
         # annotations are drawn: on a tablet, they are what was written
         bitmap: Any = page.render(scale=scale, rev_byteorder=True, may_draw_forms=False) if scale else None
@@ -83,6 +83,18 @@ def _drawn(document: "PdfDocument", number: int) -> Pixels | None:
         return np.ascontiguousarray(bitmap.to_numpy()[:LONGEST, :LONGEST, :3])
     except (pypdfium2.PdfiumError, ValueError, OverflowError):
         return None
+
+
+def _flat(document: "PdfDocument", index: int) -> Any:
+    """A page on which what was filled into a form's fields is drawn: the fields themselves are never active."""
+    import pypdfium2.raw
+
+    page = document[index]
+    if document.get_formtype() == pypdfium2.raw.FORMTYPE_NONE:
+        return page
+    pypdfium2.raw.FPDFPage_Flatten(page, pypdfium2.raw.FLAT_NORMALDISPLAY)
+    page.close()
+    return document[index]
 
 
 def _scale(width: float, height: float) -> float:

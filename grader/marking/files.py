@@ -16,6 +16,7 @@ from grader.reporting.typesetting import points, printable
 SUFFIXES = (".csv", ".xlsx")
 _DELIMITERS = ",;\t"  # programs take the semicolon where the comma stands in numbers
 _WIDTHS = {"title": 44, "comment": 50, "comment_ids": 22, "hyperparameters": 44, "note": 30, "student_id": 14}
+LINKS = ("report", "answers")  # columns of addresses
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -102,6 +103,7 @@ def _cell(row: MarkRow, column: str) -> str | float | None:
         "comment_ids": " ".join(row.mark.remarks),
         "marked_by": row.marked_by,
         "report": row.report,
+        "answers": row.answers,
         "exported": row.mark.token,
         **row.evidence,
     }
@@ -137,10 +139,10 @@ def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
             cell.alignment = Alignment(vertical="top", wrap_text=cell.column in filled)
             if cell.column in filled:
                 cell.fill = PatternFill("solid", fgColor="FFF7E0")
-        link = row[COLUMNS.index("report")]
-        if link.value:
-            link.hyperlink = link.value
-            link.style = "Hyperlink"
+        for link in (row[COLUMNS.index(column)] for column in LINKS):
+            if link.value:
+                link.hyperlink = link.value
+                link.style = "Hyperlink"
     for number, column in enumerate(COLUMNS, 1):
         sheet.cell(1, number).font = Font(bold=True)
         sheet.column_dimensions[get_column_letter(number)].width = _WIDTHS.get(column, 12)

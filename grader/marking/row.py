@@ -21,6 +21,7 @@ COLUMNS = (
     "hyperparameters",
     "note",
     "report",
+    "answers",
     "exported",
 )
 NEEDED = ("student_id", "item", "points")
@@ -60,6 +61,7 @@ class MarkRow:
         marked_by: Whose it is; empty while there is none.
         evidence: Column -> text: what helps to mark.
         report: The relative address of the student's report.
+        answers: Of the page that shows the student's PDF; empty where none was accepted.
         awaiting: Whether a person still has to mark it.
     """
 
@@ -71,6 +73,7 @@ class MarkRow:
     marked_by: str
     evidence: dict[str, str]
     report: str
+    answers: str
     awaiting: bool
 
 

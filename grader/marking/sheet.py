@@ -9,6 +9,8 @@ from grader.domain.evidence import Evidence
 from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreLine
 from grader.marking.row import MarkRow, mark_of
+from grader.reporting.answers_page import ANSWERS_PAGE
+from grader.reporting.code_links import beside
 from grader.reporting.typesetting import SPACE, clipped, percent, printable
 
 _LONGEST = 2000  # characters of hyperparameters
@@ -43,7 +45,8 @@ def marking_rows(
     for evidence, score in sorted(results, key=lambda result: result[1].student_id):
         if score.closed:
             continue
-        beside = _evidence(evidence, score.claim)
+        shown = _evidence(evidence, score.claim)
+        report = links.get(score.student_id, "")
         for line, item in zip(score.lines, assignment.rubric, strict=True):
             if items and item.id not in items:
                 continue
@@ -60,8 +63,9 @@ def marking_rows(
                         maximum=maximum,
                         mark=mark,
                         marked_by=edit.who if edit is not None and mark.points is not None else "",
-                        evidence={**beside, "note": "" if item.by_person else printable(line.reason)},
-                        report=links.get(score.student_id, ""),
+                        evidence={**shown, "note": "" if item.by_person else printable(line.reason)},
+                        report=report,
+                        answers=beside(report, ANSWERS_PAGE) if evidence.answers else "",
                         awaiting=not known,
                     )
                 )

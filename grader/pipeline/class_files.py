@@ -1,12 +1,16 @@
 """The files that people read: of each student, and of the class."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from grader.domain.answers import ANSWERS_FILE
 from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
 from grader.gradebook import durable
 from grader.pipeline.result import Result
+from grader.reporting.answers_page import ANSWERS_PAGE
 from grader.reporting.attention_page import ATTENTION_PAGE, attention_page, shows_attention
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.code_links import PAGE
@@ -24,17 +28,36 @@ def report_path(out: Path, student_id: str) -> Path:
     return out / "students" / student_id / REPORT
 
 
+def lying_beside(out: Path, evidence: Evidence) -> frozenset[str]:
+    """The large files beside a student's report that are just those of the evidence: none is written anew."""
+    answers = evidence.answers
+    if answers is None or not answers.kept:
+        return frozenset()
+    path = report_path(out, evidence.student_id).with_name(ANSWERS_FILE)
+    try:
+        with path.open("rb") as file:
+            same = hashlib.file_digest(file, "sha256").hexdigest() == answers.digest
+    except OSError:
+        same = False
+    return frozenset({ANSWERS_FILE}) if same else frozenset()
+
+
 def write_student(
     assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
 ) -> None:
-    """Write one student's report, the page of the submission beside it, and the one for staff."""
+    """Write one student's report, the pages of what was handed in beside it, and the one for staff.
+
+    Args:
+        images: The files that belong to the evidence; those that lie there (`lying_beside`) may be left out.
+    """
     folder = report_path(out, result.evidence.student_id).parent
     folder.mkdir(parents=True, exist_ok=True)
     made = student_pages(assignment, result.evidence, result.score, images, now)
     attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
     if attention is not None:
         made[ATTENTION_PAGE] = attention.encode("utf-8")
-    for name in {PAGE, ATTENTION_PAGE} - made.keys():
+    there = lying_beside(out, result.evidence)
+    for name in {PAGE, ATTENTION_PAGE, ANSWERS_PAGE, ANSWERS_FILE} - made.keys() - there:
         (folder / name).unlink(missing_ok=True)  # of an earlier upload
     for name, page in made.items():
         durable.write(folder / name, page)

@@ -61,7 +61,9 @@ class _Pages:
     @property
     def over(self) -> bool:
         """Whether nothing is left to be drawn."""
-        return self.undrawn is not None or (self.count is not None and self.next > min(self.count, MOST_PAGES))
+        return self.undrawn is not None or (
+            self.count is not None and self.next > min(self.count, MOST_PAGES)
+        )
 
     def add(self, pixels: Pixels) -> None:
         """Keep the next page."""
@@ -88,7 +90,13 @@ def kept_answers(opened: OpenedApart, path: Path) -> tuple[Answers, Mapping[str,
     with path.open("rb") as file:
         answers = Answers(name, hashlib.file_digest(file, "sha256").hexdigest(), size)
     pages = _drawn(opened, path)
-    answers = replace(answers, pages=pages.count, drawn=tuple(pages.drawn), undrawn=pages.undrawn)
+    answers = replace(
+        answers,
+        pages=pages.count,
+        tried=pages.next - 1,
+        drawn=tuple(pages.drawn),
+        undrawn=pages.undrawn,
+    )
     if size > LARGEST_KEPT:
         return answers, pages.images
     return replace(answers, kept=True), {ANSWERS_FILE: path.read_bytes(), **pages.images}

@@ -12,7 +12,13 @@ from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
-from grader.pipeline.class_files import previous_download, report_path, write_class, write_student
+from grader.pipeline.class_files import (
+    lying_beside,
+    previous_download,
+    report_path,
+    write_class,
+    write_student,
+)
 from grader.pipeline.owners import relabeled, remove_moved_pages
 from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
@@ -185,7 +191,8 @@ def _write(
         or not report_path(out, result.score.student_id).exists()
     ]
     for result in stale:
-        write_student(assignment, result, book.images(result.score.student_id), out, now)
+        images = book.images(result.score.student_id, but=lying_beside(out, result.evidence))
+        write_student(assignment, result, images, out, now)
     if stale or told.keys() != says.keys() or not only_changed:
         write_class(assignment, results, out, now, relabeled(previous_download(out), snapshot))
         remove_moved_pages(out, snapshot)

@@ -9,6 +9,7 @@ from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score, ScoreLine
 from grader.reporting import class_charts
+from grader.reporting.answers_page import ANSWERS_PAGE
 from grader.reporting.check_rates import LOW_DISCRIMINATION, check_rates
 from grader.reporting.class_statistics import (
     STATUS_WORDS,
@@ -94,6 +95,9 @@ def class_page(
                 if evidence.origin.person
             },
             code_pages={student_id: beside(_relative(link)) for student_id, link in links.items()},
+            answer_pages={
+                student_id: beside(_relative(link), ANSWERS_PAGE) for student_id, link in links.items()
+            },
             attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),

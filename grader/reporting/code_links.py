@@ -4,12 +4,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from grader.domain.answers import ANSWERS_FILE
 from grader.domain.program import Place, place_of
+from grader.reporting.answers_page import ANSWERS_PAGE
 
 PAGE = "submission.html"  # beside the report
 SCRIPT = "code"  # the id of a script
 _CELL = re.compile(r"cell (\d{1,9})")
-_LINK = re.compile(rf'<a href="{re.escape(PAGE)}(?:#[a-z0-9-]+)?">(.*?)</a>', re.DOTALL)
+_BESIDE = "|".join(map(re.escape, (PAGE, ANSWERS_PAGE, ANSWERS_FILE)))
+_LINK = re.compile(rf'<a href="(?:{_BESIDE})(?:#[a-z0-9-]+)?">(.*?)</a>', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,12 @@ def cell_anchor(file: str) -> str:
     return f"cell-{cell[1]}" if cell else SCRIPT
 
 
-def beside(report: str) -> str:
-    """The address of the page that lies beside a report; empty without a report."""
-    return f"{report.rpartition('/')[0]}/{PAGE}".lstrip("/") if report else ""
+def beside(report: str, page: str = PAGE) -> str:
+    """The address of a page that lies beside a report; empty without a report."""
+    folder, slash, _ = report.rpartition("/")
+    return f"{folder}{slash}{page}" if report else ""
 
 
 def alone(report: str) -> str:
-    """A report that is sent without the page beside it: its links there become plain text."""
+    """A report that is sent without the pages beside it: its links there become plain text."""
     return _LINK.sub(r"\1", report)

@@ -8,6 +8,7 @@ from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.program import LOOK
 from grader.domain.quoting import about_file, named
 from grader.domain.score import GradeStatus, Score, ScoreLine
+from grader.reporting.answers_page import undrawn_remarks
 from grader.reporting.class_statistics import gradable
 from grader.reporting.class_training import claim_apart, claim_of
 from grader.reporting.component_reports import noted
@@ -175,6 +176,12 @@ SIMILAR = Cause(
     "Evidence for a person, and never a deduction: `similarity.html` shows each pair side by side.",
     noun="pair",
 )
+UNDRAWN = Cause(
+    "undrawn",
+    "Answers that could not be drawn",
+    "Open the PDF beside the student's report. If it does not open either, ask for another file; it costs no "
+    "points by itself.",
+)
 BOUNDARY = Cause(
     "boundary",
     "Within 2 points of a boundary",
@@ -186,7 +193,7 @@ PARTIAL = Cause("partial", "A single file was graded", "Other files were not loo
 CAUSES = (
     ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
     OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
-    LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
+    LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
 """In the order of the queue: what holds the grades comes first."""
 
@@ -354,6 +361,8 @@ def _measured(evidence: Evidence, score: Score) -> Told:
 def _circumstances(evidence: Evidence) -> Told:
     for file in evidence.refused_files:
         yield FILES, about_file(file.name, file.reason), ""
+    for index, told in enumerate(undrawn_remarks(evidence.answers) if evidence.answers else ()):
+        yield UNDRAWN, told, "" if index else "Answers not drawn"
     if evidence.findings and evidence.attestation.level == "unofficial":
         told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
         yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"

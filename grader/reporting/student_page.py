@@ -115,6 +115,7 @@ def student_page(
             loss_curve=charts.loss_curve(training.epochs),
             class_figures=class_figures(training),
             beside={item.id: item.beside for item in assignment.rubric if item.beside},
+            by_person={item.id for item in assignment.rubric if item.by_person},
             confusion=confusion_rows(training),
             predictions=_prediction_groups(training, images),
             figures=[(figure.check, data_uri(images, figure.image)) for figure in evidence.figures],

@@ -170,7 +170,9 @@ def truncated(data: bytes) -> bytes:
 
 def with_content(content: bytes) -> bytes:
     """A page that a stream draws."""
-    page = f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R /Resources << /F1 {FONT} >> >>"
+    page = (
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R /Resources << /F1 {FONT} >> >>"
+    )
     catalog, pages = "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Count 1 /Kids [3 0 R] >>"
     return made([catalog, pages, page, content])
 

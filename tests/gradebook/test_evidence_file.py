@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grader.domain.answers import Answers, DrawnPage, Undrawn
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
     AttentionMap,
@@ -63,6 +64,7 @@ RICH = Evidence(
     source={"homework.py": "import torch\n"},
     claim=Claim(0.85, "cell 4", "Test accuracy: 85%"),
     shown_epochs=30,
+    answers=Answers("a.pdf", "ab" * 32, 1_000, True, 3, 2, (DrawnPage(1, 848, 1200),), Undrawn.ENDED),
     parameters=499_462,
     layers=(LayerSummary("", "ViT", 0, 0),),
     training=Training(
