@@ -1,6 +1,7 @@
 """What the tests of several folders share: the assignment, workers, and its checks as they are run."""
 
 import functools
+import importlib.util
 import os
 import queue
 import sys
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,16 @@ def course_root() -> Path:
 def assignment() -> Assignment:
     """The assignment `vit_defects`."""
     return read_assignment(ROOT / "reference" / "vit_defects")
+
+
+@pytest.fixture(scope="session")
+def pdfs() -> ModuleType:
+    """The module that makes PDFs by hand, honest ones and such as attack."""
+    spec = importlib.util.spec_from_file_location("pdfs", ROOT / "tests" / "attacks" / "pdfs.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,7 @@ def _drawn(document: "PdfDocument", number: int) -> Pixels | None:
 
 
 def _flat(document: "PdfDocument", index: int) -> Any:
-    """A page on which what was filled into a form's fields is drawn: the fields themselves are never active."""
+    """A page on which what was filled into a form's fields is drawn: the fields are never active."""
     import pypdfium2.raw
 
     page = document[index]

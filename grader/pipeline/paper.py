@@ -24,13 +24,14 @@ from grader.intake.archive import MEGABYTE
 from grader.intake.pdf_pages import LONGEST, MOST_PAGES, Pixels, drawn_pages, opened_pdf
 from grader.pipeline.opening import OpenedApart
 from grader.protocol.frames import Frame, FrameLimit, write_frame
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.limits import ProcessLimits, address_space
 
 PAGES = "pages"  # what a parser is asked for
-# the same as a parser of code may use, so that one spare is ready for both; of its processor time it gives
-# some up
+# the same as a parser of code may use, so that one spare is ready for both; of this it gives up what is more
+# than drawing takes before it sees a byte of the PDF
 LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
 CPU_SECONDS = 15
+MEMORY_MB = 800
 SECONDS = 90  # of wall-clock time, for all pages
 MOST_PARSERS = 5  # one that ends badly costs the page that it was at, not those after it
 LARGEST_KEPT = 30 * MEGABYTE
@@ -133,7 +134,7 @@ def _draw(opened: OpenedApart, path: Path, pages: _Pages, seconds: int) -> None:
     with contextlib.closing(answers):
         for frame in answers:
             match frame.document:
-                case {"pages": int(count)} if 0 < count <= MOST_COUNTED and pages.count in (None, count):
+                case {"pages": count} if _is_count(count) and pages.count in (None, count):
                     pages.count = count
                 case {"undrawn": str(word)} if pages.count is None and word in set(Undrawn):
                     pages.undrawn = Undrawn(word)
@@ -146,6 +147,10 @@ def _draw(opened: OpenedApart, path: Path, pages: _Pages, seconds: int) -> None:
                     raise SubmissionError(f"{path.name}: drawing it gave no sense.")
             if pages.over:
                 return
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 < value <= MOST_COUNTED  # a bool is an int, too
 
 
 def _pixels(frame: Frame) -> Pixels | None:
@@ -184,7 +189,7 @@ def _compressed(pixels: Pixels) -> bytes:
 
 def serve_pages(job: dict[str, Any], file: BinaryIO, writer: BinaryIO) -> None:
     """Answer with the pages of a PDF, from the one on that a job names."""
-    _give_up_processor_time()
+    _give_up_what_is_not_needed()
     found = opened_pdf(file)
     if found.document is None:
         write_frame(writer, Frame({"undrawn": str(found.undrawn)}))
@@ -194,9 +199,14 @@ def serve_pages(job: dict[str, Any], file: BinaryIO, writer: BinaryIO) -> None:
         write_frame(writer, Frame({"page": number}, {} if pixels is None else {"pixels": pixels}))
 
 
-def _give_up_processor_time() -> None:
+def _give_up_what_is_not_needed() -> None:
     import resource  # only where submissions are graded, on Linux
 
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    most = min(math.ceil(used) + CPU_SECONDS, LIMITS.cpu_seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    for kind, most in (
+        (resource.RLIMIT_CPU, math.ceil(used) + CPU_SECONDS),
+        (resource.RLIMIT_AS, address_space() + MEMORY_MB * MEGABYTE),
+    ):
+        _, hard = resource.getrlimit(kind)
+        if hard == resource.RLIM_INFINITY or most < hard:
+            resource.setrlimit(kind, (most, most))

@@ -9,15 +9,15 @@ from grader.domain.answers import ANSWERS_FILE, Answers, Undrawn
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import PartScore, Score
-from grader.reporting.typesetting import SPACE, counted, environment, listed, points
+from grader.reporting.typesetting import SPACE, counted, environment, listed
 
 ANSWERS_PAGE = "answers.html"  # beside the report
 _MEGABYTE = 1_000_000
 _WHY = {
-    Undrawn.PROTECTED: "It opens with a password only, so none of its pages could be drawn.",
-    Undrawn.DAMAGED: "It is damaged, or has no pages, so nothing of it could be drawn.",
-    Undrawn.ENDED: "Drawing it took more time or memory than is granted, or ended badly.",
-    Undrawn.FULL: "Its pages take more room than is granted.",
+    Undrawn.PROTECTED: "The PDF opens with a password only, so none of its pages could be drawn.",
+    Undrawn.DAMAGED: "The PDF is damaged, or has no pages, so nothing of it could be drawn.",
+    Undrawn.ENDED: "Drawing the PDF took more time or memory than is granted, or ended badly.",
+    Undrawn.FULL: "The PDF's pages take more room than is granted.",
 }
 
 
@@ -125,8 +125,10 @@ def _limits(answers: Answers) -> Iterator[str]:
 
 
 def _size(answers: Answers) -> str:
-    """`1.4 MB`."""
-    return f"{points(max(round(answers.size / _MEGABYTE, 1), 0.1))}{SPACE}MB"
+    """`1.4 MB`, `38 kB`."""
+    if answers.size < _MEGABYTE:
+        return f"{max(round(answers.size / 1000), 1)}{SPACE}kB"
+    return f"{answers.size / _MEGABYTE:.1f}{SPACE}MB"
 
 
 def _pages(answers: Answers, images: Mapping[str, bytes]) -> Iterator[ShownPage]:

@@ -1,5 +1,6 @@
 """PDFs made by hand: honest ones, and such as attack whoever opens them."""
 
+import functools
 import io
 import zlib
 from collections.abc import Mapping, Sequence
@@ -105,9 +106,13 @@ def tree_loop() -> bytes:
     )
 
 
+@functools.cache
 def bomb() -> bytes:
-    """A page of a megabyte that unpacks to a gigabyte, twice packed."""
-    packed = zlib.compress(zlib.compress(b"0 0 m 9 9 l S " * 70_000_000, 1), 9)
+    """A page of some kilobytes that unpacks to a gigabyte, twice packed."""
+    packer = zlib.compressobj(1)
+    piece = b"0 0 m 9 9 l S " * 1_000_000
+    once = b"".join(packer.compress(piece) for _ in range(70)) + packer.flush()
+    packed = zlib.compress(once, 9)
     return with_content(stream(packed, "/Filter [/FlateDecode /FlateDecode]"))
 
 
