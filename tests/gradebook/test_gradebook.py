@@ -44,6 +44,7 @@ def test_every_run_is_kept_and_the_last_counts(book: Gradebook) -> None:
     assert book.evidence("400101204", 1) == first
     assert book.images("400101204") == {"p0.png": b"new", "p1.png": b"same"}
     assert book.images("400101204", 1) == {"p0.png": b"old", "p1.png": b"same"}
+    assert book.images("400101204", 1, but=("p1.png", "none.png")) == {"p0.png": b"old"}
     told = [(run.number, run.who, run.submission_digest, run.engine) for run in book.run_records("400101204")]
     assert told == [(1, "ta1", "ab12", "0.1.0"), (2, "ta2", "ab12", "0.1.0")]
 

@@ -46,7 +46,8 @@ def test_cells_from_students_are_never_formulas(graded_class, rows_with, class_e
 
     row = rows_with()[0]
     path = tmp_path / f"m{suffix}"
-    write_sheet(path, [replace(row, evidence={**row.evidence, "hyperparameters": ATTACK, "note": "+1"})])
+    told = {**row.evidence, "hyperparameters": ATTACK, "note": "+1"}
+    write_sheet(path, [replace(row, evidence=told, answers="students/1/answers.html")])
     if suffix == ".csv":
         assert "\"'=HYPERLINK" in path.read_text("utf-8-sig")
     else:
@@ -54,6 +55,8 @@ def test_cells_from_students_are_never_formulas(graded_class, rows_with, class_e
         cell = sheet.cell(2, COLUMNS.index("hyperparameters") + 1)
         assert (cell.data_type, cell.value) == ("s", "'" + ATTACK)
         assert sheet.cell(2, COLUMNS.index("report") + 1).hyperlink.target.endswith("report.html")
+        link = sheet.cell(2, COLUMNS.index("answers") + 1).hyperlink
+        assert link.target == "students/1/answers.html"
         assert sheet.cell(2, COLUMNS.index("max") + 1).value == 5
 
 

@@ -4,10 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from grader.domain.answers import Answers
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
+from grader.gradebook import Gradebook
 from grader.marking.row import Mark
 from grader.marking.sheet import split_rows
+from grader.pipeline.keeper import Keeper
 
 PERSONS = ["report_quality", "q6", "q7", "q8", "q9"]
 PARTS = ["image_to_output", "patches_to_sequence", "multi_head_attention", "class_token"]
@@ -38,7 +41,16 @@ def test_the_evidence_stands_beside(rows_with):
         "hyperparameters": "dim = 128",
         "note": "",
     }
-    assert row.report == "students/400101201/report.html"
+    assert row.report == "students/400101201/report.html" and row.answers == ""
+
+
+def test_the_pages_of_a_pdf_are_a_link_beside_the_report(graded_class, assignment, class_evidence, rows_with):
+    evidence = class_evidence("400101205", answers=Answers("a.pdf", "ab", 1))
+    with Gradebook(graded_class) as book:
+        Keeper(assignment, book, graded_class, "ta1").kept(evidence, {}, NOW)
+    links = {row.student_id: row.answers for row in rows_with()}
+    assert links.pop("400101205") == "students/400101205/answers.html"
+    assert set(links.values()) == {""}
 
 
 def test_a_mark_stands_until_it_is_taken_back(rows_with, mark):

@@ -127,7 +127,7 @@ def test_noise_is_made_smaller_than_text_would_be():
 def test_it_has_less_time_and_memory_than_other_parsers(kept, pdfs, opened, monkeypatch, tmp_path):
     """A page that wants a gigabyte ends before it has one, although its process might."""
     assert paper.LIMITS == parser.LIMITS, "one spare is ready for both"
-    assert paper.CPU_SECONDS < parser.LIMITS.cpu_seconds and paper.MEMORY_MB < parser.LIMITS.memory_mb
+    assert parser.LIMITS.cpu_seconds > paper.CPU_SECONDS and parser.LIMITS.memory_mb > paper.MEMORY_MB
     (tmp_path / "bomb.pdf").write_bytes(pdfs.bomb())
     with pytest.raises(SubmissionError) as caught:
         paper._draw(opened, tmp_path / "bomb.pdf", paper._Pages(), 60)
