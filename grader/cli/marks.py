@@ -55,9 +55,9 @@ def export(
     """Write the marking sheet FILE (.csv or .xlsx) for the results folder OUT.
 
     One row for each student and item, or part of an item, that a person marks, and for each other item that
-    awaits a person. Beside it: the measured accuracy, the hyperparameters that were found in the code, and a
-    link to the student's report. Fill in points, comment and comment_ids. The sheet names nobody unless
-    --names asks for it.
+    awaits a person. Beside it: the measured accuracy, the hyperparameters that were found in the code, and
+    links to the student's report and to the pages of the PDF that was handed in. Fill in points, comment and
+    comment_ids. The sheet names nobody unless --names asks for it.
 
     \b
     Examples:

@@ -29,8 +29,8 @@ def command(
     """Write the pages of the results folder OUT as a static folder, or a zip.
 
     instructors/index.html is the class page, with links to all students; students/ID/report.html is one
-    student's page, beside the code that was handed in; they link to nobody else's. The pages say what
-    the gradebook says now.
+    student's page, beside the code and the PDF that were handed in; they link to nobody else's. The pages
+    say what the gradebook says now.
 
     \b
     Examples:

@@ -70,6 +70,12 @@ def test_an_upload_gains_nothing(upload, graded_class, results):
     if not upload.checkpoint:
         text = html.unescape(page) + json.dumps(entry)
         assert re.search(upload.says, text), text[-3000:]
+    answers = graded_class[0] / "students" / upload.student_id / "answers.html"
+    assert answers.is_file() == bool(upload.page)
+    if upload.page:
+        drawn = answers.read_text("utf-8")
+        assert re.search(upload.page, drawn), drawn[-3000:]
+        assert not re.search(r"alert|/bin/sh|/etc/passwd|root:|https?:|setup\.exe|<script", drawn)
     assert "<script>alert" not in page and "<img src=x" not in page and "\x1b" not in page
 
 

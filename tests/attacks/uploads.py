@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pdfs
+
 STEM = "{student_id}_Lab8_Homework"
 HARMLESS = b"x = 1\n"
 READ_APART = "files are read in a locked-down process"
+DRAWN_APART = "PDFs are read and drawn in locked-down processes, in which nothing of theirs runs"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Upload:
         files: What is handed in, by name (`$` stands for the prescribed one); made when it is needed.
         says: A regular expression for what the student's report or result must say.
         checkpoint: What is handed in is a checkpoint that is tried with the solution's model.
+        page: A regular expression for what the page with the PDF's pages must say; empty: there is none.
     """
 
     number: int
@@ -37,6 +41,7 @@ class Upload:
     says: str
     files: Callable[[], Mapping[str, bytes]]
     checkpoint: bool = False
+    page: str = ""
 
     @property
     def student_id(self) -> str:
@@ -158,6 +163,10 @@ def overlong_png() -> bytes:
 
 def with_code(content: bytes) -> Callable[[], Mapping[str, bytes]]:
     return lambda: {f"{STEM}.py": content}
+
+
+def with_pdf(made: Callable[[], bytes]) -> Callable[[], Mapping[str, bytes]]:
+    return lambda: {f"{STEM}.py": HARMLESS, f"{STEM}.pdf": made()}
 
 
 def with_archive(made: Callable[[], bytes]) -> Callable[[], Mapping[str, bytes]]:
@@ -356,10 +365,105 @@ UPLOADS = (
     Upload(
         110,
         "active_report",
-        "Hands in a PDF with scripts and a compressed bomb",
-        "reports are identified, never opened",
+        "Hands in a PDF that is none, with scripts and a compressed bomb",
+        DRAWN_APART,
         "nothing happens",
         r"Homework\.py|checkpoint",
         lambda: {f"{STEM}.py": HARMLESS, f"{STEM}.pdf": overlong_png()},
+        page="damaged",
+    ),
+    *(
+        Upload(
+            number,
+            name,
+            tries,
+            stopped_by,
+            "nothing happens",
+            r"Homework\.py|checkpoint",
+            with_pdf(made),
+            page=page,
+        )
+        for number, name, tries, stopped_by, made, page in (
+            (
+                190,
+                "pdf_scripts",
+                "Hands in a PDF that runs scripts when it is opened, shown, filled in or printed",
+                "nothing can run in the process that draws it: no JavaScript, no forms",
+                pdfs.script,
+                'alt="Page 1 of 1"',
+            ),
+            (
+                191,
+                "pdf_launch",
+                "Hands in a PDF that starts a shell, fetches a page and shows a file of the machine",
+                "no action is followed, and the process that draws it may start and fetch nothing",
+                pdfs.launch,
+                'alt="Page 1 of 1"',
+            ),
+            (
+                192,
+                "pdf_huge_page",
+                "Hands in a PDF with a page as large as a country",
+                "1,200 pixels on the longer side",
+                pdfs.huge_page,
+                'alt="Page 1 of 1" width="1200" height="800"',
+            ),
+            (
+                193,
+                "pdf_tree_loop",
+                "Hands in a PDF whose pages are within themselves",
+                DRAWN_APART,
+                pdfs.tree_loop,
+                "could not be drawn",
+            ),
+            (
+                194,
+                "pdf_bomb",
+                "Hands in a PDF of some kilobytes with a page that unpacks to a gigabyte",
+                "memory and processor time of the process that draws it; the page is not shown",
+                pdfs.bomb,
+                "Page 1 could not be drawn",
+            ),
+            (
+                195,
+                "pdf_laughs",
+                "Hands in a PDF with drawings that each draw the next ten times, between two honest pages",
+                "memory and processor time of the process that draws it; the others are shown",
+                pdfs.laughs,
+                "Page 2 could not be drawn",
+            ),
+            (
+                196,
+                "pdf_picture_bomb",
+                "Hands in a PDF with a picture of 3,600 million pixels",
+                DRAWN_APART,
+                pdfs.picture_bomb,
+                'alt="Page 1 of 1"',
+            ),
+            (
+                197,
+                "pdf_many_pages",
+                "Hands in a PDF of 100,000 pages",
+                "40 pages are drawn",
+                pdfs.many_pages,
+                "100000.pages; the first 40 are shown",
+            ),
+            (
+                198,
+                "pdf_embedded_file",
+                "Hands in a PDF with a program in it",
+                "no file is taken out of it",
+                pdfs.embedded_file,
+                'alt="Page 1 of 1"',
+            ),
+            (
+                199,
+                "pdf_truncated",
+                "Hands in half of a PDF, with nested arrays by the hundred thousand",
+                DRAWN_APART,
+                lambda: pdfs.truncated(pdfs.deep_arrays()),
+                "damaged|could not be drawn",
+            ),
+        )
     ),
 )
