@@ -262,18 +262,24 @@ class SubmissionRecord(_Record):
     status: Literal["graded", "incomplete", "refused", "engine_error"]
     total: float | None = Field(
         description="the sum of what is known, before any penalty for lateness; null when refused, withheld "
-        "or an engine error"
+        "or an engine error, until people gave its points or ruled on it"
     )
     decided: float = Field(description="the maximum of the decided items")
     open_points: float = Field(default=0.0, description="the maximum of the items that a person still marks")
     awaiting: list[str] = Field(description="ids of the items that a person still marks")
     edits: list[EditRecord] = Field(
-        default_factory=list, description="a person's changes to the total: the rule on missing files"
+        default_factory=list, description="a person's changes to the total, by `grader rule`"
     )
     not_run: list[str] = Field(description="ids of the items that were not run on request")
     reason: str
     partial: bool = Field(description="a file was given by itself: the missing-file rule did not apply")
     missing: list[str] = Field(description="roles of required files that were not handed in")
+    absent: bool = Field(
+        default=False, description="nothing was handed in, and a person recorded that: there is no submission"
+    )
+    accepted: str = Field(
+        default="", description="the file that was set aside and counts as the report; empty: there is none"
+    )
     refused_files: list[RefusedFileRecord] = Field(description="files that were set aside, with reasons")
     items: list[ItemRecord]
     findings: list[FindingRecord]

@@ -52,6 +52,11 @@ def undecided_line(item: RubricItem, reason: str) -> ScoreLine:
     return ScoreLine(item.id, item.title, None, item.points, reason, AWAITING)
 
 
+def lost_line(item: RubricItem, reason: str) -> ScoreLine:
+    """The line of an item about which nothing can be found out, where a person said that the rest counts."""
+    return ScoreLine(item.id, item.title, 0.0, item.points, f"{reason} That gives no points.", DECIDED)
+
+
 def _asking(line: ScoreLine, reason: str) -> ScoreLine:
     """The line with its points left to a person; where there are none to lose, as it is."""
     if line.points == 0.0:

@@ -877,7 +877,7 @@ def test_the_rule_makes_the_total_zero_and_closes_it() -> None:
     found = score(ASSIGNMENT, INCOMPLETE, edits=[decision(EditKind.NO_GRADE)])
     assert (found.status, found.total, found.decided) == (GradeStatus.INCOMPLETE, 0, 32)
     assert found.closed and found.awaiting == () and found.not_run == ()
-    assert found.reason == "400101204_homework.pdf is missing: no grade (ta1: The handout was wrong)."
+    assert found.reason == "400101204_homework.pdf is missing: no grade (The handout was wrong)."
     assert [(edit.who, edit.old, edit.new) for edit in found.edits] == [("ta1", None, 0)]
     assert line_of(found, "model").points == 12, "what was found out is shown all the same"
 

@@ -36,7 +36,8 @@ def grade_of(score: Score) -> Grade:
     if reasons:
         return Grade(score.student_id, None, score.maximum, "; ".join(reasons), waits=True)
     if score.total is None:
-        return Grade(score.student_id, None, score.maximum, "nothing in it could be graded")
+        told = "nothing in it could be graded, and `grader rule` has not said what follows"
+        return Grade(score.student_id, None, score.maximum, told)
     points = score.total if score.late is None else score.late.total_after
     return Grade(score.student_id, points, score.maximum)
 
@@ -97,7 +98,9 @@ def warnings(results: Results) -> tuple[str, ...]:
             score.student_id for evidence, score in known if evidence.partial
         ],
         "is of a late submission, and a person was to decide what follows": [
-            score.student_id for _, score in known if score.late is not None and score.late.asked
+            score.student_id
+            for _, score in known
+            if score.late is not None and score.late.asked and not score.closed
         ],
     }
     doubts = (f"{_whose(students)} {what}." for what, students in levels.items() if students)
@@ -110,9 +113,9 @@ def _whose(students: Iterable[str]) -> str:
 
 def _open(score: Score) -> list[str]:
     """What a person, or another run, still decides about a score."""
-    if score.status is GradeStatus.REFUSED:
-        return []  # no mark makes a total of it
-    if score.status is GradeStatus.ENGINE_ERROR:
+    if score.status is GradeStatus.REFUSED and score.total is None:
+        return []  # it stops nobody else's
+    if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
         return ["the grader failed, grade it again"]
     reasons = []
     if score.total is None:
