@@ -224,6 +224,16 @@ class DownloadedFileRecord(_Record):
     student_id: str | None
     reason: str = Field(description="empty for a file whose name is as it was asked for")
     count: int = Field(description="how many files of one kind the record stands for")
+    source: str = Field(default="", description="where there are several downloads: in which one it lies")
+
+
+class LackingRecord(_Record):
+    """A submission that the LMS lists, and that is not in its download."""
+
+    student_id: str = Field(description="what the LMS calls the submission where it knows no student's id")
+    lms: str
+    upload: str = Field(description="what the LMS calls the submission")
+    source: str = Field(default="", description="where there are several downloads: which one lacks it")
 
 
 class RosterRecord(_Record):
@@ -237,13 +247,17 @@ class RosterRecord(_Record):
 
 
 class DownloadRecord(_Record):
-    """The account of the whole download: the counts of the files add up to all that were in it."""
+    """The account of a whole download: the counts of the files add up to all that were in it."""
 
+    source: str = Field(default="", description="what it was called; empty: in results of an older version")
     matched: int = Field(description="files that belong to a submission, whose own record tells the rest")
     superseded: int = Field(description="files of an earlier attempt")
     refused: int = Field(description="files of nobody, or that cannot be used")
     files: list[DownloadedFileRecord]
     notes: list[str]
+    lacking: list[LackingRecord] = Field(
+        default_factory=list, description="submissions that the LMS lists, and that are not in it"
+    )
     roster: RosterRecord | None = Field(default=None, description="null: no list of the class was given")
 
 
@@ -322,4 +336,9 @@ class ResultsDocument(_Record):
     assignment: str
     max: float
     submissions: list[SubmissionRecord] = Field(description="ordered by student id")
-    download: DownloadRecord | None = Field(default=None, description="null: results of an older version")
+    download: DownloadRecord | None = Field(
+        default=None, description="all downloads together; null: results of an older version"
+    )
+    downloads: list[DownloadRecord] = Field(
+        default_factory=list, description="each download that was graded, oldest first"
+    )

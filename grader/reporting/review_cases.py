@@ -61,6 +61,14 @@ MISSING = Cause(
     "a file that was set aside as the report.",
     holds=True,
 )
+LACKING = Cause(
+    "lacking",
+    "Listed by the LMS, and not in its download",
+    "There is a submission of theirs that nobody has graded: download it again and grade that. If there is "
+    "none after all, `grader rule RESULTS STUDENT --why ...` says so.",
+    holds=True,
+    noun="student",
+)
 UNDECIDED = Cause(
     "undecided",
     "Points that the grader could not decide",
@@ -189,7 +197,7 @@ UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete:
 PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
 
 CAUSES = (
-    ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
+    ENGINE, REFUSED, MISSING, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
     OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
     LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip

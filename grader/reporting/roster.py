@@ -116,7 +116,11 @@ def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecor
     )
 
 
-def attended(download: DownloadRecord | None, found: Iterable[Candidate]) -> DownloadRecord | None:
+def attended(
+    download: DownloadRecord | None,
+    found: Iterable[Candidate],
+    whole: DownloadRecord | None = None,
+) -> DownloadRecord | None:
     """The account with who of the list handed in nothing, and who handed in and is not on it.
 
     Whoever has a file in the download handed something in, also without a result; and so may have everybody
@@ -124,15 +128,18 @@ def attended(download: DownloadRecord | None, found: Iterable[Candidate]) -> Dow
 
     Args:
         found: The results of the class.
+        whole: The account of all downloads, where this is one of several.
     """
     if download is None or download.roster is None:
         return download
+    whole = whole or download
+    rosters = [one for one in (download.roster, whole.roster) if one is not None]
     everybody = list(found)
     results = [one.student_id for one in everybody if not one.held]
     there = {one.casefold() for one in results}
     there |= {one.origin.carries.casefold() for one in everybody if one.held}
-    there |= {file.student_id.casefold() for file in download.files if file.student_id}
-    listed = {one.casefold() for one in download.roster.students}
+    there |= {file.student_id.casefold() for file in whole.files if file.student_id}
+    listed = {one.casefold() for roster in rosters for one in roster.students}
     roster = download.roster.model_copy(
         update={
             "missing": [one for one in download.roster.students if one.casefold() not in there],
