@@ -46,8 +46,8 @@ def command(
 
     A file is missing, nothing could be graded, or nothing was handed in: there is no total until you decide.
     With the rule it is 0. With --lift it counts all the same: what could not be judged for lack of code gives
-    no points, and what people mark counts. Whoever handed in nothing must be on a list of the class, or listed
-    by the LMS.
+    no points, and what people mark counts. Whoever handed in nothing must be on a list of the class, or
+    listed by the LMS.
 
     It is about what was handed in until now: a later attempt is graded as usual. The last word counts, and
     every word is kept with who, when and why.

@@ -25,8 +25,8 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
         verb = "is" if len(lacking) == 1 else "are"
         first = (
             f"{counted(len(lacking), 'submission')} that the LMS lists {verb} not in its download, so "
-            "nothing was exported. Grade a fuller download, have the last word by `grader rule`, or leave them "
-            "out by --partial."
+            "nothing was exported. Grade a fuller download, have the last word by `grader rule`, or leave "
+            "them out by --partial."
         )
         raise UsageError("\n".join([first, *lines]))
 

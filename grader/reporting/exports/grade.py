@@ -36,8 +36,7 @@ def grade_of(score: Score) -> Grade:
     if reasons:
         return Grade(score.student_id, None, score.maximum, "; ".join(reasons), waits=True)
     if score.total is None:
-        told = "nothing in it could be graded, and `grader rule` has not said what follows"
-        return Grade(score.student_id, None, score.maximum, told)
+        return Grade(score.student_id, None, score.maximum, "nothing in it could be graded")
     points = score.total if score.late is None else score.late.total_after
     return Grade(score.student_id, points, score.maximum)
 
