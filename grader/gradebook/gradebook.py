@@ -18,6 +18,7 @@ from grader.gradebook.database import Database
 from grader.gradebook.evidence_file import evidence_from, evidence_text
 from grader.gradebook.listing import Listing
 from grader.gradebook.records import (
+    NOTHING,
     RunRecord,
     edit_values,
     run_of,
@@ -442,7 +443,7 @@ def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
         "assignment_id": evidence.assignment_id,
         "who": who,
         "at": stamp(evidence.graded_at),
-        "status": evidence.status,
+        "status": NOTHING if evidence.absent else evidence.status,
         "submission_digest": evidence.submission_digest,
         "assignment_digest": evidence.assignment_digest,
         "engine": evidence.engine,

@@ -215,7 +215,8 @@ class _Class:
         account = self.ledger.accounted(ids)
         made.sort(key=lambda one: one.student_id)
         lacking = tuple(self.gathering.lacking)
-        keys = {*whose, *(one.key for one in lacking)}
+        # the verdicts are also on uploads of earlier downloads
+        keys = {one.origin.key for own in found for one in own} | {one.key for one in lacking}
         return Uploads(
             submissions=tuple(made),
             unmatched=self.ledger.unmatched(),
