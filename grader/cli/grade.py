@@ -240,9 +240,10 @@ def _written(
     remove_moved_pages(out, snapshot)
     whole = attended(summed(downloads), found)
     if whole is not None and whole.roster is not None:
+        nothing = {one.evidence.student_id for one in everybody if one.evidence.absent}
+        count = len(nothing.intersection(whole.roster.students) | set(whole.roster.missing))
         click.echo(
-            f"{whole.roster.source}: {len(whole.roster.missing)} of {len(whole.roster.students)} "
-            "students handed in nothing.",
+            f"{whole.roster.source}: {count} of {len(whole.roster.students)} students handed in nothing.",
             err=True,
         )
     return everybody

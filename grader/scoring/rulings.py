@@ -9,6 +9,7 @@ from grader.domain.score import GradeStatus, ScoreEdit
 
 RULED = (GradeStatus.INCOMPLETE, GradeStatus.REFUSED)  # what people rule on
 _RULES = {EditKind.NO_GRADE: "no grade", EditKind.WAIVE_MISSING: "the total counts all the same"}
+_ON_REFUSED = {EditKind.NO_GRADE: "No grade", EditKind.WAIVE_MISSING: "The rest counts all the same"}
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,20 @@ def total_of(
     """
     if status is GradeStatus.GRADED:
         return Total(known, reason)
-    what = reason.rstrip(".")
     by_hand = decided and status is not GradeStatus.INCOMPLETE
     points, closed, told = known if by_hand else None, False, reason
     if by_hand:
-        told = f"{what}: people gave the points of every item."
+        told = f"{reason} People gave the points of every item.".lstrip()
     elif status is GradeStatus.INCOMPLETE:
-        told = f"{what}: the total is withheld."
+        told = f"{reason}: the total is withheld."
     edits = []
     for ruling in ruled:
         closed = ruling.kind is EditKind.NO_GRADE
         new = 0.0 if closed else known
         edits.append(ScoreEdit(ruling.who, ruling.when, ruling.why, points, new))
-        points, told = new, f"{what}: {_RULES[ruling.kind]} ({ruling.why.rstrip('.')})."
+        points, why = new, ruling.why.rstrip(".")
+        if status is GradeStatus.INCOMPLETE:
+            told = f"{reason}: {_RULES[ruling.kind]} ({why})."
+        else:
+            told = f"{reason} {_ON_REFUSED[ruling.kind]}: {why}.".lstrip()
     return Total(points, told, closed, tuple(edits))

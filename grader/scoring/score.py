@@ -59,7 +59,9 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
     lines = []
     for item in assignment.rubric:
         if nothing and not item.by_person:
-            line = lost_line(item, nothing) if lifts(ruled) else undecided_line(item, nothing)
+            line = undecided_line(item, nothing)
+            if lifts(ruled):
+                line = lost_line(item, handed_in=status is GradeStatus.REFUSED)
         elif nothing:
             line = person_line(item)
         else:
