@@ -1,4 +1,4 @@
-"""`grader rule` and `grader accept`: nothing holds a class for ever, and what people give counts and shows."""
+"""`grader rule` and `grader accept`: nothing holds a class for ever, what people give counts and shows."""
 
 import csv
 import json
