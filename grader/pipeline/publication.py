@@ -43,7 +43,7 @@ def open_reasons(
         for case in cases(assignment, result.evidence, result.score)
         if case.cause.holds and not result.score.held
     ]
-    if still_lacking(download, [result.score.student_id for result in results]):
+    if still_lacking(download, candidates((result.evidence, result.score) for result in results)):
         found.append(LACKING.title)
     return tuple(dict.fromkeys(found))
 

@@ -9,6 +9,7 @@ from grader.gradebook import Snapshot
 from grader.pipeline.result import Result
 from grader.pipeline.revision import results_now
 from grader.reporting.downloads import still_lacking, summed
+from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.typesetting import counted
 
@@ -19,9 +20,10 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
     Raises:
         UsageError: It does.
     """
-    lacking = still_lacking(summed(downloads), [result.score.student_id for result in results])
+    found = candidates((result.evidence, result.score) for result in results)
+    lacking = still_lacking(summed(downloads), found)
     if lacking:
-        lines = [f"  {one.student_id}: {one.lms} lists {one.upload}" for one in lacking]
+        lines = [f"  {one.student_id}: {one.told}" for one in lacking]
         verb = "is" if len(lacking) == 1 else "are"
         first = (
             f"{counted(len(lacking), 'submission')} that the LMS lists {verb} not in its download, so "

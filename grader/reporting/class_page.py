@@ -27,6 +27,7 @@ from grader.reporting.class_training import (
 )
 from grader.reporting.code_links import beside
 from grader.reporting.downloads import still_lacking
+from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import Case, cases
 from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
@@ -126,7 +127,7 @@ def class_page(
             similarity=similarity,
             told_files=[one for one in download.files if one.reason] if download else [],
             sources=_sources(download),
-            lacking=still_lacking(download, [score.student_id for _, score in ordered]),
+            lacking=still_lacking(download, candidates(ordered)),
             penalties=assignment.late.points_per_day is not None,
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),

@@ -1,7 +1,8 @@
 """The accounts of several downloads, taken together."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
+from grader.reporting.exports.matching import Candidate
 from grader.reporting.results_contract import DownloadRecord, LackingRecord, RosterRecord
 from grader.reporting.typesetting import listed
 
@@ -27,15 +28,29 @@ def summed(downloads: Sequence[DownloadRecord]) -> DownloadRecord | None:
     )
 
 
-def still_lacking(download: DownloadRecord | None, results: Collection[str]) -> tuple[LackingRecord, ...]:
+def still_lacking(download: DownloadRecord | None, results: Iterable[Candidate]) -> tuple[LackingRecord, ...]:
     """What the LMS lists and its downloads lack, one for each student of whom there is no result.
 
     Args:
-        results: The ids of those with a result.
+        download: The account of all downloads.
+        results: Of the class.
     """
-    there = {student_id.casefold() for student_id in results}
+    if download is None:
+        return ()
+    everybody = list(results)
+    there = {one.student_id.casefold() for one in everybody if not one.held}
+    listed = list(download.lacking)
+    if (roster := download.roster) is not None:
+        # whose upload or file is there is asked about as such
+        seen = {one.origin.carries.casefold() for one in everybody if one.held}
+        seen |= {file.student_id.casefold() for file in download.files if file.student_id}
+        listed += [
+            LackingRecord(student_id=student_id, lms="", upload="", source=roster.source)
+            for student_id in roster.submitted
+            if student_id.casefold() not in seen
+        ]
     found: dict[str, LackingRecord] = {}
-    for one in download.lacking if download else ():
+    for one in listed:
         if one.student_id.casefold() not in there:
             found.setdefault(one.student_id.casefold(), one)
     return tuple(found.values())
@@ -53,6 +68,7 @@ def _whole_list(rosters: Sequence[RosterRecord]) -> RosterRecord | None:
     return RosterRecord(
         source=listed(list(lists), 9),
         students=sorted(students.values()),
+        submitted=sorted({student_id for one in lists.values() for student_id in one.submitted}),
         missing=[],
         unlisted=[],
         notes=[note for one in lists.values() for note in one.notes],

@@ -231,9 +231,18 @@ class LackingRecord(_Record):
     """A submission that the LMS lists, and that is not in its download."""
 
     student_id: str = Field(description="what the LMS calls the submission where it knows no student's id")
-    lms: str
-    upload: str = Field(description="what the LMS calls the submission")
-    source: str = Field(default="", description="where there are several downloads: which one lacks it")
+    lms: str = Field(description="empty: a list of the class says that there is one")
+    upload: str = Field(description="what the LMS calls the submission; empty: no list says it")
+    source: str = Field(
+        default="", description="where there are several downloads: which one lacks it; or the list's name"
+    )
+
+    @property
+    def told(self) -> str:
+        """What it is, in a sentence."""
+        if not self.lms:
+            return f"{self.source} says that they handed in, and nothing of it is in a download."
+        return f"{self.lms} lists {self.upload}, which is not in {self.source or 'the download'}."
 
 
 class RosterRecord(_Record):
@@ -241,6 +250,10 @@ class RosterRecord(_Record):
 
     source: str = Field(description="the name of the list's file")
     students: list[str] = Field(description="ids of all who are on the list, sorted")
+    submitted: list[str] = Field(
+        default_factory=list,
+        description="of those, who has handed in by the list, and had no result when it was read",
+    )
     missing: list[str] = Field(description="of those, who has neither a result nor a file in the download")
     unlisted: list[str] = Field(description="who has a result and is not on the list")
     notes: list[str] = Field(description="rows that fit several students, or another row's")

@@ -9,6 +9,7 @@ from grader.domain.evidence import Evidence, Status
 from grader.domain.score import Score
 from grader.reporting.check_rates import CheckRate
 from grader.reporting.downloads import still_lacking
+from grader.reporting.exports.matching import candidates
 from grader.reporting.fixes import unimplemented
 from grader.reporting.open_marks import open_marks
 from grader.reporting.results_contract import DownloadRecord, LackingRecord, RosterRecord
@@ -81,7 +82,7 @@ def review_queue(
         similarity: What was found when the submissions were compared, if they were.
     """
     graded = {score.student_id for _, score in results}
-    lacking = still_lacking(download, graded)
+    lacking = still_lacking(download, candidates(results))
     every = [
         *own_cases,
         *_lacking(lacking),
@@ -195,8 +196,7 @@ def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
 def _lacking(lacking: Sequence[LackingRecord]) -> Iterator[Case]:
     """What the LMS lists and its download lacks."""
     for one in lacking:
-        where = one.source or "the download"
-        yield Case(LACKING, f"{one.lms} lists {one.upload}, which is not in {where}.", one.student_id)
+        yield Case(LACKING, one.told, one.student_id)
 
 
 def _listed(roster: RosterRecord | None, lacking: Sequence[LackingRecord]) -> Iterator[Case]:

@@ -351,3 +351,52 @@ def test_every_export_waits_for_it(desk: Desk, command: str) -> None:
     desk.grade("gradescope.zip", gradescope({1: A}, {2: B}))
     assert f"  {B}: Gradescope lists submission_2" in desk.say("export", command, desk.out, code=2)
     desk.say("export", command, desk.out, "--partial")
+
+
+HEADER = "Identifier,Full name,ID number,Status,Grade,Maximum grade,Last modified (grade)\n"
+WORKSHEET = HEADER + (
+    f"Participant 111,Ann,{A},Submitted for grading - Graded,,4,-\n"
+    f"Participant 222,Bob,{B},Submitted for grading,,4,-\n"
+    f"Participant 333,Cy,{C},No submission,,4,-\n"
+    f"Participant 444,Dot,{D},Draft (not submitted),,4,-\n"
+)
+
+
+def worksheet(desk: Desk, text: str = WORKSHEET) -> Path:
+    path = desk.folder / "Grades.csv"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_what_moodles_worksheet_says_was_submitted_and_is_nowhere_holds_the_grades(desk: Desk) -> None:
+    desk.grade("moodle.zip", moodle(111, A), "--roster", worksheet(desk))
+    assert f"  {B}: Grades.csv says that they handed in" in desk.say("export", "junit", desk.out, code=2)
+    assert 'id="lacking"' in desk.page and desk.roster()[0] == [B, C, D]
+    queue = desk.page.partition('id="handed-in-nothing"')[2].partition("</div>")[0]
+    assert C in queue and D in queue and B not in queue
+    desk.grade("later.zip", {**moodle(111, A), **moodle(222, B)})
+    assert 'id="lacking"' not in desk.page
+    desk.say("export", "junit", desk.out)
+
+
+def test_what_gradescopes_grades_say_was_submitted_holds_them_too(desk: Desk) -> None:
+    rows = f"Ann,{A},a@x,Graded,1\nBob,{B},b@x,Ungraded,2\nCy,{C},c@x,Missing,\n"
+    text = f"Name,SID,Email,Status,Submission ID\n{rows}"
+    desk.grade("gradescope.zip", gradescope({1: A}, {}), "--roster", worksheet(desk, text))
+    assert f"  {B}: Grades.csv says" in desk.say("export", "junit", desk.out, code=2)
+    assert C not in desk.page.partition('id="lacking"')[2].partition("</div>")[0]
+
+
+def test_the_members_of_a_team_lack_nothing_that_moodle_could_give(desk: Desk) -> None:
+    """By Moodle each member of a team has submitted, and its download holds the team's upload alone."""
+    team = {"Team_77_assignsubmission_file/homework.py": "x = 1\n"}
+    desk.grade("moodle.zip", {**team, **moodle(111, A)}, "--roster", worksheet(desk))
+    assert 'id="lacking"' not in desk.page and B in desk.roster()[0]
+    desk.say("export", "junit", desk.out)
+
+
+def test_a_row_without_a_number_holds_nobody(desk: Desk) -> None:
+    """Under which id its result would stand is not known, so nothing could settle it."""
+    nameless = HEADER + "Participant 222,Bob,,Submitted for grading,,4,-\n"
+    desk.grade("moodle.zip", moodle(111, A), "--roster", worksheet(desk, nameless))
+    assert 'id="lacking"' not in desk.page
