@@ -14,6 +14,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
+    from grader.domain.evidence import Evidence
     from grader.gradebook import Gradebook
     from grader.pipeline.revision import Decision, Revision
 
@@ -130,7 +131,12 @@ class Desk:
             )
 
     def revised(
-        self, cause: str, *, decide: "Decision | None" = None, allow_lower: bool = False
+        self,
+        cause: str,
+        *,
+        decide: "Decision | None" = None,
+        absent: "Sequence[Evidence]" = (),
+        allow_lower: bool = False,
     ) -> "Revision":
         """As `grader.pipeline.revision.revised`, with the desk's own."""
         from grader.pipeline.revision import revised
@@ -143,6 +149,7 @@ class Desk:
             cause=cause,
             clock=now,
             decide=decide,
+            absent=absent,
             allow_lower=allow_lower,
         )
 

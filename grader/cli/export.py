@@ -187,7 +187,6 @@ def feedback_zip(into: Path | None, anyway: bool, to: Path | None, **where: Any)
     Example:
       grader export feedback-zip results --into Grades-Lab8.csv
     """
-    from grader.pipeline.class_files import previous_download
     from grader.reporting.exports.feedback_zip import (
         feedback_zip,
         holders_of_download,
@@ -203,9 +202,8 @@ def feedback_zip(into: Path | None, anyway: bool, to: Path | None, **where: Any)
             choices = chosen("", scale=False, anyway=anyway)
             holders, rows = holders_of_worksheet(*given(into), candidates(results), choices)
         else:
-            download = previous_download(at.out)
             unnoted = {evidence.student_id for evidence, _ in results if not evidence.origin.key}
-            files = [file for file in download.files if file.student_id in unnoted] if download else []
+            files = [file for one in at.downloads for file in one.files if file.student_id in unnoted]
             holders = holders_of_download((file.name, file.student_id) for file in files)
             holders |= holders_of_results(results)
         export = feedback_zip(results, reports_of(at.out, ids), holders, partial=partial)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from grader.domain.evidence import Evidence
     from grader.domain.score import Score
     from grader.reporting.exports.filling import Choices
+    from grader.reporting.results_contract import DownloadRecord
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FOLDER = "exports"
@@ -69,10 +70,15 @@ def anyway_option(function: Command) -> Command:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the results are from."""
+    """Where the results are from.
+
+    Attributes:
+        downloads: The account of the files of each download.
+    """
 
     out: Path
     assignment: Assignment
+    downloads: "tuple[DownloadRecord, ...]" = ()
 
     def place(self, name: str) -> Path:
         """Where an export goes by default."""
@@ -83,13 +89,22 @@ class Source:
 def released(
     out: Path, assignment_id: str | None, course: Path | None, gradebook: str | None, partial: bool
 ) -> Iterator[tuple[Source, "list[tuple[Evidence, Score]]", bool]]:
-    """The results of a folder as they may leave it, and whether grades may be missing."""
-    from grader.pipeline.release import told_results
+    """The results of a folder as they may leave it, and whether grades may be missing.
+
+    Raises:
+        UsageError: The reports say something else, or a submission is not there and that is not allowed.
+    """
+    from grader.pipeline.accounts import standing_downloads
+    from grader.pipeline.release import require_nothing_lacking, told_results
 
     # nothing is recorded, so nobody is asked who they are
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by="export") as at:
-        results = told_results(at.assignment, at.book.snapshot())
-    yield Source(out, at.assignment), [(one.evidence, one.score) for one in results], partial
+        snapshot = at.book.snapshot()
+        results = told_results(at.assignment, snapshot)
+        downloads = standing_downloads(at.book, out, snapshot)
+    if not partial:
+        require_nothing_lacking(results, downloads)
+    yield Source(out, at.assignment, downloads), [(one.evidence, one.score) for one in results], partial
 
 
 def chosen(column: str, scale: bool, anyway: bool) -> "Choices":

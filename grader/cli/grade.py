@@ -5,6 +5,7 @@ import difflib
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from grader.domain.assignment import Assignment
     from grader.domain.submission import Submission
     from grader.gradebook import Gradebook
+    from grader.pipeline.accounts import Account
     from grader.pipeline.class_list import ClassList
     from grader.pipeline.result import Result
-    from grader.reporting.results_contract import DownloadRecord
     from grader.reporting.roster import Roster
     from grader.sandbox.host import Host
 
@@ -99,6 +100,7 @@ def command(
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
     from grader.gradebook import Gradebook
+    from grader.pipeline.accounts import keep_account
     from grader.pipeline.class_list import ClassList
     from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
@@ -132,10 +134,11 @@ def command(
         hidden = tuple(folder.resolve() for folder in (path, out, Path(scratch)))
         starting = running_parsers(found_course, hidden=hidden, unofficial=unofficial, views=True)
         parsers = hosts_end.enter_context(starting)
-        uploaded, download = _taken_in(
+        uploaded, account = _taken_in(
             path, assignment, Path(scratch), parsers, own_deadlines, class_list, book, who
         )
         chosen = _chosen(uploaded, only)
+        keep_account(book, out, account, who=who, when=now())  # whatever interrupts what follows
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
         hosts = hosts_end.enter_context(
             running_hosts(found_course, assignment, hidden=hidden, unofficial=unofficial, parsers=parsers)
@@ -165,7 +168,7 @@ def command(
     rates.keep(assignment.id, work, stage_times(examined))
     known = {one.evidence.student_id: one.known for one in results}
     del results, examined  # of a large class, nothing is held twice
-    everybody = _written(assignment, book, out, download, class_list.roster)
+    everybody = _written(assignment, book, out, account, class_list.roster, who)
     _tell(assignment, everybody, known, out, time.monotonic() - started)
 
 
@@ -178,14 +181,13 @@ def _taken_in(
     class_list: "ClassList",
     book: "Gradebook",
     who: str,
-) -> "tuple[Sequence[Submission], DownloadRecord]":
+) -> "tuple[Sequence[Submission], Account]":
     """What was handed in and the account of the files, which is told; the book learns whose uploads are."""
-    from grader.domain.submission import Download
     from grader.intake import Known, submissions, with_extensions
-    from grader.intake.account import condensed
+    from grader.intake.prefixes import nameless
+    from grader.pipeline.accounts import Account
     from grader.pipeline.opening import OpenedApart
     from grader.pipeline.owners import known_uploads, moved_edits
-    from grader.reporting.results_file import download_record
     from grader.reporting.typesetting import printable
 
     known = Known(class_list.directory(), class_list.read, known_uploads(book))
@@ -199,40 +201,49 @@ def _taken_in(
     for one in uploads.submissions:
         if one.held:
             click.echo(printable(f"held: {one.origin.upload} ({one.student_id}): {one.held}"), err=True)
-    download = download_record(Download(condensed(uploads.account), uploads.notes))
+    account = Account.of(uploads, nameless(path.resolve().name))
+    download = account.download
     click.echo(
         f"{download.matched + download.superseded + download.refused} files: {download.matched} matched, "
         f"{download.superseded} of earlier attempts, {download.refused} refused.",
         err=True,
     )
-    return uploads.submissions, download
+    return uploads.submissions, account
 
 
 def _written(
     assignment: "Assignment",
     book: "Gradebook",
     out: Path,
-    download: "DownloadRecord",
+    account: "Account",
     class_list: "Roster | None",
+    who: str,
 ) -> "Sequence[Result]":
     """Write the class's files: what the book has of everybody, who may not have been in this run."""
-    from grader.pipeline.class_files import previous_download, write_class
+    from grader.pipeline.accounts import keep_account, standing_downloads
+    from grader.pipeline.class_files import write_class
     from grader.pipeline.class_list import with_list
     from grader.pipeline.owners import remove_moved_pages
     from grader.pipeline.revision import results_now
+    from grader.reporting.downloads import summed
     from grader.reporting.exports.matching import candidates
+    from grader.reporting.roster import attended
 
     snapshot = book.snapshot()
     everybody = results_now(assignment, snapshot)
-    book.close()
     found = candidates((result.evidence, result.score) for result in everybody)
-    download = with_list(download, class_list, previous_download(out), found)
-    write_class(assignment, everybody, out, now(), download)
+    listed = replace(account, download=with_list(account.download, class_list, found))
+    keep_account(book, out, listed, who=who, when=now())
+    downloads = standing_downloads(book, out, snapshot)
+    book.close()
+    write_class(assignment, everybody, out, now(), downloads)
     remove_moved_pages(out, snapshot)
-    if download.roster:
+    whole = attended(summed(downloads), found)
+    if whole is not None and whole.roster is not None:
+        nothing = {one.evidence.student_id for one in everybody if one.evidence.absent}
+        count = len(nothing.intersection(whole.roster.students) | set(whole.roster.missing))
         click.echo(
-            f"{download.roster.source}: {len(download.roster.missing)} of {len(download.roster.students)} "
-            "students handed in nothing.",
+            f"{whole.roster.source}: {count} of {len(whole.roster.students)} students handed in nothing.",
             err=True,
         )
     return everybody

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from grader.gradebook import RunRecord
 
 WORDS = {
-    EditKind.NO_GRADE: ("rule", "a file is missing: no grade"),
-    EditKind.WAIVE_MISSING: ("rule", "a file is missing: the total counts all the same"),
+    EditKind.NO_GRADE: ("rule", "no grade"),
+    EditKind.WAIVE_MISSING: ("rule", "the total counts all the same"),
     EditKind.WAIVE: ("waive", "{target} counts as passed for the whole class"),
     EditKind.UNWAIVE: ("waive", "{target} counts again"),
     EditKind.CLAIM: ("claim", "{value}"),

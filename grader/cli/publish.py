@@ -37,15 +37,18 @@ def command(
       grader publish results --to published
       grader publish results --assignment vit_defects --to published.zip --partial
     """
-    from grader.pipeline.class_files import previous_download
+    from grader.pipeline.accounts import standing_downloads
     from grader.pipeline.publication import open_reasons, pages, publish
     from grader.pipeline.revision import results_now
+    from grader.reporting.downloads import summed
     from grader.reporting.exports.grade import left_out, owned
     from grader.reporting.typesetting import printable
 
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
-        results = results_now(at.assignment, at.book.snapshot())
-        reasons = open_reasons(at.assignment, results)
+        snapshot = at.book.snapshot()
+        results = results_now(at.assignment, snapshot)
+        download = summed(standing_downloads(at.book, out, snapshot))
+        reasons = open_reasons(at.assignment, results, download)
         if reasons and not partial:
             raise UsageError(
                 f"Not ready to hand out: {'; '.join(reasons)}. "
@@ -57,7 +60,7 @@ def command(
             results,
             at.book.images,
             now=moment,
-            download=previous_download(out),
+            download=download,
             similarity=_similarity(out, at.assignment.id),
         )
         publish(found, to, moment)

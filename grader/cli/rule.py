@@ -1,32 +1,37 @@
-"""`grader rule`: what becomes of submissions with a missing file."""
+"""`grader rule`: the last word on submissions that cannot be graded, lack a file, or do not exist."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import book_options, desk, lower_option, now, reason, told_revision
+from grader.cli.book import Desk, book_options, desk, lower_option, now, reason, told_revision
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
-from grader.domain.score import GradeStatus
+from grader.domain.score import GradeStatus, Score
 
 if TYPE_CHECKING:
+    from grader.domain.evidence import Evidence
+    from grader.gradebook import Snapshot
     from grader.pipeline.result import Result
 
 
 @click.command("rule")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.argument("more", metavar="[STUDENT]...", nargs=-1)
-@click.option("--missing", multiple=True, metavar="STUDENT", help="Whom it is about; more may follow.")
-@click.option("--all", "everybody", is_flag=True, help="All whose total is withheld for a missing file.")
-@click.option("--lift", is_flag=True, help="The total counts although a file is missing.")
+@click.argument("students", metavar="[STUDENT]...", nargs=-1)
+@click.option("--missing", multiple=True, metavar="STUDENT", help="The same as STUDENT.")
+@click.option(
+    "--all", "everybody", is_flag=True, help="All whose total is withheld for a missing file, or was refused."
+)
+@click.option("--lift", is_flag=True, help="The total counts all the same.")
 @click.option("--why", required=True, help="The reason: the student reads it.")
 @book_options
 @lower_option
 def command(
     out: Path,
-    more: tuple[str, ...],
+    students: tuple[str, ...],
     missing: tuple[str, ...],
     everybody: bool,
     lift: bool,
@@ -37,45 +42,101 @@ def command(
     by: str | None,
     allow_lower: bool,
 ) -> None:
-    """Apply the course's rule on missing files in the results folder OUT: one file missing, no grade.
+    """Have the last word on each STUDENT of the results folder OUT whose submission lacks something.
 
-    Until then such a total is withheld. With the rule it is 0; with --lift it counts all the same. The last
-    word counts, and every word is kept with who, when and why.
+    A file is missing, nothing could be graded, or nothing was handed in: there is no total until you decide.
+    With the rule it is 0. With --lift it counts all the same: what could not be judged for lack of code gives
+    no points, and what people mark counts. Whoever handed in nothing must be on a list of the class, or
+    listed by the LMS.
+
+    It is about what was handed in until now: a later attempt is graded as usual. The last word counts, and
+    every word is kept with who, when and why.
 
     \b
     Examples:
-      grader rule results --missing 400101215 --why "No report by the deadline."
-      grader rule results --missing 400101216 --lift --why "Handed in by mail."
+      grader rule results 400101215 --why "No report by the deadline."
+      grader rule results 400101216 --lift --why "Its notebook does not open; the report counts."
+      grader rule results 400101362 --why "Nothing by the deadline."
       grader rule results --all --why "One missing file means no grade."
     """
-    told, named = reason(why), (*missing, *more)
+    told, named = reason(why), tuple(dict.fromkeys((*missing, *students)))
     if bool(named) == everybody:
-        raise UsageError("Say whom the rule is about: --missing STUDENT (several may follow), or --all.")
+        raise UsageError("Say whom the rule is about: one or more STUDENTs, or --all.")
     kind = EditKind.WAIVE_MISSING if lift else EditKind.NO_GRADE
     count = 0
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+        absent, known = _absent(at, named)
 
-        def decide(_: object, results: "Sequence[Result]") -> Sequence[Edit]:
+        def decide(snapshot: "Snapshot", results: "Sequence[Result]") -> Sequence[Edit]:
             nonlocal count
             scores = {one.score.student_id: one.score for one in results}
-            faults = [
-                f"'{student}' is complete: no file is missing."
-                if student in scores
-                else f"'{student}' is not in the gradebook."
-                for student in named
-                if student not in scores or scores[student].status is not GradeStatus.INCOMPLETE
-            ]
-            if faults:
-                raise UsageError("\n".join([*faults, "Nothing was changed. Mend the list."]))
-            open_ones = [
-                student
-                for student, score in scores.items()
-                if score.status is GradeStatus.INCOMPLETE and score.total is None
-            ]
-            students = named or open_ones
-            count = len(dict.fromkeys(students))
-            return [Edit(kind, at.who, now(), told, student) for student in dict.fromkeys(students)]
+            held = {one.evidence.origin.carries for one in results if one.score.held}
+            about = _meant(scores, named, known, held) if named else _open_ones(scores)
+            count = len(about)
+            digests = {student: snapshot.evidence[student].submission_digest for student in about}
+            return [Edit(kind, at.who, now(), told, student, digests[student]) for student in about]
 
-        revision = at.revised("rule --lift" if lift else "rule", decide=decide, allow_lower=allow_lower)
-    done = "lifted" if lift else "applied"
-    told_revision(revision, f"The rule on missing files is {done} for {count} of the class.")
+        cause = "rule --lift" if lift else "rule"
+        revision = at.revised(cause, decide=decide, absent=absent, allow_lower=allow_lower)
+    done = f"What there is counts for {count}" if lift else f"No grade for {count}"
+    told_revision(revision, f"{done} of the class.")
+
+
+def _absent(at: Desk, named: Sequence[str]) -> "tuple[list[Evidence], Collection[str]]":
+    """What is recorded of those who handed in nothing, and all who are known without having handed in."""
+    from grader.pipeline.absences import absence, known_students
+    from grader.pipeline.accounts import standing_downloads
+
+    snapshot = at.book.snapshot()
+    known = known_students(standing_downloads(at.book, at.out, snapshot))
+    absent = [
+        absence(at.assignment, student, known[student], now())
+        for student in named
+        if student in known and student not in snapshot.evidence
+    ]
+    return absent, known.keys()
+
+
+def _open_ones(scores: dict[str, Score]) -> list[str]:
+    """Those on whom nobody has had the last word, in order."""
+    from grader.scoring.rulings import RULED
+
+    return [
+        student
+        for student, score in scores.items()
+        if score.status in RULED and score.total is None and not score.held
+    ]
+
+
+def _meant(
+    scores: dict[str, Score], named: Sequence[str], known: Collection[str], held: Collection[str]
+) -> Sequence[str]:
+    """Those who are named, where a rule can be about each.
+
+    Args:
+        known: Those of whom a list or the LMS knows.
+        held: The ids on uploads of which nobody knows whose they are.
+
+    Raises:
+        UsageError: About some it cannot be.
+    """
+    faults = []
+    for student in named:
+        if student not in scores:
+            near = difflib.get_close_matches(student, [*scores, *known], n=1, cutoff=0.8)
+            advice = f"Did you mean {near[0]}?" if near else "Grade with --roster, so that they are known."
+            faults.append(f"'{student}' is neither in the gradebook nor on a list of the class. {advice}")
+        elif scores[student].status is GradeStatus.ENGINE_ERROR:
+            faults.append(
+                f"'{student}': the grader failed on it, which costs nobody points. Grade it again, or give "
+                "the points of every item by `grader marks set`."
+            )
+        elif scores[student].status is GradeStatus.GRADED:
+            faults.append(f"'{student}' is complete: no file is missing.")
+        elif scores[student].total is None and student in held:
+            faults.append(
+                f"'{student}' may have handed in: an upload with this id is held. `grader owner` says whose."
+            )
+    if faults:
+        raise UsageError("\n".join([*faults, "Nothing was changed. Correct the list."]))
+    return named

@@ -15,8 +15,8 @@ class EditKind(StrEnum):
     MARK = "mark"  # the points of an item or a part; None: the mark is taken back
     WAIVE = "waive"  # a check counts as passed, for the whole class
     UNWAIVE = "unwaive"  # it counts again
-    NO_GRADE = "no_grade"  # the rule on missing files is applied: the total is 0
-    WAIVE_MISSING = "waive_missing"  # the rule is lifted: the total counts although a file is missing
+    NO_GRADE = "no_grade"  # the last word on what cannot be graded, or lacks a file: the total is 0
+    WAIVE_MISSING = "waive_missing"  # the last word on it: what it has counts all the same
     CLAIM = "claim"  # the accuracy that the student's report claims, 0 to 1
     RECEIVED = "received"  # when it came, in seconds since 1970; None: what was decided is taken back
     IN_TIME = "in_time"  # it came in time, whatever the LMS records
@@ -44,9 +44,11 @@ class Edit:
         why: The reason, in words.
         student_id: Whom it is about; None: the whole class.
         target: A rubric item (`q6`), a part of one (`q10.patches`), or a check; the digest of the submission,
-            where it is about when that came; KEPT or FELL of a run that gave less than was told, until
-            somebody looks at that; the id under which the submission is listed from then on; empty where the
-            kind says all.
+            where it is about when that came, or the last word on it (empty in books of older versions: then
+            it is about whatever the student handed in); KEPT or FELL of a run that gave less than was told,
+            until somebody looks at that; the name of a file that was accepted as the report, empty where that
+            is taken back; the id under which the submission is listed from then on; empty where the kind
+            says all.
         value: Points, an accuracy, or None, by the kind.
         comment: What the student is told, in free text.
         remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.

@@ -276,6 +276,7 @@ class Evidence:
         received_at: When it was handed in, where the LMS records it.
         delivery: What else is known about that: hints, marks, the student's own deadline.
         partial: A file was given by itself.
+        absent: Nothing was handed in, and a person recorded that: there is no submission.
         team: The ids of all who handed it in together, sorted; () for a student's own.
         origin: Which upload it is.
         claim: The test accuracy that the student reports, where one was found.
@@ -304,6 +305,7 @@ class Evidence:
     received_at: datetime | None = None
     delivery: Delivery = field(default_factory=Delivery)
     partial: bool = False
+    absent: bool = False
     team: tuple[str, ...] = ()
     origin: Origin = field(default_factory=Origin)
     code_file: str = ""

@@ -162,12 +162,26 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Acceptance:
+    """A file that was set aside, and that a person accepted as the report.
+
+    Attributes:
+        file: Its name.
+        why: The reason that was given.
+    """
+
+    file: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Score:
     """The points of one submission.
 
     Attributes:
-        total: The sum of what is known; None for `refused` and `engine_error`, and withheld (None) for
-            `incomplete` until a person applies the rule on missing files or lifts it.
+        total: The sum of what is known; None for `refused`, `engine_error` and (withheld) `incomplete`, until
+            a person has the last word (`grader rule`), or people gave the points of every line of what was
+            refused or failed in the grader.
         decided: The maximum of the lines that are decided ("58 of 65 decided").
         maximum: Of all lines.
         late: How late it is and what that costs; None for an assignment without a deadline. `total` is what
@@ -179,6 +193,7 @@ class Score:
         lower: The latest run gave less than was told before.
         ownership: What was found out, or said, of whose it is; None where nothing had to be.
         released: That the grade left for the student; None while it did not.
+        accepted: The file that counts as the report although it was set aside; None where there is none.
     """
 
     student_id: str
@@ -196,6 +211,7 @@ class Score:
     lower: LowerRun | None = None
     ownership: Ownership | None = None
     released: Release | None = None
+    accepted: Acceptance | None = None
 
     @property
     def held(self) -> bool:

@@ -49,16 +49,36 @@ class AccountedFile:
 
 
 @dataclass(frozen=True)
+class Lacking:
+    """A submission that the LMS lists, and that is not in its download.
+
+    Attributes:
+        student_id: Whose it is; what the LMS calls the submission where the LMS knows no student's id.
+        upload: What the LMS calls the submission.
+        key: As `Origin.key` would be, were it there.
+    """
+
+    student_id: str
+    lms: str
+    upload: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Download:
     """What a class's upload held.
 
     Attributes:
         files: Every file, and what became of it.
         notes: Sentences for the people who run the course.
+        source: What the upload was called.
+        lacking: What should have been in it.
     """
 
     files: tuple[AccountedFile, ...] = ()
     notes: tuple[str, ...] = ()
+    source: str = ""
+    lacking: tuple[Lacking, ...] = ()
 
 
 @dataclass(frozen=True)

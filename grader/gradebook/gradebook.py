@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ from grader.gradebook.database import Database
 from grader.gradebook.evidence_file import evidence_from, evidence_text
 from grader.gradebook.listing import Listing
 from grader.gradebook.records import (
+    NOTHING,
     RunRecord,
     edit_values,
     run_of,
@@ -26,6 +28,7 @@ from grader.gradebook.sharing import SharedParts
 from grader.gradebook.snapshot import Rows, Snapshot, listed_as, of_row
 from grader.gradebook.statements import (
     State,
+    accounts_of,
     add_images,
     add_totals,
     chosen_runs,
@@ -38,7 +41,7 @@ from grader.gradebook.statements import (
     state_of,
     totals_of,
 )
-from grader.gradebook.tables import CLASS_SALT, EDITS, IMAGES, RUN_IMAGES, RUNS
+from grader.gradebook.tables import CLASS_SALT, DOWNLOADS, EDITS, IMAGES, RUN_IMAGES, RUNS
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
@@ -105,17 +108,7 @@ class Gradebook:
                 raise EngineError(
                     f"'{name}' cannot be a file name in the gradebook. Report this to the grader's authors."
                 )
-        values = {
-            "assignment_id": evidence.assignment_id,
-            "who": who,
-            "at": stamp(evidence.graded_at),
-            "status": evidence.status,
-            "submission_digest": evidence.submission_digest,
-            "assignment_digest": evidence.assignment_digest,
-            "engine": evidence.engine,
-            "data_digest": evidence.data_digest,
-            "evidence": evidence_text(evidence),
-        }
+        values = _run_values(evidence, who)
         assignment_id, student_id = evidence.assignment_id, evidence.student_id
         with self._database.writing() as connection:
             listed = listing_of(connection, assignment_id)
@@ -139,7 +132,31 @@ class Gradebook:
                 add_totals(connection, assignment_id, [listed_as(total, row)])
         return number
 
-    def append(self, edits: Sequence[Edit], totals: Sequence[Total], *, after: State) -> bool:
+    def add_account(self, source: str, record: str, *, who: str, when: datetime) -> None:
+        """Add the account of a download, unless it says what the last one of that download says.
+
+        Args:
+            source: What the download is called: its last account counts.
+            record: The account, as text.
+
+        Raises:
+            UsageError: The database does not take it.
+        """
+        assignment_id = self._assignment()
+        with self._database.writing() as connection:
+            if accounts_of(connection, assignment_id).get(source) != record:
+                values = {"source": source, "who": who, "at": stamp(when), "record": record}
+                connection.execute(insert(DOWNLOADS), {"assignment_id": assignment_id, **values})
+
+    def append(
+        self,
+        edits: Sequence[Edit],
+        totals: Sequence[Total],
+        *,
+        after: State,
+        absent: Sequence[Evidence] = (),
+        who: str = "",
+    ) -> bool:
         """Add what people decided and the totals that come of it, together or not at all.
 
         Args:
@@ -147,6 +164,8 @@ class Gradebook:
                 run, unless it says which. Those on whose a submission is are about rows (`KnownUpload.row`).
             totals: Those that say the same as the last ones are left out.
             after: The state that this was worked out from.
+            absent: The first run of each student who handed in nothing, about which they decided too.
+            who: Who ran the command.
 
         Returns:
             Whether it was added: not when something else was added since that state.
@@ -158,6 +177,10 @@ class Gradebook:
         with self._database.writing() as connection:
             if state_of(connection, assignment_id) != after:
                 return False
+            for one in absent:
+                number = 1 + last_number(connection, assignment_id, one.student_id)
+                added = {"student_id": one.student_id, "number": number, **_run_values(one, who)}
+                connection.execute(insert(RUNS), added)
             listed = listing_of(connection, assignment_id)
             self._add(connection, [of_row(edit, listed) for edit in edits])
             # what was decided may be whose a submission is
@@ -196,6 +219,13 @@ class Gradebook:
             return tuple(
                 connection.scalars(select(RUNS.c.assignment_id).distinct().order_by("assignment_id"))
             )
+
+    def accounts(self) -> dict[str, str]:
+        """Download -> its last account, in the order in which these were added; of older versions none."""
+        if not self._database.exists():
+            return {}
+        with self._database.reading() as connection:
+            return accounts_of(connection, self._assignment())
 
     def snapshot(self) -> Snapshot:
         """All that counts, as it was at one moment.
@@ -409,6 +439,21 @@ class Gradebook:
                 "the grader wrote. Grade that submission again."
             )
         return found
+
+
+def _run_values(evidence: Evidence, who: str) -> dict[str, Any]:
+    """The columns of a run, but for the row that it is in and its number there."""
+    return {
+        "assignment_id": evidence.assignment_id,
+        "who": who,
+        "at": stamp(evidence.graded_at),
+        "status": NOTHING if evidence.absent else evidence.status,
+        "submission_digest": evidence.submission_digest,
+        "assignment_digest": evidence.assignment_digest,
+        "engine": evidence.engine,
+        "data_digest": evidence.data_digest,
+        "evidence": evidence_text(evidence),
+    }
 
 
 def _evidence_in(row: Any) -> Evidence | None:

@@ -11,6 +11,8 @@ from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.total import Total
 
+NOTHING = "nothing_handed_in"  # the status of a run of which there is no submission
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -19,7 +21,7 @@ class RunRecord:
     Attributes:
         number: 1 for the student's first.
         who: Who ran the command; empty when that was not told.
-        status: Why it could not be graded; None when it could.
+        status: Why it could not be graded; None when it could; NOTHING.
         engine: The engine's version.
         data_digest: Of the images and their split; empty when nothing was to be trained, None in records of
             older versions.

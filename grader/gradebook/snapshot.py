@@ -82,7 +82,10 @@ class Snapshot:
         return type(self).of(self.state, replace(self.rows, evidence={**self.rows.evidence, **chosen}))
 
     def uploads(self) -> tuple[KnownUpload, ...]:
-        """The uploads that the book has results of, also those that do not count."""
+        """The uploads that the book has results of, also those that do not count.
+
+        Whoever handed in nothing has a result of none.
+        """
         said = self.listing.said
         return tuple(
             KnownUpload(
@@ -95,6 +98,7 @@ class Snapshot:
                 counts=self.listing.listed(row) is not None,
             )
             for row, evidence in sorted(self.rows.evidence.items())
+            if not evidence.absent
         )
 
     def relisted(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from grader.domain.edit import OWNERSHIP, Edit, EditKind
 from grader.domain.total import Total
 from grader.gradebook.listing import Listing, listing
 from grader.gradebook.records import edit_of, total_of, total_values
-from grader.gradebook.tables import EDITS, IMAGES, RUN_IMAGES, RUNS, TOTALS
+from grader.gradebook.tables import DOWNLOADS, EDITS, IMAGES, RUN_IMAGES, RUNS, TOTALS
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,16 @@ def totals_of(connection: Connection, assignment_id: str, student_id: str | None
         select(TOTALS).where(of(TOTALS, assignment_id, student_id)).order_by(TOTALS.c.id)
     )
     return tuple(map(total_of, rows))
+
+
+def accounts_of(connection: Connection, assignment_id: str) -> dict[str, str]:
+    """Download -> its last account, in the order in which these were added."""
+    wanted = select(DOWNLOADS.c.source, DOWNLOADS.c.record).where(of(DOWNLOADS, assignment_id))
+    found: dict[str, str] = {}
+    for row in connection.execute(wanted.order_by(DOWNLOADS.c.id)):
+        found.pop(row.source, None)  # it comes after those that were added since
+        found[row.source] = row.record
+    return found
 
 
 def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes]) -> None:

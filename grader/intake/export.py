@@ -4,7 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from grader.intake.gradescope import Exported, Row, exported
+from grader.domain.submission import Lacking
+from grader.intake.gradescope import LMS, Exported, Row, exported
+from grader.intake.naming import sanitized
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -47,6 +49,23 @@ class Export:
         if one.earlier:
             notes.append(f"Gradescope has earlier attempts ({one.earlier}), which are not in the export.")
         return notes
+
+    def lacking(self, there: Collection[str]) -> list[Lacking]:
+        """The submissions of those of whom nothing is in the export.
+
+        Args:
+            there: The names of the folders that are in it.
+        """
+        present = {
+            student for folder, one in self.known.items() if folder in there for student in one.students
+        }
+        whose = [(student, folder) for student, folder in self.last.items() if student not in present]
+        whose += [(folder, folder) for folder, one in self.known.items() if not one.students]
+        return [
+            Lacking(sanitized(student), LMS, folder, f"{LMS}:{student}")
+            for student, folder in whose
+            if folder not in there
+        ]
 
     def notes(self, there: Collection[str]) -> list[str]:
         """What a person should know of the export as a whole.

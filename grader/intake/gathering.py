@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
-from grader.domain.submission import Fate, Role
+from grader.domain.submission import Fate, Lacking, Role
 from grader.intake.account import Ledger
 from grader.intake.attempts import told, unclear
 from grader.intake.canvas import contested
 from grader.intake.export import Export, export_of
 from grader.intake.found import Found, entries, found
-from grader.intake.gradescope import METADATA
+from grader.intake.gradescope import LMS, METADATA
 from grader.intake.handed_in import HandedIn
 from grader.intake.heap import DEEPEST, Heap, Sorting
 from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, plain, refused_name
@@ -29,6 +29,7 @@ class Gathering:
     Attributes:
         heaps: By their keys.
         notes: Sentences about the whole.
+        lacking: What an LMS lists and its export lacks.
         tables: The files of nobody that may be lists of the class.
 
     Args:
@@ -41,6 +42,7 @@ class Gathering:
     def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
         self.heaps: dict[str, Heap] = {}
         self.notes: list[str] = []
+        self.lacking: list[Lacking] = []
         self.tables: list[Found] = []
         self._root = ""  # where the class's folder lies in the download
         self._kinds: dict[str, set[str]] = {}  # place -> of what kinds the students' files in it are
@@ -150,14 +152,15 @@ class Gathering:
         """Gather the folders of a Gradescope export by the students that Gradescope knows."""
         by_name = {one.path.name: one for one in inside}
         self.notes += export.notes(by_name)
+        self.lacking += export.lacking(by_name)
         for one in inside:
             known = export.known.get(one.path.name)
             if known is None:
                 self._add_folder(one) if one.path.is_dir() else self._add_loose(one)
                 continue
             student = export.owner(known.folder)
-            key = f"Gradescope:{student or known.folder}"
-            heap = self._heap(key, student or known.folder, "Gradescope")
+            key = f"{LMS}:{student or known.folder}"
+            heap = self._heap(key, student or known.folder, LMS)
             heap.known_id = student
             counts = export.counting(known.folder)
             if counts == known.folder or counts not in by_name:

@@ -20,6 +20,7 @@ from grader.intake.archive import MEGABYTE
 from grader.intake.entry_name import printable
 from grader.intake.handed_in import HandedIn
 
+LMS = "Gradescope"
 METADATA = "submission_metadata.yml"
 MOST_BYTES = 32 * MEGABYTE
 MOST_SUBMISSIONS = 5_000
@@ -56,7 +57,7 @@ _FOLDER = re.compile(r"submission_(\d{1,20})")
 def gradescope_name(name: str) -> HandedIn | None:
     """What the name of a folder of an export tells: its number is the submission's, not the student's."""
     found = _FOLDER.fullmatch(name)
-    return HandedIn("", name, "Gradescope", found[1]) if found else None
+    return HandedIn("", name, LMS, found[1]) if found else None
 
 
 def metadata_rows(file: BinaryIO, name: str) -> list[Row]:

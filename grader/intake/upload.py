@@ -16,6 +16,7 @@ from grader.domain.submission import (
     Delivery,
     Fate,
     KnownUpload,
+    Lacking,
     Origin,
     RefusedFile,
     Submission,
@@ -48,6 +49,8 @@ class Uploads:
         notes: Sentences about the whole, without names of people.
         account: Every file of the download, and what became of it.
         moved: What turned out about uploads that the gradebook knows, and that it lists otherwise.
+        lacking: What an LMS lists and its download lacks.
+        keys: `Origin.key` of all uploads that are in it, or should be.
     """
 
     submissions: tuple[Submission, ...]
@@ -55,6 +58,8 @@ class Uploads:
     notes: tuple[str, ...] = ()
     account: tuple[AccountedFile, ...] = ()
     moved: tuple[Verdict, ...] = ()
+    lacking: tuple[Lacking, ...] = ()
+    keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -209,7 +214,18 @@ class _Class:
         notes = (*self.gathering.notes, *_notes(verdicts_told))
         account = self.ledger.accounted(ids)
         made.sort(key=lambda one: one.student_id)
-        return Uploads(tuple(made), self.ledger.unmatched(), notes, account, _moved(whose.values()))
+        lacking = tuple(self.gathering.lacking)
+        # the verdicts are also on uploads of earlier downloads
+        keys = {one.origin.key for own in found for one in own} | {one.key for one in lacking}
+        return Uploads(
+            submissions=tuple(made),
+            unmatched=self.ledger.unmatched(),
+            notes=notes,
+            account=account,
+            moved=_moved(whose.values()),
+            lacking=lacking,
+            keys=frozenset(keys),
+        )
 
     def _directory(self) -> Directory:
         """What the LMS's list of the class says: one that was given, or one beside what the LMS made."""

@@ -14,6 +14,7 @@ from grader.reporting.answers_page import ANSWERS_PAGE
 from grader.reporting.attention_page import ATTENTION_PAGE, attention_page, shows_attention
 from grader.reporting.class_page import class_page, leaderboard_page
 from grader.reporting.code_links import PAGE
+from grader.reporting.downloads import summed
 from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
 from grader.reporting.results_file import results_text, told_frame
@@ -68,11 +69,14 @@ def write_class(
     results: Sequence[Result],
     out: Path,
     now: datetime,
-    download: DownloadRecord | None = None,
+    downloads: Sequence[DownloadRecord] = (),
 ) -> None:
     """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
 
     Each is written whole or not at all.
+
+    Args:
+        downloads: The account of the files of each download, oldest first.
     """
     ordered = sorted(results, key=lambda result: result.score.student_id)
     pairs = [(result.evidence, result.score) for result in ordered]
@@ -80,7 +84,9 @@ def write_class(
         score.student_id: report_path(out, score.student_id).relative_to(out).as_posix() for _, score in pairs
     }
     out.mkdir(parents=True, exist_ok=True)
-    download = attended(download, candidates(pairs))
+    found, whole = candidates(pairs), summed(downloads)
+    download = attended(whole, found)
+    each = [one for one in (attended(one, found, whole) for one in downloads) if one is not None]
     similarity = previous_similarity(out, assignment.id)
     attention = {
         evidence.student_id: f"students/{evidence.student_id}/{ATTENTION_PAGE}"
@@ -103,12 +109,15 @@ def write_class(
     else:
         (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
     durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    text = results_text(assignment, pairs, download)
+    text = results_text(assignment, pairs, download, each)
     durable.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
 
 
 def previous_download(out: Path) -> DownloadRecord | None:
-    """The account of the files in an earlier results.json; None when there is none."""
+    """The account of the files in an earlier results.json; None when there is none.
+
+    The book has it of each download (`standing_downloads`), unless an older version graded them.
+    """
     try:
         return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download
     except (OSError, ValueError):  # it is written anew from the book

@@ -8,7 +8,7 @@ from grader.domain.errors import UsageError
 from grader.intake.ownership import Directory
 from grader.reporting.exports.matching import Candidate
 from grader.reporting.results_contract import DownloadRecord
-from grader.reporting.roster import Roster, attended, read_roster, roster_record
+from grader.reporting.roster import Roster, read_roster, roster_record
 
 
 @dataclass
@@ -45,19 +45,13 @@ class ClassList:
 
 
 def with_list(
-    download: DownloadRecord,
-    roster: Roster | None,
-    before: DownloadRecord | None,
-    results: Collection[Candidate],
+    download: DownloadRecord, roster: Roster | None, results: Collection[Candidate]
 ) -> DownloadRecord:
-    """The account with the list of the class, and who of it handed in nothing.
+    """The account of a download with the list of the class.
 
     Args:
-        roster: The list that was given or found; None: the one of the run before counts.
-        before: The account of the run before.
+        roster: The list that was given or found; None: there is none.
         results: Of the class.
     """
-    known = roster_record(roster, results) if roster else before.roster if before else None
-    made = attended(download.model_copy(update={"roster": known}), results)
-    assert made is not None, "an account was given"
-    return made
+    known = roster_record(roster, results) if roster else None
+    return download.model_copy(update={"roster": known})

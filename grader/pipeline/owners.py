@@ -131,10 +131,8 @@ def _spelled(uploads: Sequence[KnownUpload], student_id: str) -> str:
     return known.get(student_id.casefold(), student_id)
 
 
-def relabeled(download: DownloadRecord | None, snapshot: Snapshot) -> DownloadRecord | None:
+def relabeled(download: DownloadRecord, snapshot: Snapshot) -> DownloadRecord:
     """The account of a download with the ids under which submissions are listed now."""
-    if download is None:
-        return None
     now = snapshot.relisted()
     files = [
         file.model_copy(update={"student_id": now[file.student_id]}) if file.student_id in now else file

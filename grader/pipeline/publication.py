@@ -12,10 +12,11 @@ from grader.gradebook import durable
 from grader.pipeline.result import Result
 from grader.reporting.attention_page import attention_page, shows_attention
 from grader.reporting.class_page import class_page, leaderboard_page
+from grader.reporting.downloads import still_lacking
 from grader.reporting.exports.grade import owned
 from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord
-from grader.reporting.review_cases import cases
+from grader.reporting.review_cases import LACKING, cases
 from grader.reporting.roster import attended
 from grader.reporting.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reporting.similarity_record import SimilarityRecord
@@ -28,14 +29,22 @@ Page = tuple[str, bytes]
 """(path within the publication, content)."""
 
 
-def open_reasons(assignment: Assignment, results: Sequence[Result]) -> tuple[str, ...]:
-    """Why the grades cannot be handed out yet, each reason once; () when they can."""
-    found = (
+def open_reasons(
+    assignment: Assignment, results: Sequence[Result], download: DownloadRecord | None = None
+) -> tuple[str, ...]:
+    """Why the grades cannot be handed out yet, each reason once; () when they can.
+
+    Args:
+        download: The account of the files of all downloads.
+    """
+    found = [
         case.cause.title
         for result in results
         for case in cases(assignment, result.evidence, result.score)
         if case.cause.holds and not result.score.held
-    )
+    ]
+    if still_lacking(download, candidates((result.evidence, result.score) for result in results)):
+        found.append(LACKING.title)
     return tuple(dict.fromkeys(found))
 
 

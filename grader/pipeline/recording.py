@@ -70,7 +70,11 @@ def outcome(
     def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
         return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
 
-    if allow_lower or not after.falls_from(told):
+    # what was ruled of the files before gave nothing, and is not about these
+    ruled = digest != records[counting].submission_digest and (
+        score(assignment, book.evidence(student_id, counting), edits=edits).closed
+    )
+    if allow_lower or ruled or not after.falls_from(told):
         stands = any(edit.kind is EditKind.RUN for edit in edits)
         return _with(assignment, evidence, edits, decided("", "The latest run counts.") if stands else ())
     change = f"{total_sentence(told)} -> {total_sentence(after)}"

@@ -10,16 +10,12 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
-from grader.pipeline.class_files import (
-    lying_beside,
-    previous_download,
-    report_path,
-    write_class,
-    write_student,
-)
-from grader.pipeline.owners import relabeled, remove_moved_pages
+from grader.pipeline.accounts import standing_downloads
+from grader.pipeline.class_files import lying_beside, report_path, write_class, write_student
+from grader.pipeline.owners import remove_moved_pages
 from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import total_sentence
@@ -76,6 +72,7 @@ def revised(
     cause: str,
     clock: Callable[[], datetime],
     decide: Decision | None = None,
+    absent: Sequence[Evidence] = (),
     allow_lower: bool = False,
 ) -> Revision:
     """Score the stored evidence with what people decided, keep the outcome, and write what tells of it.
@@ -87,6 +84,7 @@ def revised(
         who: Who runs the command, and `cause` which it is.
         decide: New edits, from the book and its results so far; by default none. It is asked again when
             somebody else adds to the book meanwhile.
+        absent: What is recorded of students who handed in nothing, where nothing is in the book.
         allow_lower: Totals that were told may fall.
 
     Raises:
@@ -94,6 +92,8 @@ def revised(
     """
     for _ in range(_ATTEMPTS):
         snapshot = book.snapshot()
+        added = {one.student_id: one for one in absent if one.student_id not in snapshot.evidence}
+        state, snapshot = snapshot.state, snapshot.with_evidence(added) if added else snapshot
         new = tuple(decide(snapshot, results_now(assignment, snapshot))) if decide else ()
         now = clock()  # not before what was decided
         after = _with_runs(book, snapshot, new).with_edits(new)
@@ -107,7 +107,8 @@ def revised(
         ]
         if not allow_lower:
             _require_no_loss(changes)
-        if book.append(new, [change.after for change in changes], after=snapshot.state):
+        totals = [change.after for change in changes]
+        if book.append(new, totals, after=state, absent=list(added.values()), who=who):
             break
     else:
         raise UsageError(
@@ -194,7 +195,7 @@ def _write(
         images = book.images(result.score.student_id, but=lying_beside(out, result.evidence))
         write_student(assignment, result, images, out, now)
     if stale or told.keys() != says.keys() or not only_changed:
-        write_class(assignment, results, out, now, relabeled(previous_download(out), snapshot))
+        write_class(assignment, results, out, now, standing_downloads(book, out, snapshot))
         remove_moved_pages(out, snapshot)
 
 

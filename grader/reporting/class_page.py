@@ -27,6 +27,8 @@ from grader.reporting.class_training import (
     time_dots,
 )
 from grader.reporting.code_links import beside
+from grader.reporting.downloads import still_lacking
+from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import Case, cases
 from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
@@ -101,6 +103,7 @@ def class_page(
             attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),
+            absent=sum(evidence.absent for evidence, _ in ordered),
             holding=[section for section in queue if section.cause.holds],
             looks=[section for section in queue if not section.cause.holds],
             queue=queue,
@@ -127,6 +130,8 @@ def class_page(
             download=download,
             similarity=similarity,
             told_files=[one for one in download.files if one.reason] if download else [],
+            sources=_sources(download),
+            lacking=still_lacking(download, candidates(ordered)),
             penalties=assignment.late.points_per_day is not None,
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
@@ -134,6 +139,16 @@ def class_page(
             levels=sorted({evidence.attestation.level for evidence, _ in ordered if evidence.findings}),
         )
     )
+
+
+def _sources(download: DownloadRecord | None) -> dict[str, dict[str, int]]:
+    """Download -> how many of its files became what; nothing where there is one download."""
+    counts: dict[str, dict[str, int]] = {}
+    for file in download.files if download else ():
+        if file.source:
+            own = counts.setdefault(file.source, {"matched": 0, "superseded": 0, "refused": 0})
+            own[file.fate] += file.count
+    return counts
 
 
 def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: datetime) -> str:

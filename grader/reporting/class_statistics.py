@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Status
-from grader.domain.score import GradeStatus, Score
+from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reporting.fixes import unimplemented
 
 Results = Sequence[tuple[Evidence, Score]]
@@ -78,10 +78,17 @@ def item_figures(assignment: Assignment, results: Results) -> tuple[ItemFigures,
     scores = [score for _, score in results if gradable(score)]
     found = []
     for item in assignment.rubric:
-        lines = [line for score in scores for line in score.lines if line.id == item.id]
+        lines = [line for score in scores for line in _lines(score, item)]
         known = tuple(line.points for line in lines if line.points is not None)
-        found.append(ItemFigures(item, known, len(lines) - len(known)))
+        open_ones = sum(
+            line.points is None for score in scores if not score.closed for line in _lines(score, item)
+        )
+        found.append(ItemFigures(item, known, open_ones))
     return tuple(found)
+
+
+def _lines(score: Score, item: RubricItem) -> list[ScoreLine]:
+    return [line for line in score.lines if line.id == item.id]
 
 
 def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
@@ -117,11 +124,12 @@ def _rank(mistake: CommonMistake) -> tuple[bool, int, str, str]:
 
 
 def status_counts(results: Results) -> tuple[tuple[str, int], ...]:
-    """(status in words, number of students), without those that nobody has."""
-    tally = Counter(score.status for _, score in results)
+    """(status in words, number of submissions), without those that nobody has."""
+    tally = Counter(score.status for evidence, score in results if not evidence.absent)
     return tuple((word, tally[status]) for status, word in STATUS_WORDS.items() if tally[status])
 
 
 def gradable(score: Score) -> bool:
-    """Whether there is anything in it that has points."""
-    return score.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE)
+    """Whether there is anything in it that has points: of what was refused, where people let it count."""
+    counts = score.total is not None and not score.closed
+    return score.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE) or counts

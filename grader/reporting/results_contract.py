@@ -224,6 +224,25 @@ class DownloadedFileRecord(_Record):
     student_id: str | None
     reason: str = Field(description="empty for a file whose name is as it was asked for")
     count: int = Field(description="how many files of one kind the record stands for")
+    source: str = Field(default="", description="where there are several downloads: in which one it lies")
+
+
+class LackingRecord(_Record):
+    """A submission that the LMS lists, and that is not in its download."""
+
+    student_id: str = Field(description="what the LMS calls the submission where it knows no student's id")
+    lms: str = Field(description="empty: a list of the class says that there is one")
+    upload: str = Field(description="what the LMS calls the submission; empty: no list says it")
+    source: str = Field(
+        default="", description="where there are several downloads: which one lacks it; or the list's name"
+    )
+
+    @property
+    def told(self) -> str:
+        """What it is, in a sentence."""
+        if not self.lms:
+            return f"{self.source} says that they handed in, and nothing of it is in a download."
+        return f"{self.lms} lists {self.upload}, which is not in {self.source or 'the download'}."
 
 
 class RosterRecord(_Record):
@@ -231,19 +250,27 @@ class RosterRecord(_Record):
 
     source: str = Field(description="the name of the list's file")
     students: list[str] = Field(description="ids of all who are on the list, sorted")
+    submitted: list[str] = Field(
+        default_factory=list,
+        description="of those, who has handed in by the list, and had no result when it was read",
+    )
     missing: list[str] = Field(description="of those, who has neither a result nor a file in the download")
     unlisted: list[str] = Field(description="who has a result and is not on the list")
     notes: list[str] = Field(description="rows that fit several students, or another row's")
 
 
 class DownloadRecord(_Record):
-    """The account of the whole download: the counts of the files add up to all that were in it."""
+    """The account of a whole download: the counts of the files add up to all that were in it."""
 
+    source: str = Field(default="", description="what it was called; empty: in results of an older version")
     matched: int = Field(description="files that belong to a submission, whose own record tells the rest")
     superseded: int = Field(description="files of an earlier attempt")
     refused: int = Field(description="files of nobody, or that cannot be used")
     files: list[DownloadedFileRecord]
     notes: list[str]
+    lacking: list[LackingRecord] = Field(
+        default_factory=list, description="submissions that the LMS lists, and that are not in it"
+    )
     roster: RosterRecord | None = Field(default=None, description="null: no list of the class was given")
 
 
@@ -262,18 +289,24 @@ class SubmissionRecord(_Record):
     status: Literal["graded", "incomplete", "refused", "engine_error"]
     total: float | None = Field(
         description="the sum of what is known, before any penalty for lateness; null when refused, withheld "
-        "or an engine error"
+        "or an engine error, until people gave its points or ruled on it"
     )
     decided: float = Field(description="the maximum of the decided items")
     open_points: float = Field(default=0.0, description="the maximum of the items that a person still marks")
     awaiting: list[str] = Field(description="ids of the items that a person still marks")
     edits: list[EditRecord] = Field(
-        default_factory=list, description="a person's changes to the total: the rule on missing files"
+        default_factory=list, description="a person's changes to the total, by `grader rule`"
     )
     not_run: list[str] = Field(description="ids of the items that were not run on request")
     reason: str
     partial: bool = Field(description="a file was given by itself: the missing-file rule did not apply")
     missing: list[str] = Field(description="roles of required files that were not handed in")
+    absent: bool = Field(
+        default=False, description="nothing was handed in, and a person recorded that: there is no submission"
+    )
+    accepted: str = Field(
+        default="", description="the file that was set aside and counts as the report; empty: there is none"
+    )
     refused_files: list[RefusedFileRecord] = Field(description="files that were set aside, with reasons")
     items: list[ItemRecord]
     findings: list[FindingRecord]
@@ -316,4 +349,9 @@ class ResultsDocument(_Record):
     assignment: str
     max: float
     submissions: list[SubmissionRecord] = Field(description="ordered by student id")
-    download: DownloadRecord | None = Field(default=None, description="null: results of an older version")
+    download: DownloadRecord | None = Field(
+        default=None, description="all downloads together; null: results of an older version"
+    )
+    downloads: list[DownloadRecord] = Field(
+        default_factory=list, description="each download that was graded, oldest first"
+    )

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,12 @@ from grader.domain.evidence import Evidence
 from grader.domain.quoting import about_file
 from grader.domain.score import Score
 from grader.domain.submission import Download, Fate
-from grader.reporting.results_contract import DownloadedFileRecord, DownloadRecord, ResultsDocument
+from grader.reporting.results_contract import (
+    DownloadedFileRecord,
+    DownloadRecord,
+    LackingRecord,
+    ResultsDocument,
+)
 from grader.reporting.results_record import submission_record
 from grader.reporting.typesetting import printable
 
@@ -25,15 +30,23 @@ def results_text(
     assignment: Assignment,
     results: Iterable[tuple[Evidence, Score]],
     download: DownloadRecord | None = None,
+    downloads: Sequence[DownloadRecord] = (),
 ) -> Iterator[str]:
     """The text of the file for what was found and scored, in pieces; whole points have no fraction.
 
     Args:
         results: Sorted by student.
-        download: The account of the files, by `download_record` or out of an earlier document.
+        download: The account of the files of all downloads together, by `summed`.
+        downloads: Each one's own, by `download_record`.
     """
     frame = _text(
-        ResultsDocument(assignment=assignment.id, max=assignment.maximum, submissions=[], download=download)
+        ResultsDocument(
+            assignment=assignment.id,
+            max=assignment.maximum,
+            submissions=[],
+            download=download,
+            downloads=list(downloads),
+        )
     )
     # a string could not hold this: its quotes would be escaped
     before, between, after = frame.partition('"submissions": []')
@@ -102,6 +115,7 @@ def download_record(download: Download) -> DownloadRecord:
     for file in download.files:
         counts[file.fate] += file.count
     return DownloadRecord(
+        source=printable(download.source),
         matched=counts[Fate.MATCHED],
         superseded=counts[Fate.SUPERSEDED],
         refused=counts[Fate.REFUSED],
@@ -116,6 +130,10 @@ def download_record(download: Download) -> DownloadRecord:
             for file in download.files
         ],
         notes=[printable(note) for note in download.notes],
+        lacking=[
+            LackingRecord(student_id=printable(one.student_id), lms=one.lms, upload=printable(one.upload))
+            for one in download.lacking
+        ],
     )
 
 

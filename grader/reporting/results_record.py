@@ -29,10 +29,12 @@ from grader.reporting.results_contract import (
 )
 from grader.reporting.typesetting import printable
 from grader.reporting.watch_notes import watch_notes
+from grader.scoring.acceptances import with_acceptance
 
 
 def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
     """The record of what was found and scored."""
+    evidence = with_acceptance(evidence, score.accepted)
     training, checkpoint, attestation = evidence.training, evidence.checkpoint, evidence.attestation
     return SubmissionRecord(
         student_id=printable(score.student_id),
@@ -46,6 +48,8 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         reason=printable(score.reason or evidence.reason),
         partial=evidence.partial,
         missing=[role.value for role in evidence.missing],
+        absent=evidence.absent,
+        accepted=printable(score.accepted.file) if score.accepted else "",
         refused_files=[
             RefusedFileRecord(name=file.name, reason=about_file(file.name, file.reason))
             for file in evidence.refused_files

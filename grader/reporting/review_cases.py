@@ -17,6 +17,7 @@ from grader.reporting.standing import lateness
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, listed, percent, points
 from grader.reporting.watch_notes import pried_sentence, unproven_sentence
+from grader.scoring.acceptances import with_acceptance
 from grader.scoring.measured import shows_more_epochs
 from grader.scoring.waivers import with_waived
 
@@ -43,20 +44,31 @@ class Cause:
 ENGINE = Cause(
     "engine-error",
     "The grader failed",
-    "It costs nobody points. Grade these again; the run before is kept.",
+    "It costs nobody points. Grade these again (the run before is kept), or give the points of every item by "
+    "hand: `grader marks set`.",
     holds=True,
 )
 REFUSED = Cause(
     "refused",
     "Nothing in it could be graded",
-    "Read the reason: ask for a file that opens, or leave it without points.",
+    "Read the reason: ask for a file that opens, or have the last word. `grader rule RESULTS STUDENT "
+    "--why ...` gives no points; with `--lift`, what people mark counts.",
     holds=True,
 )
 MISSING = Cause(
     "incomplete",
     "A required file is missing",
-    "The total is withheld until `grader rule` applies the course's rule, or lifts it.",
+    "The total is withheld until `grader rule` applies the course's rule, or lifts it. `grader accept` takes "
+    "a file that was set aside as the report.",
     holds=True,
+)
+LACKING = Cause(
+    "lacking",
+    "Listed by the LMS, and not in its download",
+    "There is a submission of theirs that nobody has graded: download it again and grade that. If there is "
+    "none after all, `grader rule RESULTS STUDENT --why ...` says so.",
+    holds=True,
+    noun="student",
 )
 UNDECIDED = Cause(
     "undecided",
@@ -116,7 +128,8 @@ ABSENT = Cause(
 NOTHING = Cause(
     "handed-in-nothing",
     "On the list of the class, and handed in nothing",
-    "Neither a result nor a file of the download is theirs. They have no grade, which is not zero.",
+    "Neither a result nor a file of a download is theirs. They have no grade, which is not zero: "
+    "`grader rule RESULTS STUDENT --why ...` makes it one.",
     noun="student",
 )
 UNLISTED = Cause(
@@ -191,7 +204,7 @@ UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete:
 PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
 
 CAUSES = (
-    ENGINE, REFUSED, MISSING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
+    ENGINE, REFUSED, MISSING, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
     OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
     LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
@@ -226,7 +239,7 @@ def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Cas
     if score.ownership is not None and score.held:
         told = f"{evidence.origin.upload or score.student_id}: {score.ownership.reason}"
         return (Case(OWNER, told, score.student_id, "Nobody knows whose it is"),)
-    evidence = with_waived(assignment, evidence, dict(score.waived))
+    evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     found = [
         Case(cause, text, score.student_id, short)
         for cause, text, short in (
@@ -247,9 +260,9 @@ Told = Iterator[tuple[Cause, str, str]]
 
 def _outcome(evidence: Evidence, score: Score) -> Told:
     reason = score.reason or evidence.reason or "No reason was given."
-    if score.status is GradeStatus.ENGINE_ERROR:
+    if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
         yield ENGINE, reason, reason
-    if score.status is GradeStatus.REFUSED and not score.closed:
+    if score.status is GradeStatus.REFUSED and score.total is None:
         yield REFUSED, reason, reason
     if score.status is GradeStatus.INCOMPLETE and score.total is None:
         told = f"Missing: {listed(list(map(str, evidence.missing)))}"
@@ -278,10 +291,23 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
             yield UNDECIDED, told, _why_open(line, evidence, line.id == measured)
         elif line.id in score.not_run:
             yield NOT_RUN, f"{line.title} ({points(line.maximum)} points)", ""
-    errored = [finding for finding in evidence.findings if finding.status is Status.ERRORED]
+    by_hand = _marked_components(assignment, score)
+    errored = [
+        finding
+        for finding in evidence.findings
+        if finding.status is Status.ERRORED and finding.component not in by_hand
+    ]
     for index, finding in enumerate(errored):
         short = f"{counted(len(errored), 'check')} could not be decided"
         yield CHECKS, f"`{finding.check}`: {finding.message or finding.title}", "" if index else short
+
+
+def _marked_components(assignment: Assignment, score: Score) -> set[str]:
+    """The components whose points a person gave by hand: what became of their checks decides nothing."""
+    marked = {line.id for line in score.lines if line.edits and line.edits[-1].new is not None}
+    return {name for item in assignment.rubric if item.id in marked for name in (item.components or {})} - {
+        name for item in assignment.rubric if item.id not in marked for name in (item.components or {})
+    }
 
 
 def _assumed(evidence: Evidence) -> str:
@@ -302,6 +328,8 @@ def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
 
 def _late(evidence: Evidence, score: Score) -> Told:
     late, record = lateness(score), score.late
+    if score.closed:
+        return  # whenever it came, there is nothing to take off
     if record is not None and record.asked:
         told = f"Late by {late}" if late else "Marked as late: look up by how much"
         yield LATE_ASKED, told, told

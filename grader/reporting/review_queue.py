@@ -8,15 +8,18 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import Score
 from grader.reporting.check_rates import CheckRate
+from grader.reporting.downloads import still_lacking
+from grader.reporting.exports.matching import candidates
 from grader.reporting.fixes import unimplemented
 from grader.reporting.open_marks import open_marks
-from grader.reporting.results_contract import DownloadRecord, RosterRecord
+from grader.reporting.results_contract import DownloadRecord, LackingRecord, RosterRecord
 from grader.reporting.review_cases import (
     ABSENT,
     ATTEMPTS,
     BOUNDARY,
     CAUSES,
     FILES,
+    LACKING,
     MARKS,
     NOTHING,
     SIMILAR,
@@ -78,12 +81,15 @@ def review_queue(
         download: The account of the files.
         similarity: What was found when the submissions were compared, if they were.
     """
+    graded = {score.student_id for _, score in results}
+    lacking = still_lacking(download, candidates(results))
     every = [
         *own_cases,
+        *_lacking(lacking),
         *_suspects(results, rates),
         *_near_boundaries(assignment, results),
-        *_files(download, {score.student_id for _, score in results}),
-        *_listed(download.roster if download else None),
+        *_files(download, graded),
+        *_listed(download.roster if download else None, lacking),
         *_similar(similarity),
     ]
     queue = tuple(
@@ -176,7 +182,7 @@ def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
     absent: dict[str, str] = {}
     for file in download.files:
         owner = file.student_id or ""
-        told = file.reason
+        told = f"{file.source}: {file.reason}" if file.source else file.reason
         if owner and owner not in graded:
             absent.setdefault(owner, told)
         elif file.fate == "superseded":
@@ -187,11 +193,20 @@ def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
         yield Case(ABSENT, told, student_id)
 
 
-def _listed(roster: RosterRecord | None) -> Iterator[Case]:
+def _lacking(lacking: Sequence[LackingRecord]) -> Iterator[Case]:
+    """What the LMS lists and its download lacks."""
+    for one in lacking:
+        yield Case(LACKING, one.told, one.student_id)
+
+
+def _listed(roster: RosterRecord | None, lacking: Sequence[LackingRecord]) -> Iterator[Case]:
     """What the list of the class adds."""
     if roster is None:
         return
+    told = {one.student_id.casefold() for one in lacking}
     for student_id in roster.missing:
+        if student_id.casefold() in told:
+            continue
         yield Case(NOTHING, f"Listed in {roster.source}.", student_id)
     for student_id in roster.unlisted:
         yield Case(UNLISTED, f"Not listed in {roster.source}.", student_id)

@@ -25,6 +25,8 @@ ID_COLUMNS = (
 _NAMES = (("full name",), ("first name", "last name"), ("firstname", "lastname"), ("student",), ("name",))
 _LAST_NUMBER = re.compile(r"(\d+)$")
 _CANVAS = {"id", "section"}
+_STATUS, _SUBMITTED = "status", "submitted"  # of Moodle's worksheet: `Submitted for grading - Graded`
+_SUBMISSION = "submission id"  # of Gradescope's grades: empty for whoever handed in nothing
 _TEST_STUDENT = "Student, Test"  # Canvas's own, of a teacher who looks at the course as a student
 
 
@@ -38,6 +40,7 @@ class Roster:
         number: The column of the LMS's own number of a student; None where there is none.
         own: It says of itself that it is such a list, of an LMS.
         lms: Whose number that is.
+        submitted: The rows of students of whom the LMS has a submission, as far as the list tells.
     """
 
     table: CsvText
@@ -46,6 +49,7 @@ class Roster:
     number: int | None
     own: bool
     lms: str = ""
+    submitted: frozenset[int] = frozenset()
 
     def directory(self) -> Directory:
         """What the list says of the LMS's own numbers."""
@@ -53,6 +57,10 @@ class Roster:
             return Directory()
         told = {row: _LAST_NUMBER.search(plain(self.table.cell(row, self.number))) for row in self.rows}
         return Directory(self.lms, {found[1]: self._listed(row) for row, found in told.items() if found})
+
+    def surely_submitted(self, rows: Iterable[int]) -> list[str]:
+        """Of rows, the ids of students of whom the LMS has a submission; where a row has no number, none."""
+        return [self.rows[row] for row in rows if row in self.submitted and self._listed(row).sure]
 
     def _listed(self, row: int) -> Listed:
         header = [name.casefold() for name in self.table.header]
@@ -95,7 +103,9 @@ def read_roster(path: Path) -> Roster:
     columns = [*known, *([] if number is None else [number])]
     own = number is not None or {"sid", "email"} <= set(header)
     lms = "Canvas" if canvas else LMS if number is not None else ""
-    return Roster(table, _rows(table, header, columns, canvas=canvas), tuple(known), number, own, lms)
+    rows = _rows(table, header, columns, canvas=canvas)
+    submitted = frozenset(row for row in rows if own and not canvas and _has_submission(table, header, row))
+    return Roster(table, rows, tuple(known), number, own, lms, submitted)
 
 
 def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecord:
@@ -107,16 +117,24 @@ def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecor
     match = matching(roster.table, list(roster.rows), roster.who, roster.number, roster.lms, results)
     listed = {one.student_id for one in results if not one.held} - set(match.absent)
     listed |= {roster.rows[row] for row in (*match.unknown, *match.held)}
+    # a number that is no student's is a team's, and of its members the LMS has no upload
+    numbers = roster.directory().students
+    teams = any(one.number_in(roster.lms) not in ("", *numbers) for one in results if roster.lms)
     return RosterRecord(
         source=printable(roster.table.name),
         students=sorted(listed),
+        submitted=[] if teams else sorted(roster.surely_submitted(match.unknown)),
         missing=[],
         unlisted=[],
         notes=[printable(f"{doubt}.") for doubt in match.doubts.values()],
     )
 
 
-def attended(download: DownloadRecord | None, found: Iterable[Candidate]) -> DownloadRecord | None:
+def attended(
+    download: DownloadRecord | None,
+    found: Iterable[Candidate],
+    whole: DownloadRecord | None = None,
+) -> DownloadRecord | None:
     """The account with who of the list handed in nothing, and who handed in and is not on it.
 
     Whoever has a file in the download handed something in, also without a result; and so may have everybody
@@ -124,15 +142,18 @@ def attended(download: DownloadRecord | None, found: Iterable[Candidate]) -> Dow
 
     Args:
         found: The results of the class.
+        whole: The account of all downloads, where this is one of several.
     """
     if download is None or download.roster is None:
         return download
+    whole = whole or download
+    rosters = [one for one in (download.roster, whole.roster) if one is not None]
     everybody = list(found)
     results = [one.student_id for one in everybody if not one.held]
     there = {one.casefold() for one in results}
     there |= {one.origin.carries.casefold() for one in everybody if one.held}
-    there |= {file.student_id.casefold() for file in download.files if file.student_id}
-    listed = {one.casefold() for one in download.roster.students}
+    there |= {file.student_id.casefold() for file in whole.files if file.student_id}
+    listed = {one.casefold() for roster in rosters for one in roster.students}
     roster = download.roster.model_copy(
         update={
             "missing": [one for one in download.roster.students if one.casefold() not in there],
@@ -140,6 +161,14 @@ def attended(download: DownloadRecord | None, found: Iterable[Candidate]) -> Dow
         }
     )
     return download.model_copy(update={"roster": roster})
+
+
+def _has_submission(table: CsvText, header: Sequence[str], row: int) -> bool:
+    """Whether a list of Moodle's or Gradescope's says that a student handed in."""
+    if IDENTIFIER in header:
+        status = table.cell(row, header.index(_STATUS)) if _STATUS in header else ""
+        return status.casefold().startswith(_SUBMITTED)
+    return _SUBMISSION in header and bool(table.cell(row, header.index(_SUBMISSION)))
 
 
 def _rows(table: CsvText, header: Sequence[str], columns: Sequence[int], *, canvas: bool) -> dict[int, str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
+from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, Score
 from grader.domain.total import Total
 from grader.reporting.charts import Segment
@@ -132,16 +133,24 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
     reason = score.reason or evidence.reason
     if score.status is GradeStatus.REFUSED:
         text = reason or "No file in it can be read as this assignment's code."
-        found.append(Banner("warning", "Nothing in this submission could be graded", text))
+        title = "Nothing in this submission could be graded"
+        if score.closed:
+            title += ": no grade"
+        elif score.total is not None:
+            title = "The code could not be graded; the rest counts"
+        found.append(Banner("note" if score.total else "warning", title, text))
     if score.status is GradeStatus.ENGINE_ERROR:
-        told = f"It costs you nothing, and you need not do anything: it will be graded again. {reason}"
+        what = "people gave the points" if score.total is not None else "it will be graded again"
+        told = f"It costs you nothing, and you need not do anything: {what}. {reason}"
         found.append(Banner("warning", "The grader failed, not you", told.strip()))
     if score.status is GradeStatus.INCOMPLETE:
         roles = listed([str(role) for role in evidence.missing])
         told = reason or f"Not handed in: {roles}."
         if evidence.findings:
             told += " Everything else was graded and is shown below."
-        if score.closed:
+        if evidence.absent:
+            title = "Nothing was handed in" + (": no grade" if score.closed else "")
+        elif score.closed:
             title = "A required file is missing: no grade"
         elif score.total is None:
             title = "A required file is missing, so the total is withheld"
@@ -191,7 +200,12 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
                 "The other files of the assignment were not looked for, so this result is partial.",
             )
         )
+    if score.accepted is not None:
+        told = f"{named(score.accepted.file)}: {score.accepted.why}"
+        found.append(Banner("note", "A file that was set aside counts as your report", told))
     late, record = lateness(score), score.late
+    if score.closed and evidence.absent:
+        return found
     if late and record is not None:
         due = f"{'Your own deadline' if record.extended else 'Deadline'} {stamp(record.due)}"
         told = f"{due}, received {stamp(record.received_at)}. {record.reason}"

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Prediction, Training
-from grader.domain.score import GradeStatus, Score
+from grader.domain.score import Score
 from grader.reporting import charts
 from grader.reporting.class_figures import class_figures
+from grader.reporting.class_statistics import gradable
 from grader.reporting.code_links import CodeLinks
 from grader.reporting.component_reports import component_reports
 from grader.reporting.data_uri import data_uri
@@ -20,6 +21,7 @@ from grader.reporting.standing import banners, headline, nothing_implemented, po
 from grader.reporting.training_advice import images_measured, measured_item, outcome_sentence
 from grader.reporting.typesetting import environment
 from grader.reporting.watch_notes import watch_notes
+from grader.scoring.acceptances import with_acceptance
 from grader.scoring.waivers import with_waived
 
 _FIXES_SHOWN = 3
@@ -83,7 +85,7 @@ def student_page(
         HTML text. The same arguments give the same text.
     """
     # a check that was given back to the class counts as passed, and is shown so
-    evidence = with_waived(assignment, evidence, dict(score.waived))
+    evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
     training, item, stands = evidence.training, measured_item(assignment), standing(score)
     threshold = item.threshold if item else None
@@ -95,7 +97,7 @@ def student_page(
             evidence=evidence,
             score=score,
             stands=stands,
-            graded=score.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE),
+            graded=gradable(score) and not evidence.absent,
             headline=headline(assignment, evidence, score),
             points_sentence=points_sentence(stands),
             points_bar=charts.points_bar(stands.segments),

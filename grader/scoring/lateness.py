@@ -87,7 +87,7 @@ def _record(assignment: Assignment, came: Arrival, late: float | None, total: fl
             state="unknown",
             days=None,
             penalty=None,
-            total_after=total if assignment.late.points_per_day is None else None,
+            total_after=total if assignment.late.points_per_day is None or total == 0 else None,
             asked=True,
             reason="It is marked as late without saying by how much: a person looks it up. "
             "Nothing was taken off.",

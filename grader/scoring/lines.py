@@ -52,6 +52,16 @@ def undecided_line(item: RubricItem, reason: str) -> ScoreLine:
     return ScoreLine(item.id, item.title, None, item.points, reason, AWAITING)
 
 
+def lost_line(item: RubricItem, *, handed_in: bool) -> ScoreLine:
+    """The line of an item about which nothing can be found out, where a person said that the rest counts.
+
+    Args:
+        handed_in: There is code, and nothing in it can be judged.
+    """
+    why = "Nothing in the code could be graded" if handed_in else "No code was handed in"
+    return ScoreLine(item.id, item.title, 0.0, item.points, f"{why}, so this gives no points.", DECIDED)
+
+
 def _asking(line: ScoreLine, reason: str) -> ScoreLine:
     """The line with its points left to a person; where there are none to lose, as it is."""
     if line.points == 0.0:

@@ -1,22 +1,24 @@
 """The score of one submission."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.score import GradeStatus, Score, ScoreEdit
+from grader.domain.score import GradeStatus, Score
 from grader.domain.submission import Role
+from grader.scoring.acceptances import acceptance, with_acceptance
 from grader.scoring.claims import claimed
 from grader.scoring.forbidden import forbidden
 from grader.scoring.lateness import late_record
-from grader.scoring.lines import person_line, scored_line, undecided_line
+from grader.scoring.lines import lost_line, person_line, scored_line, undecided_line
 from grader.scoring.owners import ownership
 from grader.scoring.people import marked_line
 from grader.scoring.points import rounded
 from grader.scoring.releases import release
+from grader.scoring.rulings import lifts, rulings, total_of
 from grader.scoring.runs import lower_run
 from grader.scoring.states import DECIDED
 from grader.scoring.waivers import waived_checks, with_waived
@@ -34,7 +36,8 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
     Returns:
         One line per rubric item, in its order. The total sums the known points; it is None for what was
         refused, for a fault of the grader, and (withheld) when a required file is missing, until a person
-        applies the course's rule on missing files or lifts it.
+        has the last word, or people gave the points of every line of the first two. Where the last word is
+        that the rest counts, what could not be judged because there is no code to judge gives no points.
 
     Raises:
         UsageError: The evidence is about another assignment.
@@ -48,14 +51,17 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
     own = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
     waived = waived_checks(assignment, own)
     claim = claimed(evidence, own)
-    evidence = replace(with_waived(assignment, evidence, waived), claim=claim)
+    accepted = acceptance(evidence, own)
+    evidence = replace(with_waived(assignment, with_acceptance(evidence, accepted), waived), claim=claim)
     status, reason = _status(assignment, evidence)
-    nothing = _nothing_found(status, evidence)
+    nothing, ruled = _nothing_found(status, evidence), rulings(status, evidence, own)
     found = forbidden(assignment.forbidden, evidence.forbidden, evidence.findings, evidence.unproven)
     lines = []
     for item in assignment.rubric:
         if nothing and not item.by_person:
             line = undecided_line(item, nothing)
+            if lifts(ruled):
+                line = lost_line(item, handed_in=status is GradeStatus.REFUSED)
         elif nothing:
             line = person_line(item)
         else:
@@ -63,53 +69,25 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         lines.append(marked_line(line, item, assignment, own))
     known = rounded(sum(line.points for line in lines if line.points is not None))
     decided = rounded(sum(line.maximum for line in lines if line.state == DECIDED))
-    total = _total(status, reason, known, own)
+    made = total_of(status, reason, known, ruled, decided=all(line.points is not None for line in lines))
     return Score(
         student_id=evidence.student_id,
         status=status,
         lines=tuple(lines),
-        total=total.points,
-        decided=rounded(assignment.maximum) if total.closed else decided,
+        total=made.points,
+        decided=rounded(assignment.maximum) if made.closed else decided,
         maximum=rounded(assignment.maximum),
-        reason=total.reason,
-        closed=total.closed,
-        edits=total.edits,
+        reason=made.reason,
+        closed=made.closed,
+        edits=made.edits,
         waived=tuple(waived.items()),
-        late=late_record(assignment, evidence, total.points, own),
+        late=late_record(assignment, evidence, made.points, own),
         claim=claim,
         lower=lower_run(own),
         ownership=ownership(own),
         released=release(own),
+        accepted=accepted,
     )
-
-
-@dataclass(frozen=True)
-class _Total:
-    """The total of a submission: its points, why, and whether a rule decided them for good."""
-
-    points: float | None
-    reason: str
-    closed: bool = False
-    edits: tuple[ScoreEdit, ...] = ()
-
-
-def _total(status: GradeStatus, reason: str, known: float, edits: Sequence[Edit]) -> _Total:
-    """The sum of what is known where it counts, and what people decided about a missing file."""
-    if status is not GradeStatus.INCOMPLETE:
-        return _Total(known if status is GradeStatus.GRADED else None, reason)
-    total, closed, found, absent = None, False, [], reason
-    for edit in edits:
-        if edit.kind is EditKind.NO_GRADE:
-            new, closed, rule = 0.0, True, "no grade"
-        elif edit.kind is EditKind.WAIVE_MISSING:
-            new, closed, rule = known, False, "the total counts all the same"
-        else:
-            continue
-        found.append(ScoreEdit(edit.who, edit.when, edit.why, total, new))
-        reason, total = f"{absent}: {rule} ({edit.who}: {edit.why.rstrip('.')}).", new
-    if not found:
-        reason = f"{absent}: the total is withheld."
-    return _Total(total, reason, closed, tuple(found))
 
 
 def _status(assignment: Assignment, evidence: Evidence) -> tuple[GradeStatus, str]:
@@ -120,6 +98,8 @@ def _status(assignment: Assignment, evidence: Evidence) -> tuple[GradeStatus, st
             f"{evidence.student_id}: the evidence has the status '{evidence.status}', which does not exist. "
             "Grade the submission again."
         )
+    if evidence.absent:
+        return GradeStatus.INCOMPLETE, "Nothing was handed in"
     if evidence.missing and not evidence.partial:
         asked = evidence.origin.asked_id(evidence.student_id)
         names = [_file_name(assignment, asked, role) for role in evidence.missing]

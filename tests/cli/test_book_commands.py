@@ -162,7 +162,7 @@ def test_the_rule_on_missing_files(graded_class: Path) -> None:
     output = said("rule", graded_class, "--all", "--why", "One missing file means no grade.")
     assert output.splitlines() == [
         "400101204: withheld, 65 decided, 35 awaiting -> 0 of 100 decided",
-        "The rule on missing files is applied for 1 of the class. 1 total changed.",
+        "No grade for 1 of the class. 1 total changed.",
     ]
     entry = told(graded_class, "400101204")
     assert (entry["status"], entry["total"], entry["awaiting"]) == ("incomplete", 0, [])
@@ -182,8 +182,9 @@ def test_the_rule_on_missing_files(graded_class: Path) -> None:
 def test_the_rule_is_about_those_who_lack_a_file(graded_class: Path) -> None:
     output = said("rule", graded_class, "--missing", "400101204", "400101201", "9", "--why", "x", code=2)
     assert output == (
-        "error: '400101201' is complete: no file is missing.\n'9' is not in the gradebook.\n"
-        "Nothing was changed. Mend the list.\n"
+        "error: '400101201' is complete: no file is missing.\n"
+        "'9' is neither in the gradebook nor on a list of the class. Grade with --roster, so that they are "
+        "known.\nNothing was changed. Correct the list.\n"
     )
     assert told(graded_class, "400101204")["total"] is None
     assert "Say whom the rule is about" in said("rule", graded_class, "--why", "x", code=2)

@@ -45,6 +45,7 @@ RICH = Evidence(
     received_at=datetime(2026, 1, 30, 8),
     delivery=Delivery(datetime(2026, 1, 30, 7), "a zip", True, datetime(2026, 2, 2, tzinfo=UTC)),
     partial=True,
+    absent=True,
     team=("400101204", "400101205"),
     origin=Origin("Moodle:7", "A_7", "moodle-7", "Moodle", "7", "A", "400101204", "400101205"),
     code_file="homework.py",

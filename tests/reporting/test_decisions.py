@@ -36,7 +36,7 @@ def test_no_grade_is_a_total_of_nothing_and_nothing_is_open(assignment, incomple
     def held(score):
         return {case.cause.id for case in cases(assignment, incomplete.evidence, score) if case.cause.holds}
 
-    assert held(incomplete.score) - held(no_grade) == {"marks", "incomplete"}
+    assert held(incomplete.score) - held(no_grade) == {"marks", "incomplete", "late-decide"}
 
 
 def test_the_rule_is_told_first(assignment, incomplete, no_grade, examples):

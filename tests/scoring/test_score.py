@@ -14,6 +14,7 @@ from grader.domain.assignment import (
     Component,
     DataUse,
     ForbiddenRule,
+    LatePolicy,
     Limits,
     Remark,
     RequiredFile,
@@ -36,7 +37,7 @@ from grader.domain.evidence import (
 from grader.domain.program import LOADING, TRAINING, Claim, ForbiddenUse, Place
 from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, Score, ScoreLine
-from grader.domain.submission import Role
+from grader.domain.submission import Delivery, RefusedFile, Role
 from grader.domain.watch import Pried, Prying
 from grader.scoring import passes, score, stray_targets
 from grader.training.accuracy import accuracy_interval
@@ -877,7 +878,7 @@ def test_the_rule_makes_the_total_zero_and_closes_it() -> None:
     found = score(ASSIGNMENT, INCOMPLETE, edits=[decision(EditKind.NO_GRADE)])
     assert (found.status, found.total, found.decided) == (GradeStatus.INCOMPLETE, 0, 32)
     assert found.closed and found.awaiting == () and found.not_run == ()
-    assert found.reason == "400101204_homework.pdf is missing: no grade (ta1: The handout was wrong)."
+    assert found.reason == "400101204_homework.pdf is missing: no grade (The handout was wrong)."
     assert [(edit.who, edit.old, edit.new) for edit in found.edits] == [("ta1", None, 0)]
     assert line_of(found, "model").points == 12, "what was found out is shown all the same"
 
@@ -888,6 +889,125 @@ def test_the_rule_can_be_lifted_and_the_last_word_counts() -> None:
     assert (found.total, found.closed) == (29, False)
     assert "the total counts all the same" in found.reason
     assert score(ASSIGNMENT, INCOMPLETE, edits=[*edits, decision(EditKind.NO_GRADE)]).total == 0
+
+
+def test_the_rule_is_about_the_files_that_people_saw() -> None:
+    """What comes later is judged anew; a rule of an older version names no files."""
+    seen = replace(INCOMPLETE, submission_digest="seen")
+    rule = decision(EditKind.NO_GRADE, "seen")
+    assert score(ASSIGNMENT, seen, edits=[rule]).total == 0
+    later = score(ASSIGNMENT, replace(INCOMPLETE, submission_digest="later"), edits=[rule])
+    assert (later.total, later.closed, later.edits) == (None, False, ())
+    lifted = decision(EditKind.WAIVE_MISSING, "later")
+    assert score(ASSIGNMENT, seen, edits=[rule, lifted]).total == 0
+    assert score(ASSIGNMENT, seen, edits=[rule, decision(EditKind.WAIVE_MISSING)]).total == 27
+
+
+REFUSED = replace(
+    PERFECT, status="refused", reason="homework.py:3: is no Python.", findings=(), submission_digest="ab"
+)
+FAILED = replace(REFUSED, status="engine_error", reason="The grader failed.")
+NO_CODE = replace(PERFECT, missing=(Role.CODE,), findings=())
+
+
+def test_what_was_refused_can_be_closed() -> None:
+    assert score(ASSIGNMENT, REFUSED).total is None
+    found = score(ASSIGNMENT, REFUSED, edits=[decision(EditKind.NO_GRADE, "ab")])
+    assert (found.status, found.total, found.closed, found.awaiting) == (GradeStatus.REFUSED, 0, True, ())
+    assert found.reason == "homework.py:3: is no Python. No grade: The handout was wrong."
+
+
+@pytest.mark.parametrize(
+    ("evidence", "why"),
+    [(REFUSED, "Nothing in the code could be graded, "), (NO_CODE, "No code was handed in, ")],
+)
+def test_what_people_mark_counts_where_the_rule_is_lifted(evidence: Evidence, why: str) -> None:
+    """What nobody can judge gives no points; what people mark awaits their marks, before or after."""
+    lifted = decision(EditKind.WAIVE_MISSING, evidence.submission_digest)
+    found = score(ASSIGNMENT, evidence, edits=[lifted])
+    assert (found.total, found.decided, found.awaiting, found.closed) == (0, 27, ("essay",), False)
+    model = line_of(found, "model")
+    assert (model.points, model.state) == (0, "decided")
+    assert model.reason == f"{why}so this gives no points."
+    for edits in ([mark("essay", 4), lifted], [lifted, mark("essay", 4)]):
+        found = score(ASSIGNMENT, evidence, edits=edits)
+        assert (found.total, found.decided, found.awaiting) == (4, 32, ())
+    given = score(ASSIGNMENT, evidence, edits=[mark("model", 6), mark("essay", 4), lifted])
+    assert given.total == 10, "a person's points outweigh the lack of code"
+
+
+@pytest.mark.parametrize("evidence", [REFUSED, FAILED])
+def test_marks_on_every_item_need_no_rule(evidence: Evidence) -> None:
+    marks = [mark("model", 6), mark("essay", 4)]
+    found = score(ASSIGNMENT, evidence, edits=marks)
+    assert (found.total, found.awaiting) == (None, ("training",))
+    found = score(ASSIGNMENT, evidence, edits=[*marks, mark("training", 0)])
+    assert (found.total, found.decided, found.awaiting) == (10, 32, ())
+    assert found.reason.endswith("People gave the points of every item.")
+    assert score(ASSIGNMENT, evidence, edits=[*marks, mark("training", 0), mark("model", None)]).total is None
+
+
+def test_a_missing_file_waits_for_the_rule_whatever_is_marked() -> None:
+    assert score(ASSIGNMENT, INCOMPLETE, edits=[mark("essay", 4)]).total is None
+
+
+def test_a_fault_of_the_grader_is_nobodys_zero() -> None:
+    for kind in (EditKind.NO_GRADE, EditKind.WAIVE_MISSING):
+        found = score(ASSIGNMENT, FAILED, edits=[decision(kind, "ab")])
+        assert (found.total, found.closed, line_of(found, "model").points) == (None, False, None)
+
+
+def test_nothing_handed_in_is_a_zero_by_rule_alone() -> None:
+    absent = replace(NO_CODE, absent=True, missing=(Role.CODE, Role.REPORT))
+    assert score(ASSIGNMENT, absent).total is None
+    found = score(ASSIGNMENT, absent, edits=[decision(EditKind.NO_GRADE)])
+    assert (found.status, found.total) == (GradeStatus.INCOMPLETE, 0)
+    assert found.reason == "Nothing was handed in: no grade (The handout was wrong)."
+
+
+def test_a_zero_by_rule_is_one_however_late_it_is() -> None:
+    """Nobody has to look up by how much something is late that gives no points."""
+    late = replace(INCOMPLETE, delivery=Delivery(marked_late=True))
+    ruled = replace(ASSIGNMENT, late=LatePolicy(points_per_day=1))
+    record = score(ruled, late, edits=[decision(EditKind.NO_GRADE)]).late
+    assert record is not None and record.total_after == 0
+
+
+# --- a file that was set aside --------------------------------------------------------------------------
+
+
+DOCX = replace(INCOMPLETE, refused_files=(RefusedFile("report.docx", "It was not asked for."),))
+
+
+def test_an_accepted_file_is_the_report() -> None:
+    found = score(ASSIGNMENT, DOCX, edits=[decision(EditKind.ACCEPTED, "report.docx")])
+    assert (found.status, found.total, found.awaiting) == (GradeStatus.GRADED, 27, ("essay",))
+    assert found.accepted is not None and found.accepted.file == "report.docx"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "names"),
+    [
+        (DOCX, ["other.docx"]),
+        (DOCX, ["report.docx", ""]),
+        (replace(DOCX, refused_files=()), ["report.docx"]),
+    ],
+    ids=["another file", "taken back", "the file is gone"],
+)
+def test_a_file_that_is_not_accepted_is_none(evidence: Evidence, names: list[str]) -> None:
+    edits = [decision(EditKind.ACCEPTED, name) for name in names]
+    found = score(ASSIGNMENT, evidence, edits=edits)
+    assert (found.status, found.total, found.accepted) == (GradeStatus.INCOMPLETE, None, None)
+
+
+def test_only_the_report_is_there_by_it() -> None:
+    bare = replace(DOCX, missing=(Role.CODE, Role.REPORT), findings=())
+    accepted = decision(EditKind.ACCEPTED, "report.docx")
+    assert score(ASSIGNMENT, bare, edits=[accepted]).reason == (
+        "400101204_homework.py or .ipynb is missing: the total is withheld."
+    )
+    lifted = decision(EditKind.WAIVE_MISSING)
+    assert score(ASSIGNMENT, bare, edits=[accepted, lifted, mark("essay", 5)]).total == 5
 
 
 def test_the_rule_means_nothing_once_everything_is_there() -> None:

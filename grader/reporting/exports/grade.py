@@ -97,7 +97,9 @@ def warnings(results: Results) -> tuple[str, ...]:
             score.student_id for evidence, score in known if evidence.partial
         ],
         "is of a late submission, and a person was to decide what follows": [
-            score.student_id for _, score in known if score.late is not None and score.late.asked
+            score.student_id
+            for _, score in known
+            if score.late is not None and score.late.asked and not score.closed
         ],
     }
     doubts = (f"{_whose(students)} {what}." for what, students in levels.items() if students)
@@ -110,9 +112,9 @@ def _whose(students: Iterable[str]) -> str:
 
 def _open(score: Score) -> list[str]:
     """What a person, or another run, still decides about a score."""
-    if score.status is GradeStatus.REFUSED:
-        return []  # no mark makes a total of it
-    if score.status is GradeStatus.ENGINE_ERROR:
+    if score.status is GradeStatus.REFUSED and score.total is None:
+        return []  # it stops nobody else's
+    if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
         return ["the grader failed, grade it again"]
     reasons = []
     if score.total is None:

@@ -1,0 +1,28 @@
+"""Files that were set aside, and that a person accepted all the same."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.domain.edit import Edit, EditKind
+from grader.domain.evidence import Evidence
+from grader.domain.score import Acceptance
+from grader.domain.submission import Role
+
+
+def acceptance(evidence: Evidence, edits: Sequence[Edit]) -> Acceptance | None:
+    """The file that a person accepted as the report, while it is among those that were set aside."""
+    last = next((edit for edit in reversed(edits) if edit.kind is EditKind.ACCEPTED), None)
+    if last is None or last.target not in {file.name for file in evidence.refused_files}:
+        return None
+    return Acceptance(last.target, last.why)
+
+
+def with_acceptance(evidence: Evidence, accepted: Acceptance | None) -> Evidence:
+    """The evidence in which the file that was accepted is the report."""
+    if accepted is None:
+        return evidence
+    return replace(
+        evidence,
+        missing=tuple(role for role in evidence.missing if role is not Role.REPORT),
+        refused_files=tuple(file for file in evidence.refused_files if file.name != accepted.file),
+    )
