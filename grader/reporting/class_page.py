@@ -127,7 +127,7 @@ def class_page(
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
             data=sorted({evidence.training.data for evidence, _ in ordered} - {""}),
-            levels=sorted({evidence.attestation.level for evidence, _ in ordered if evidence.findings}),
+            levels=sorted({level for evidence, _ in ordered if (level := _isolation(evidence))}),
         )
     )
 
@@ -189,6 +189,12 @@ def _row(items: Sequence[RubricItem], evidence: Evidence, score: Score, own: Seq
         lines=tuple(lines.get(item.id) for item in items),
         flags=tuple(dict.fromkeys(case.short for case in own if case.short)),
     )
+
+
+def _isolation(evidence: Evidence) -> str:
+    """The level of isolation that was observed; empty where nothing ran, so that nothing was."""
+    found = evidence.attestation
+    return "" if found.level == "unofficial" and not found.weak else found.level
 
 
 def _relative(link: str) -> str:

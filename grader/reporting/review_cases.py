@@ -354,7 +354,7 @@ def _measured(evidence: Evidence, score: Score) -> Told:
 def _circumstances(evidence: Evidence) -> Told:
     for file in evidence.refused_files:
         yield FILES, about_file(file.name, file.reason), ""
-    if evidence.findings and evidence.attestation.level == "unofficial":
+    if evidence.attestation.weak:
         told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
         yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"
     if evidence.partial:

@@ -170,7 +170,7 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
                 "Your accuracy is unknown, which is not zero: a person decides these points.",
             )
         )
-    if evidence.findings and evidence.attestation.level == "unofficial":
+    if evidence.attestation.weak:
         found.append(
             Banner(
                 "note",
