@@ -15,6 +15,7 @@ from grader.reporting.class_statistics import (
     common_mistakes,
     item_figures,
     status_counts,
+    submission_count,
 )
 from grader.reporting.class_time import stage_times, submission_times
 from grader.reporting.class_training import (
@@ -97,6 +98,7 @@ def class_page(
             attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),
+            submissions=submission_count(ordered),
             holding=[section for section in queue if section.cause.holds],
             looks=[section for section in queue if not section.cause.holds],
             queue=queue,
