@@ -120,6 +120,7 @@ def command(
     own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
     class_list = ClassList(read_roster(roster) if roster else None)
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
+    book.require_writable()
     book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")

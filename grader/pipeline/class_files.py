@@ -29,7 +29,7 @@ def write_student(
 ) -> None:
     """Write one student's report, the page of the submission beside it, and the one for staff."""
     folder = report_path(out, result.evidence.student_id).parent
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
     made = student_pages(assignment, result.evidence, result.score, images, now)
     attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
     if attention is not None:
@@ -56,7 +56,7 @@ def write_class(
     links = {
         score.student_id: report_path(out, score.student_id).relative_to(out).as_posix() for _, score in pairs
     }
-    out.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(out)
     download = attended(download, candidates(pairs))
     similarity = previous_similarity(out, assignment.id)
     attention = {
