@@ -1,6 +1,6 @@
 """What a person sees on the terminal when a class is graded."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.box import SIMPLE
@@ -26,19 +26,26 @@ LONGEST_NAME = 24
 
 
 def print_results(
-    assignment: Assignment, results: Sequence[Result], out: Path, seconds: float, known: Collection[str] = ()
+    assignment: Assignment,
+    results: Sequence[Result],
+    out: Path,
+    seconds: float,
+    firsts: Mapping[str, bool] | None = None,
 ) -> None:
     """The totals, where the time went, and where everything is.
 
     Args:
-        known: The students whose submissions were not examined again.
+        firsts: One student for each submission, and whether it was not examined again; by default all were.
     """
+    if firsts is None:
+        firsts = {result.score.student_id: False for result in results}
+    unchanged = sum(firsts.values())
     console = Console(markup=False)
     items = [item.id for item in assignment.rubric if not item.by_person]
     if console.width < WIDE:
         items = []
     table = Table(
-        title=f"{assignment.title}: {counted(len(results), 'submission')}", title_justify="left", box=SIMPLE
+        title=f"{assignment.title}: {_count(len(firsts), len(results))}", title_justify="left", box=SIMPLE
     )
     named = [NAME] if any(result.evidence.origin.person for result in results) else []
     rows = [_row(assignment, result, items, named) for result in results[:MOST_ROWS]]
@@ -55,16 +62,22 @@ def print_results(
     console.print(table)
     if len(results) > MOST_ROWS:
         console.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
-    _print_times([result for result in results if result.score.student_id not in known], console)
+    _print_times([one for one in results if firsts.get(one.score.student_id) is False], console)
     console.print(f"class page   {out / 'index.html'}", soft_wrap=True)
     console.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)
     console.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
-    if known:
-        console.print(f"{counted(len(known), 'unchanged submission')} not run again; --force does.")
+    if unchanged:
+        console.print(f"{counted(unchanged, 'unchanged submission')} not run again; --force does.")
     by_person = sum(item.points for item in assignment.rubric if item.by_person)
     console.print(
         f"{by_person:g} of {assignment.maximum:g} points are given by a person. {duration(seconds)}."
     )
+
+
+def _count(submissions: int, students: int) -> str:
+    """How many submissions there are, and of how many students where teams handed in together."""
+    told = counted(submissions, "submission")
+    return told if submissions == students else f"{told} of {counted(students, 'student')}"
 
 
 def _row(

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from grader.cli.export_desk import (
+    ELSEWHERE,
     anyway_option,
     chosen,
     column_option,
@@ -145,7 +146,7 @@ def gradescope(visibility: str, to: Path | None, **where: Any) -> None:
         folder = to or at.place("gradescope")
         for name, content in pages.files.items():
             make_folder((folder / name).parent)
-            durable.write(folder / name, content)
+            durable.write(folder / name, content, remedy=ELSEWHERE)
         older = sorted(str(path.relative_to(folder).as_posix()) for path in folder.glob("*/results.json"))
         stale = [f"{name}: is of an earlier export" for name in older if name not in pages.files]
         told(folder, "students", len(pages.files), (*pages.remarks, *stale))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FOLDER = "exports"
+ELSEWHERE = "Give another place by --to."
 
 
 def common_options(function: Command) -> Command:
@@ -144,7 +145,7 @@ def written(path: Path, content: bytes, noun: str, count: int, remarks: tuple[st
     from grader.gradebook import durable
 
     make_folder(path.parent)
-    durable.write(path, content)
+    durable.write(path, content, remedy=ELSEWHERE)
     told(path, noun, count, remarks)
 
 
@@ -154,10 +155,9 @@ def make_folder(folder: Path) -> None:
     Raises:
         UsageError: It cannot be made.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made ({error.strerror}). Give another place by --to.") from None
+    from grader.gradebook import durable
+
+    durable.make_folder(folder, remedy=ELSEWHERE)
 
 
 def told(path: Path, noun: str, count: int, remarks: tuple[str, ...]) -> None:

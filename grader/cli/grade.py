@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -107,6 +107,7 @@ def command(
     from grader.pipeline.images import cache_folder, hidden_splits
     from grader.pipeline.plan import Rates, kind_of_work, planned
     from grader.pipeline.run import Run
+    from grader.pipeline.teams import mates
     from grader.pipeline.turns import turns_on
     from grader.reporting.class_time import stage_times
     from grader.reporting.roster import read_roster
@@ -121,6 +122,7 @@ def command(
     own_deadlines = read_extensions(extensions, assignment.deadline) if extensions else {}
     class_list = ClassList(read_roster(roster) if roster else None)
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
+    book.require_writable()
     book.assignments()  # a book that cannot be used is told before anything runs
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
@@ -146,7 +148,7 @@ def command(
         turns = turns_on(where, assignment.limits.gpu_memory_mb)
         run = Run(found_course, assignment, hosts, splits, where, turns)
         known_rates = rates.known(assignment.id, work)
-        plan = planned(assignment, book, chosen, known_rates, jobs=count, force=force)
+        plan = planned(run, book, chosen, known_rates, jobs=count, force=force)
         try:
             with live_display(plan, trains=splits is not None) as watch:
                 results = graded(
@@ -164,12 +166,14 @@ def command(
         except KeyboardInterrupt:
             click.echo("What is done is kept: the same command goes on from there.", err=True)
             raise
-    examined = [(one.evidence, one.score) for one in results if not one.known]
+    alone = mates(chosen)  # what a team handed in together was examined once
+    graded_now = {one.evidence.student_id: one.known for one in results}
+    firsts = {student: known for student, known in graded_now.items() if student in alone}
+    examined = [(one.evidence, one.score) for one in results if firsts.get(one.evidence.student_id) is False]
     rates.keep(assignment.id, work, stage_times(examined))
-    known = {one.evidence.student_id: one.known for one in results}
     del results, examined  # of a large class, nothing is held twice
     everybody = _written(assignment, book, out, account, class_list.roster, who)
-    _tell(assignment, everybody, known, out, time.monotonic() - started)
+    _tell(assignment, everybody, graded_now, firsts, out, time.monotonic() - started)
 
 
 def _taken_in(
@@ -252,20 +256,22 @@ def _written(
 def _tell(
     assignment: "Assignment",
     everybody: "Sequence[Result]",
-    known: Mapping[str, bool],
+    graded_now: Collection[str],
+    firsts: Mapping[str, bool],
     out: Path,
     seconds: float,
 ) -> None:
     """What came of this run.
 
     Args:
-        known: The students of the run, and whether there was nothing to do for them.
+        graded_now: The students of the run.
+        firsts: One student for each submission, and whether there was nothing to do for it.
     """
     from grader.cli.class_summary import print_results
     from grader.reporting.typesetting import printable
 
-    shown = [one for one in everybody if one.score.student_id in known]
-    print_results(assignment, shown, out, seconds, [student for student, was in known.items() if was])
+    shown = [one for one in everybody if one.score.student_id in graded_now]
+    print_results(assignment, shown, out, seconds, firsts)
     for one in shown:
         if one.score.lower:
             told = f"{one.score.student_id}: {one.score.lower.reason}"

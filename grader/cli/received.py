@@ -13,7 +13,6 @@ from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from grader.gradebook import Snapshot
-    from grader.pipeline.result import Result
 
 IN_TIME, NONE = "in-time", "none"
 EXAMPLE = "2026-01-31T23:40+03:30"
@@ -52,16 +51,11 @@ def command(
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
         at.require_student(student_id)
 
-        def decide(snapshot: "Snapshot", results: "Sequence[Result]") -> Sequence[Edit]:
-            from grader.pipeline.deadlines import require_no_larger_penalty
-
+        def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
             digest = snapshot.evidence[student_id].submission_digest
             kind = EditKind.IN_TIME if when == IN_TIME else EditKind.RECEIVED
             value = when.timestamp() if isinstance(when, datetime) else None
-            new = [Edit(kind, at.who, now(), told, student_id, digest, value)]
-            if not allow_lower:
-                require_no_larger_penalty(at.assignment, results, snapshot.edits, new)
-            return new
+            return [Edit(kind, at.who, now(), told, student_id, digest, value)]
 
         revision = at.revised(f"received {student_id}", decide=decide, allow_lower=allow_lower)
     score = next(one.score for one in revision.results if one.score.student_id == student_id)

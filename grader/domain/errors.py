@@ -4,6 +4,7 @@ GraderError
 ├── CourseError       the instructor: a course file, a check, a data set
 ├── SubmissionError   the student: a file that cannot be read or graded
 ├── UsageError        the operator: a wrong path, a missing option
+│   └── ReadOnlyBook  the gradebook may only be read
 └── EngineError       us
     └── SandboxError  the machine does not give the isolation that was asked for
 
@@ -26,6 +27,10 @@ class SubmissionError(GraderError):
 
 class UsageError(GraderError):
     """The command was given something that it cannot work with. The operator mends it."""
+
+
+class ReadOnlyBook(UsageError):
+    """Something was to be kept in a gradebook that may only be read. Nothing was."""
 
 
 class EngineError(GraderError):

@@ -264,6 +264,14 @@ class Attestation:
     layers: dict[str, str] | None = None
     missing: tuple[str, ...] = ()
 
+    @property
+    def weak(self) -> bool:
+        """Whether something ran, or was read, with less isolation than official grades require.
+
+        Not where nothing was observed, because nothing of the submission ran.
+        """
+        return self.level == "unofficial" and (self.layers is not None or bool(self.missing))
+
 
 @dataclass(frozen=True)
 class Evidence:

@@ -19,6 +19,8 @@ class Total:
         who: Who ran the command that it came from.
         cause: The command, in words: `grade`, `regrade`, `waive attention_scale`.
         final: The points after what lateness costs; None where there are none, or nobody knows what it costs.
+        lateness: How the submission came, as `LateRecord.state` says it, `none` where there is no deadline;
+            None in records of older versions, which tell nothing of lateness: `final` is None there, too.
     """
 
     student_id: str
@@ -31,6 +33,7 @@ class Total:
     when: datetime
     cause: str
     final: float | None = None
+    lateness: str | None = None
 
     @classmethod
     def of(cls, score: Score, *, who: str, when: datetime, cause: str) -> Self:
@@ -46,17 +49,35 @@ class Total:
             when=when,
             cause=cause,
             final=score.final,
+            lateness=score.late.state if score.late is not None else "none",
         )
 
     def falls_from(self, before: "Total | None") -> bool:
-        """Whether the student had more before, or had a total at all."""
-        if before is None or before.points is None:
+        """Whether the student had more before, before or after what lateness costs, or had a total at all."""
+        if before is None:
             return False
-        return self.points is None or self.points < before.points
+        return _is_less(self.points, before.points) or (
+            self.lateness is not None and _is_less(self.final, before.final)
+        )
+
+    def has_fewer_points_than(self, before: "Total") -> bool:
+        """Whether the student had more before, whatever lateness costs."""
+        return _is_less(self.points, before.points)
 
     def says_the_same_as(self, other: "Total") -> bool:
-        """Whether a reader would see no difference."""
-        return self._told() == other._told()
+        """Whether a reader would see no difference; of lateness, only where both tell of it."""
+        if self._told() != other._told():
+            return False
+        return self.lateness is None or other.lateness is None or self.final == other.final
+
+    def differs_in_lateness_alone(self, other: "Total") -> bool:
+        """Whether the points are the same and what is left of them after lateness is not."""
+        return self._told() == other._told() and not self.says_the_same_as(other)
 
     def _told(self) -> tuple[object, ...]:
         return self.student_id, self.points, self.decided, self.awaiting, self.maximum, self.status
+
+
+def _is_less(after: float | None, before: float | None) -> bool:
+    """Whether points fell, or are not known any more."""
+    return before is not None and (after is None or after < before)

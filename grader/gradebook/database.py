@@ -1,6 +1,7 @@
 """The database of a gradebook: where it is, how it is opened, and what is wrong with it in a sentence."""
 
 import contextlib
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,14 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from grader.domain.errors import GraderError, UsageError
+from grader.domain.errors import GraderError, ReadOnlyBook, UsageError
+from grader.gradebook.read_only import Copy, may_write, opened, shared
 from grader.gradebook.tables import METADATA
 
 FILE = "gradebook.sqlite"
 VERSION = "0003"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
+_NO_RIGHT = ("42501", "25006")  # PostgreSQL: insufficient privilege, read-only transaction
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
@@ -31,7 +34,10 @@ class Database:
         self._file = None if url else folder / FILE
         self._folder = folder
         self._url = _url(url) if url else URL.create("sqlite", database=str(folder / FILE))
+        sqlite = self._url.get_backend_name() == "sqlite"
+        self._path = Path(self._url.database or "") if sqlite else None
         self._engine: Engine | None = None
+        self._copy: Copy | None = None
         self._lock = threading.Lock()
 
     @property
@@ -55,6 +61,15 @@ class Database:
             )
         return False
 
+    def require_writable(self) -> None:
+        """Raises where it is known that nothing can be kept in the book.
+
+        Raises:
+            ReadOnlyBook: It may only be read.
+        """
+        if self._path is not None and not may_write(self._path):
+            raise ReadOnlyBook(self._read_only_sentence())
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one state of the book, whatever others write meanwhile.
@@ -73,8 +88,10 @@ class Database:
         """A connection that alone may write; what it wrote is kept, durably, when the block ends whole.
 
         Raises:
+            ReadOnlyBook: It may only be read.
             UsageError: The database cannot be used, or does not take it.
         """
+        self.require_writable()
         with (
             self._told(),
             self._opened().connect() as connection,
@@ -91,11 +108,17 @@ class Database:
             if self._engine is not None:
                 self._engine.dispose()
                 self._engine = None
+            if self._copy is not None:
+                self._copy.close()
+                self._copy = None
 
     def _opened(self) -> Engine:
         with self._lock:
             if self._engine is None:
                 self.exists()
+                if self._path is not None and self._path.exists() and not may_write(self._path):
+                    self._engine = self._for_reading(self._path)
+                    return self._engine
                 if self._file is not None:
                     self._make_folder()
                 engine = _engine(self._url)
@@ -106,6 +129,26 @@ class Database:
                     raise
                 self._engine = engine
             return self._engine
+
+    def _for_reading(self, path: Path) -> Engine:
+        """The file as it is, where it may only be read."""
+        found = opened(path, WAIT_SECONDS)
+        if isinstance(found, Copy):
+            self._copy = found
+            engine = _engine(self._url.set(database=str(found.file)))
+        else:
+            engine = _engine(self._url, only_read=path)
+        try:
+            with engine.connect() as connection:
+                version = _version(connection)
+            if not isinstance(found, Copy):
+                found.close()  # not before: whoever leaves last takes the log along
+            if version != VERSION:
+                raise _newer(self.name, version) if (version or "") > VERSION else _older(self.name)
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
 
     def _make_folder(self) -> None:
         try:
@@ -134,10 +177,7 @@ class Database:
             try:
                 command.upgrade(config, "head")
             except CommandError:
-                raise UsageError(
-                    f"{self.name} was written by a newer grader (its tables have the version '{version}'). "
-                    "Update this one."
-                ) from None
+                raise _newer(self.name, version) from None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -147,8 +187,30 @@ class Database:
             raise
         except DBAPIError as error:
             cause = error.orig or error
+            if getattr(cause, "sqlstate", None) in _NO_RIGHT or "readonly database" in str(cause):
+                raise ReadOnlyBook(self._read_only_sentence()) from None
             what = (" ".join(str(cause).split()) or type(cause).__name__)[:200].rstrip(".")
             raise UsageError(f"{self.name} cannot be used ({what}). {_remedy(what, self._file)}") from None
+
+    def _read_only_sentence(self) -> str:
+        where = "" if self._path is None else f", or on a copy of {self._path.parent}"
+        return (
+            f"{self.name} may only be read here, so nothing was kept in it. "
+            f"Run this as somebody who may write to it{where}."
+        )
+
+
+def _newer(name: str, version: str | None) -> UsageError:
+    return UsageError(
+        f"{name} was written by a newer grader (its tables have the version '{version}'). Update this one."
+    )
+
+
+def _older(name: str) -> UsageError:
+    return UsageError(
+        f"{name} was written by an older grader and may only be read here, so its tables cannot be brought "
+        "up to date. Run this once as somebody who may write to it, or on a copy of its folder."
+    )
 
 
 def _url(text: str) -> URL:
@@ -170,17 +232,25 @@ def _url(text: str) -> URL:
     return url
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, *, only_read: Path | None = None) -> Engine:
+    """The engine of a database.
+
+    Args:
+        only_read: The file, where nothing is to be made or changed beside it.
+    """
     sqlite = url.get_backend_name() == "sqlite"
+    more: dict[str, Any] = {"connect_args": {"timeout": WAIT_SECONDS}} if sqlite else {}
+    if only_read is not None:
+        more = {"creator": lambda: _beside_others(only_read)}
     try:
-        engine = create_engine(url, connect_args={"timeout": WAIT_SECONDS} if sqlite else {})
+        engine = create_engine(url, **more)
     except ModuleNotFoundError as error:
         raise UsageError(
             f"A gradebook in PostgreSQL needs the package {error.name}, which is not installed. "
             "Run: pip install 'vit-grader[postgres]'"
         ) from None
     if sqlite:
-        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "connect", _prepare if only_read is None else _prepare_reading)
         event.listen(engine, "begin", _begin)
     return engine
 
@@ -194,6 +264,17 @@ def _prepare(connection: Any, _record: Any) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _beside_others(path: Path) -> sqlite3.Connection:
+    connection = shared(path, WAIT_SECONDS)
+    if connection is None:
+        raise UsageError(f"{path} was closed by whoever worked with it. Run this again.")
+    return connection
+
+
+def _prepare_reading(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
 
 
 def _begin(connection: Connection) -> None:
@@ -216,4 +297,6 @@ def _remedy(what: str, file: Path | None) -> str:
         return "Put back a copy of it, or grade into another --out folder."
     if "locked" in what:
         return "Another command is writing to it: wait for its end and run this again."
-    return "Make room, or give another folder by --out."
+    if "full" in what:
+        return "Make room there."
+    return "Does its folder exist, and may you read what is in it?"

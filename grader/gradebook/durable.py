@@ -1,6 +1,7 @@
 """Files that are whole or absent, whatever interrupts their writing."""
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Iterable
@@ -8,26 +9,30 @@ from pathlib import Path
 
 from grader.domain.errors import UsageError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
-def write(path: Path, content: bytes) -> None:
+
+def write(path: Path, content: bytes, *, remedy: str = "") -> None:
     """Write a file so that it is on the disk, whole, under its name, or not there at all.
 
     Args:
         path: The file; its folder exists.
         content: What it holds then.
+        remedy: What to do where it may not be written, as a sentence.
 
     Raises:
         UsageError: The disk does not take it.
     """
-    write_pieces(path, [content])
+    write_pieces(path, [content], remedy=remedy)
 
 
-def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+def write_pieces(path: Path, pieces: Iterable[bytes], *, remedy: str = "") -> None:
     """Write a file in the same way, piece by piece as they are made.
 
     Args:
         path: The file; its folder exists.
         pieces: What it holds then, in order.
+        remedy: As for `write`.
 
     Raises:
         UsageError: The disk does not take it.
@@ -45,13 +50,32 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise _refused(path, error) from None
+        raise _refused(path, error, remedy) from None
 
 
-def _refused(path: Path, error: OSError) -> UsageError:
-    return UsageError(
-        f"{path} cannot be written ({error.strerror}). Make room, or give another folder by --out."
+def make_folder(folder: Path, *, remedy: str = "") -> None:
+    """Make a folder, with those above it, where it is not there.
+
+    Args:
+        folder: Which.
+        remedy: As for `write`.
+
+    Raises:
+        UsageError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refused(folder, error, remedy) from None
+
+
+def _refused(path: Path, error: OSError, remedy: str) -> UsageError:
+    own = (
+        "Make room there."
+        if error.errno in _FULL
+        else "Work where you may write, or on a copy of the folder."
     )
+    return UsageError(f"{path} cannot be written ({error.strerror}). {remedy or own}")
 
 
 def _sync_folder(folder: Path) -> None:

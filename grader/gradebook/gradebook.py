@@ -72,6 +72,14 @@ class Gradebook:
         """Let go of the database; the next use opens it again."""
         self._database.close()
 
+    def require_writable(self) -> None:
+        """Raises where it is known that nothing can be kept in the book.
+
+        Raises:
+            ReadOnlyBook: It may only be read.
+        """
+        self._database.require_writable()
+
     # --- writing ----------------------------------------------------------------------------------------
 
     def record(

@@ -103,6 +103,7 @@ def total_values(assignment_id: str, total: Total) -> dict[str, Any]:
         "at": stamp(total.when),
         "cause": total.cause,
         "final": total.final,
+        "lateness": total.lateness,
     }
 
 
@@ -119,6 +120,7 @@ def total_of(row: Row[Any]) -> Total:
         when=datetime.fromisoformat(row.at),
         cause=row.cause,
         final=row.final,
+        lateness=row.lateness,
     )
 
 

@@ -138,7 +138,7 @@ def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes])
 
 
 def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Total]) -> None:
-    """Add the totals that differ from the last ones."""
+    """Add the totals that differ from the last ones, or tell of lateness where those do not."""
     if not totals:
         return
     only = totals[0].student_id if len(totals) == 1 else None
@@ -146,7 +146,9 @@ def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Tota
     new = [
         total
         for total in totals
-        if total.student_id not in last or not total.says_the_same_as(last[total.student_id])
+        if (before := last.get(total.student_id)) is None
+        or not total.says_the_same_as(before)
+        or (before.lateness is None and total.lateness is not None)
     ]
     if new:
         connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in new])

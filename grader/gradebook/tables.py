@@ -82,6 +82,7 @@ TOTALS = Table(
     Column("at", Text, nullable=False),
     Column("cause", Text, nullable=False),
     Column("final", Float),
+    Column("lateness", Text),
 )
 
 # One row per download that was graded: the account of its files, as JSON. Of each source, the last counts.

@@ -123,7 +123,8 @@ class Judge:
             "stand_ins": list(examined.stand_ins),
             "watched": validator(Watched).dump_python(examined.watched, mode="json"),
             "output_cut": examined.output_cut,
-            "attestation": validator(Attestation).dump_python(student.attestation, mode="json"),
+            "attestation": student.attestation
+            and validator(Attestation).dump_python(student.attestation, mode="json"),
         }
         write_frame(self._writer, Frame(document, pictures))
 

@@ -81,7 +81,7 @@ class Student:
         random: A generator seeded for this submission: fresh inputs, the same on every run.
         figures: Pictures that checks keep for the report: (component, RGBA uint8 (height, width, 4)).
         flagged: What the check that is running leaves to a person, though it passes: (policy, sentence).
-        attestation: What isolates the worker.
+        attestation: What isolates the worker; None while none was needed.
         waited: Seconds that the worker took to answer, all in all; those of calls that hung are not among
             them.
         output_cut: Whether a worker printed more than is kept.
@@ -119,7 +119,7 @@ class Student:
         self._falls_under: dict[str, tuple[str, ...]] = {}
         self._loaded: Loaded | None = None
         self._load_fault: WorkerFault | None = None
-        self.attestation = Attestation("unofficial")
+        self.attestation: Attestation | None = None
         self.waited = 0.0
         self.output_cut = False
         self._granted = granted

@@ -52,7 +52,7 @@ def write_student(
         images: The files that belong to the evidence; those that lie there (`lying_beside`) may be left out.
     """
     folder = report_path(out, result.evidence.student_id).parent
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
     made = student_pages(assignment, result.evidence, result.score, images, now)
     attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
     if attention is not None:
@@ -83,7 +83,7 @@ def write_class(
     links = {
         score.student_id: report_path(out, score.student_id).relative_to(out).as_posix() for _, score in pairs
     }
-    out.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(out)
     found, whole = candidates(pairs), summed(downloads)
     download = attended(whole, found)
     each = [one for one in (attended(one, found, whole) for one in downloads) if one is not None]

@@ -92,6 +92,7 @@ class _Grading:
     def first(self, submission: Submission) -> None:
         """Examine a submission, unless nothing has changed about it."""
         if self._is_unchanged(submission):
+            self._watch(Progress(submission.student_id, Stage.DONE, 1.0, UNCHANGED))
             self._hand_on(submission, None)
             return
         attempt = attempt_number(self._keeper.book, submission)
@@ -101,6 +102,8 @@ class _Grading:
 
     def waiting(self, submissions: Sequence[Submission]) -> list[Submission]:
         """Of them, those that are to get more time, now that all others are done."""
+        if self._run.splits is None:
+            return []
         return [
             one
             for one in submissions
@@ -142,7 +145,6 @@ class _Grading:
             return False
         if not is_known(self._run, self._keeper.latest(student_id), submission):
             return False
-        self._watch(Progress(student_id, Stage.DONE, 1.0, UNCHANGED))
         with self._recording:
             self.results[student_id] = self._keeper.known(submission, self._clock())
         return True
@@ -160,7 +162,6 @@ class _Grading:
             made = found.evidence if found else self._keeper.latest(student_id)
             images = found.images if found else self._keeper.latest_images(student_id)
             self._keep(mate, Findings(handed_on(made, mate), images))
-            self._watch(Progress(mate.student_id, Stage.DONE, 1.0))
 
 
 def _without_report(

@@ -3,12 +3,15 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
+from grader.domain.evidence import Attestation
+from grader.pipeline.parser import LIMITS as PARSER_LIMITS
 from grader.pipeline.rendering import VIEWS
 from grader.sandbox.host import Host
 
@@ -23,6 +26,16 @@ class Hosts:
     parsers: Host
     judges: Host
     workers: Host
+
+    @cached_property
+    def isolation(self) -> Attestation:
+        """What isolates those that read submissions; that is proved once.
+
+        Raises:
+            SandboxError: It does not hold.
+        """
+        with self.parsers.spawn(PARSER_LIMITS) as parser:
+            return parser.attestation
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ class Judged:
     images: dict[str, bytes]
     stand_ins: tuple[str, ...]
     watched: Watched
-    attestation: Attestation
+    attestation: Attestation | None
     notes: tuple[str, ...] = ()
 
 
@@ -197,7 +197,7 @@ def _judged(
         images,
         tuple(document["stand_ins"]),
         validator(Watched).validate_json(json.dumps(document["watched"])),
-        validator(Attestation).validate_python(document["attestation"]),
+        validator(Attestation).validate_python(document["attestation"]) if document["attestation"] else None,
         _notes(document, limits),
     )
 

@@ -1,7 +1,6 @@
 """Work that was done before: what nothing has changed about is not done again."""
 
 from grader import __version__
-from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.gradebook import RunRecord
@@ -15,7 +14,7 @@ def is_known(run: Run, found: Evidence, submission: Submission) -> bool:
     failure of ours nor unofficial.
     """
     return (
-        looks_known(run.assignment, found, submission)
+        _is_same(run, found, submission)
         and found.partial == submission.partial
         # checks alone are asked for: a training that is known already does no harm
         and (run.splits is None or run.splits.are_those_of(found))
@@ -23,7 +22,13 @@ def is_known(run: Run, found: Evidence, submission: Submission) -> bool:
     )
 
 
-def looks_known(assignment: Assignment, found: Evidence | RunRecord, submission: Submission) -> bool:
-    """Whether `is_known` will most likely say so; for an estimate, without reading evidence."""
+def may_be_known(run: Run, record: RunRecord, submission: Submission) -> bool:
+    """Whether `is_known` may say so, by what can be asked without reading evidence: if not, it will not."""
+    never_trained = record.data_digest == ""
+    return _is_same(run, record, submission) and (run.splits is None or not never_trained)
+
+
+def _is_same(run: Run, found: Evidence | RunRecord, submission: Submission) -> bool:
     same = (found.submission_digest, found.assignment_digest, found.engine)
-    return same == (submission.digest, assignment.digest, __version__) and found.status != "engine_error"
+    wanted = (submission.digest, run.assignment.digest, __version__)
+    return same == wanted and found.status != "engine_error"

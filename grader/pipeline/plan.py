@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.submission import Submission
-from grader.gradebook import Gradebook, durable
-from grader.pipeline.known_work import looks_known
+from grader.gradebook import Gradebook, RunRecord, durable
+from grader.pipeline.known_work import is_known, may_be_known
+from grader.pipeline.run import Run
+from grader.pipeline.teams import mates
+from grader.pipeline.training_stage import waits_for_more_time
 from grader.reporting.class_time import StageTime
 
 
@@ -33,7 +35,7 @@ class Plan:
     """The work of a run before it begins.
 
     Attributes:
-        submissions: How many are to be examined.
+        submissions: How many are to be examined, or trained for longer; what a team handed in is one.
         unchanged: How many are not, as nothing has changed about them.
         jobs: How many at once.
         rates: Stage -> what it took; empty when nothing like it was done on this machine.
@@ -113,7 +115,7 @@ class Rates:
 
 
 def planned(
-    assignment: Assignment,
+    run: Run,
     book: Gradebook,
     submissions: Sequence[Submission],
     rates: Mapping[str, StageRate],
@@ -124,12 +126,26 @@ def planned(
     """What a run has to do.
 
     Args:
+        submissions: Of each student; what a team handed in together counts once.
         rates: See `Rates.known`.
         force: Examine also what nothing has changed about.
     """
     latest = {} if force else book.latest_runs()
-    unchanged = sum(
-        one.student_id in latest and looks_known(assignment, latest[one.student_id], one)
-        for one in submissions
+    alone = mates(submissions)
+    firsts = [one for one in submissions if one.student_id in alone]
+    unchanged = sum(_needs_nothing(run, book, latest.get(one.student_id), one) for one in firsts)
+    return Plan(len(firsts) - unchanged, unchanged, jobs, rates)
+
+
+def _needs_nothing(run: Run, book: Gradebook, last: RunRecord | None, submission: Submission) -> bool:
+    """Whether a submission was examined before, and waits for nothing.
+
+    Args:
+        last: Its latest run; None when there is none.
+    """
+    if last is None or not may_be_known(run, last, submission):
+        return False
+    found = book.evidence(last.student_id, last.number)
+    return is_known(run, found, submission) and not (
+        run.splits is not None and waits_for_more_time(run.assignment, found)
     )
-    return Plan(len(submissions) - unchanged, unchanged, jobs, rates)

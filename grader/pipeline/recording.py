@@ -70,18 +70,21 @@ def outcome(
     def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
         return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
 
+    same_files = digest == records[counting].submission_digest
+    falls = after.has_fewer_points_than(told)
+    # when the same files came is no outcome of a run, and what lateness costs is asked where nobody knows it
+    if not same_files and after.final is not None:
+        falls = after.falls_from(told)
     # what was ruled of the files before gave nothing, and is not about these
-    ruled = digest != records[counting].submission_digest and (
-        score(assignment, book.evidence(student_id, counting), edits=edits).closed
-    )
-    if allow_lower or ruled or not after.falls_from(told):
+    ruled = not same_files and score(assignment, book.evidence(student_id, counting), edits=edits).closed
+    if allow_lower or ruled or not falls:
         stands = any(edit.kind is EditKind.RUN for edit in edits)
         return _with(assignment, evidence, edits, decided("", "The latest run counts.") if stands else ())
     change = f"{total_sentence(told)} -> {total_sentence(after)}"
-    if digest != records[counting].submission_digest:
+    if not same_files:
         return _with(assignment, evidence, edits, decided(FELL, f"A later attempt gives less: {change}."))
     old = book.evidence(student_id, counting)
-    if after.falls_from(_total(score(assignment, old, edits=edits), now)):
+    if after.has_fewer_points_than(_total(score(assignment, old, edits=edits), now)):
         why = f"The same files gave less when they were examined again: {change}. Run {counting} counts."
         return _with(assignment, old, edits, decided(KEPT, why, counting))
     return _with(assignment, evidence, edits, decided(FELL, f"The same files give less now: {change}."))

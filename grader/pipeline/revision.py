@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,8 @@ from grader.pipeline.class_files import lying_beside, report_path, write_class, 
 from grader.pipeline.owners import remove_moved_pages
 from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
-from grader.reporting.standing import total_sentence
+from grader.reporting.standing import final_words, total_sentence
+from grader.reporting.typesetting import points
 from grader.scoring import score, stray_targets
 
 _ATTEMPTS = 5
@@ -41,7 +42,15 @@ class Change:
         """Whether the student had more, or had a total at all."""
         return self.after.falls_from(self.before)
 
+    @property
+    def moves(self) -> bool:
+        """Whether the total says something else now."""
+        return self.before is None or not self.after.says_the_same_as(self.before)
+
     def __str__(self) -> str:
+        if self.before is not None and self.after.differs_in_lateness_alone(self.before):
+            before = "unknown" if self.before.final is None else points(self.before.final)
+            return f"{self.after.student_id}: {before} -> {final_words(self.after)}"
         told = "no total" if self.before is None else total_sentence(self.before)
         return f"{self.after.student_id}: {told} -> {total_sentence(self.after)}"
 
@@ -94,20 +103,22 @@ def revised(
         snapshot = book.snapshot()
         added = {one.student_id: one for one in absent if one.student_id not in snapshot.evidence}
         state, snapshot = snapshot.state, snapshot.with_evidence(added) if added else snapshot
-        new = tuple(decide(snapshot, results_now(assignment, snapshot))) if decide else ()
+        so_far = results_now(assignment, snapshot) if decide else []
+        new = tuple(decide(snapshot, so_far)) if decide else ()
         now = clock()  # not before what was decided
         after = _with_runs(book, snapshot, new).with_edits(new)
         results = results_now(assignment, after)
+        told = _with_lateness(snapshot.totals, so_far)
         changes = [
             Change(
-                snapshot.totals.get(result.score.student_id),
+                told.get(result.score.student_id),
                 Total.of(result.score, who=who, when=now, cause=cause),
             )
             for result in results
         ]
         if not allow_lower:
             _require_no_loss(changes)
-        totals = [change.after for change in changes]
+        totals = [change.after for change in changes if change.moves]
         if book.append(new, totals, after=state, absent=list(added.values()), who=who):
             break
     else:
@@ -117,11 +128,7 @@ def revised(
     _write(assignment, book, out, results, now, after, only_changed=decide is not None)
     return Revision(
         results=tuple(results),
-        changes=tuple(
-            change
-            for change in changes
-            if change.before is None or not change.after.says_the_same_as(change.before)
-        ),
+        changes=tuple(change for change in changes if change.moves),
         edits=new,
         stray=stray_targets(assignment, after.edits),
     )
@@ -148,6 +155,22 @@ def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snap
         if edit.kind is EditKind.RUN and edit.student_id is not None and edit.value is not None
     }
     return snapshot.with_evidence(chosen) if chosen else snapshot
+
+
+def _with_lateness(told: Mapping[str, Total], so_far: Sequence[Result]) -> dict[str, Total]:
+    """The totals as they were told; those that older versions recorded get what was left after lateness.
+
+    Args:
+        so_far: What the same book came to before anything was decided.
+    """
+    known = dict(told)
+    for result in so_far:
+        before = known.get(result.score.student_id)
+        if before is not None and before.lateness is None:
+            now = Total.of(result.score, who=before.who, when=before.when, cause=before.cause)
+            if now.says_the_same_as(before):
+                known[before.student_id] = now
+    return known
 
 
 def _require_no_loss(changes: Sequence[Change]) -> None:

@@ -93,6 +93,8 @@ def examined_longer(
 
 def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) -> None:
     watch(Progress(submission.student_id, Stage.READING))
+    # of what is only read, a parser is all that ever opens it; of what runs, the worker has the word
+    found.add(attestation=run.hosts.isolation)
     with found.timed("reading"):
         files = accepted(submission, run.assignment, OpenedApart(run.hosts.parsers))
         found.add(missing=files.missing, refused_files=files.refused, notes=files.notes)
@@ -170,6 +172,6 @@ def _check(run: Run, program: Program, found: Findings, seed: int, watch: Watche
         layers=result.layers,
         figures=result.figures,
         notes=(*found.evidence.notes, *absent, *result.notes),
-        attestation=result.attestation,
+        attestation=result.attestation or found.evidence.attestation,
     )
     found.add_watched(run.assignment, program, result.watched)

@@ -16,6 +16,7 @@ from grader.reporting.class_statistics import (
     common_mistakes,
     item_figures,
     status_counts,
+    submission_count,
 )
 from grader.reporting.class_time import stage_times, submission_times
 from grader.reporting.class_training import (
@@ -103,7 +104,8 @@ def class_page(
             attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),
-            absent=sum(evidence.absent for evidence, _ in ordered),
+            submissions=submission_count(ordered),
+            students=len(ordered) - sum(evidence.absent for evidence, _ in ordered),
             holding=[section for section in queue if section.cause.holds],
             looks=[section for section in queue if not section.cause.holds],
             queue=queue,
@@ -136,7 +138,7 @@ def class_page(
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
             data=sorted({evidence.training.data for evidence, _ in ordered} - {""}),
-            levels=sorted({evidence.attestation.level for evidence, _ in ordered if evidence.findings}),
+            levels=sorted({level for evidence, _ in ordered if (level := _isolation(evidence))}),
         )
     )
 
@@ -208,6 +210,12 @@ def _row(items: Sequence[RubricItem], evidence: Evidence, score: Score, own: Seq
         lines=tuple(lines.get(item.id) for item in items),
         flags=tuple(dict.fromkeys(case.short for case in own if case.short)),
     )
+
+
+def _isolation(evidence: Evidence) -> str:
+    """The level of isolation that was observed; empty where nothing ran, so that nothing was."""
+    found = evidence.attestation
+    return "" if found.level == "unofficial" and not found.weak else found.level
 
 
 def _relative(link: str) -> str:

@@ -73,6 +73,17 @@ class ItemFigures:
         return sum(value <= 1e-9 for value in self.points)
 
 
+def submission_count(results: Results) -> int:
+    """How many submissions there are: what a team handed in together is one, and nothing is none."""
+    return len(
+        {
+            (evidence.team, evidence.submission_digest) if evidence.team else score.student_id
+            for evidence, score in results
+            if not evidence.absent
+        }
+    )
+
+
 def item_figures(assignment: Assignment, results: Results) -> tuple[ItemFigures, ...]:
     """One entry per rubric item, in the rubric's order, over the submissions that could be graded."""
     scores = [score for _, score in results if gradable(score)]

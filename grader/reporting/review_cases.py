@@ -391,7 +391,7 @@ def _circumstances(evidence: Evidence) -> Told:
         yield FILES, about_file(file.name, file.reason), ""
     for index, told in enumerate(undrawn_remarks(evidence.answers) if evidence.answers else ()):
         yield UNDRAWN, told, "" if index else "Answers not drawn"
-    if evidence.findings and evidence.attestation.level == "unofficial":
+    if evidence.attestation.weak:
         told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
         yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"
     if evidence.partial:

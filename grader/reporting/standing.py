@@ -179,7 +179,7 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
                 "Your accuracy is unknown, which is not zero: a person decides these points.",
             )
         )
-    if evidence.findings and evidence.attestation.level == "unofficial":
+    if evidence.attestation.weak:
         found.append(
             Banner(
                 "note",
@@ -225,12 +225,18 @@ def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding
 
 
 def total_sentence(total: Total) -> str:
-    """What a total is, in a few words: `58 of 65 decided, 35 awaiting`."""
+    """What a total is, in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
     left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
     if total.points is None:
         word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
         return f"{word}, {points(total.decided)} decided{left}"
-    return f"{points(total.points)} of {points(total.decided)} decided{left}"
+    told = f"{points(total.points)} of {points(total.decided)} decided{left}"
+    return told if total.lateness is None or total.final == total.points else f"{told}, {final_words(total)}"
+
+
+def final_words(total: Total) -> str:
+    """What is left of a total after lateness, in a few words: `56 after lateness`."""
+    return "unknown after lateness" if total.final is None else f"{points(total.final)} after lateness"
 
 
 def points_sentence(stands: Standing) -> str:

@@ -1,6 +1,7 @@
 """`grader received` and `grader regrade --extensions`: late work is settled by a person's word."""
 
 import json
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.submission import Delivery
 from grader.gradebook import Gradebook
 from grader.pipeline.keeper import Keeper
+from grader.pipeline.release import told_results
 
 STUDENT, NOW = "400101201", datetime(2026, 2, 5, tzinfo=UTC)
 DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"
@@ -148,6 +150,82 @@ def test_extensions_after_the_fact_are_decisions(say: Say, graded_class: Path, t
     assert "62 -> 60" in say("regrade", "--extensions", file, code=2)
     say("regrade", "--extensions", file, "--allow-lower")
     assert late(graded_class)["penalty"] == 2
+
+
+def test_a_grade_that_moves_is_told_though_the_points_do_not(
+    say: Say, graded_class: Path, tmp_path: Path
+) -> None:
+    """By every command that moves it, in the summary, and in the history."""
+    received = say("received", STUDENT, "2026-02-05T12:00+03:30", "--why", "SpeedGrader.")
+    assert received.startswith(f"{STUDENT}: unknown -> 52 after lateness\n"), received
+    assert received.endswith(" 1 total changed.\n")
+    file = tmp_path / "extensions.csv"
+    file.write_text(f"student_id,deadline\n{STUDENT},2026-02-09T23:59:00+03:30\n")
+    assert say("regrade", "--extensions", file) == (
+        f"{STUDENT}: 52 -> 62 after lateness\n"
+        "4 submissions scored again. New extensions: 1. 1 total changed.\n"
+    )
+    assert say("regrade", "--extensions", file).endswith("New extensions: 0. 0 totals changed.\n")
+    totals = [line for line in say("history", STUDENT).splitlines() if "  total " in line]
+    assert totals[-2].endswith("62 of 65 decided, 35 awaiting, 52 after lateness (received 400101201)")
+    assert totals[-1].endswith("62 of 65 decided, 35 awaiting (regrade)")
+
+
+def test_a_rule_on_late_work_that_changes_moves_grades(
+    say: Say, late_course: Path, graded_class: Path
+) -> None:
+    say("received", STUDENT, "2026-02-01T12:00+03:30", "--why", "SpeedGrader.")
+    file = late_course / "reference/vit_defects/assignment.toml"
+    rule = file.read_text("utf-8")
+    assert rule.endswith("points_per_day = 2\n")
+    file.write_text(rule.replace("points_per_day = 2", "points_per_day = 1"), "utf-8")
+    assert say("regrade").splitlines()[0] == f"{STUDENT}: 60 -> 61 after lateness"
+    file.write_text(rule.replace("points_per_day = 2", "points_per_day = 9"), "utf-8")
+    assert f"  {STUDENT}: 61 -> 53 after lateness" in say("regrade", code=2)
+    assert f"{STUDENT}: 61 -> 53 after lateness" in say("regrade", "--allow-lower")
+    told = say("rule", "--all", "--why", "No file, no grade.")
+    assert "after lateness" not in told, "of whom nothing moved is not told"
+    mark = ["marks", "set", str(graded_class), STUDENT, "q6", "4", "--why", "Well argued."]
+    assert CliRunner().invoke(cli, mark, prog_name="grader").output.splitlines()[-2:] == [
+        f"{STUDENT}: 62 of 65 decided, 35 awaiting, 53 after lateness -> "
+        "66 of 70 decided, 30 awaiting, 57 after lateness",
+        "1 total changed.",
+    ]
+
+
+def test_a_book_that_told_nothing_of_lateness_moves_only_the_grades_that_move(
+    say: Say,
+    graded_class: Path,
+    tmp_path: Path,
+    late_assignment: Assignment,
+    class_evidence: Callable[..., Any],
+) -> None:
+    """Older totals say nothing of it: neither do all grades change, nor does one move in silence."""
+    for student_id in (STUDENT, "400101202"):
+        late_one = replace(class_evidence(student_id), received_at=NOW)
+        with Gradebook(graded_class) as book:
+            Keeper(late_assignment, book, graded_class, "ta1", allow_lower=True).kept(late_one, {}, NOW)
+    with sqlite3.connect(graded_class / "gradebook.sqlite") as raw:
+        raw.execute("DROP TRIGGER totals_no_update")
+        raw.execute("UPDATE totals SET final = NULL, lateness = NULL")
+    raw.close()
+    with Gradebook(graded_class) as book:
+        before = {one: len(book.totals(one)) for one in book.students()}
+        assert {total.lateness for one in before for total in book.totals(one)} == {None}
+        told_results(late_assignment, book.snapshot())
+    assert say("regrade").endswith("4 submissions scored again. 0 totals changed.\n")
+    assert say("history", STUDENT).splitlines()[0].endswith("35 awaiting")
+    file = tmp_path / "extensions.csv"
+    file.write_text(f"student_id,deadline\n{STUDENT},2026-02-09T23:59:00+03:30\n")
+    assert say("regrade", "--extensions", file) == (
+        f"{STUDENT}: 52 -> 62 after lateness\n"
+        "4 submissions scored again. New extensions: 1. 1 total changed.\n"
+    )
+    with Gradebook(graded_class) as book:
+        after = {one: len(book.totals(one)) for one in book.students()}
+        assert after == {**before, STUDENT: before[STUDENT] + 1}
+        assert book.totals(STUDENT)[-1].final == 62
+        told_results(late_assignment, book.snapshot())
 
 
 def test_of_two_extensions_the_later_deadline_counts(

@@ -151,3 +151,27 @@ def test_who_is_missing_is_known_and_stays_known(export: Path, tiny_course: Path
     given.write_text("name\nAda\n")
     done = grader(*grade, "--roster", given)
     assert done.returncode == 2 and done.stderr.startswith("error: class.csv: row 1 names no column")
+
+
+def test_what_a_team_handed_in_counts_once_all_through_a_run(tiny_course: Path, tmp_path: Path) -> None:
+    """In the estimate, while it runs and at the end: two students, one submission."""
+    path, out = tmp_path / "export.zip", tmp_path / "out"
+    submitters = "".join(f"  - :sid: '{student}'\n" for student in (400101204, 400101205))
+    alone = "submission_2:\n  :submitters:\n  - :sid: '400101206'\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        listed = f"submission_1:\n  :submitters:\n{submitters}{alone}"
+        archive.writestr("assignment_9_export/submission_metadata.yml", listed)
+        for number in (1, 2):
+            archive.writestr(f"assignment_9_export/submission_{number}/homework.py", CODE)
+    words = ("grade", path, "--assignment", "tiny", "--course", tiny_course, "--no-train", "--out", out)
+    for to_grade, unchanged in ((2, 0), (0, 2)):
+        done = grader(*words)
+        if "too little isolation" in done.stderr:
+            pytest.skip(done.stderr)
+        assert done.returncode == 0, done.stderr
+        told = (done.stdout + done.stderr).replace("\xa0", " ")
+        assert f"{to_grade} submissions to grade{f', {unchanged} unchanged' if unchanged else ''}" in told
+        assert "(2 of 2 done" in told and "of 3 done" not in told
+        assert "Doubling: 2 submissions of 3 students" in told
+        assert ("2 unchanged submissions not run again" in told) == bool(unchanged)
+        assert "400101205" in told, "each has a row"

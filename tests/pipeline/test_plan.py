@@ -1,22 +1,29 @@
 """How long a class will take is told before it begins, from what was measured."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from grader import __version__
 from grader.cli.live import Board, plan_sentence
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Evidence
+from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutcome
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
+from grader.pipeline import class_run
+from grader.pipeline.class_run import graded
 from grader.pipeline.plan import Plan, Rates, StageRate, kind_of_work, planned
 from grader.pipeline.progress import UNCHANGED, Progress, Stage
+from grader.pipeline.run import Findings, Run
 from grader.reporting.class_time import StageTime
 
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
 READING, CHECKS = StageRate(0.5, 40), StageRate(3.5, 40)
 RATES = {"reading": READING, "checks": CHECKS}
 
@@ -47,22 +54,83 @@ def test_rates_that_cannot_be_read_are_done_without(tmp_path: Path, content: str
     assert rates.known("vit_defects", "checks") == {"checks": CHECKS}
 
 
-def test_what_nothing_has_changed_about_is_not_planned(assignment: Assignment, tmp_path: Path) -> None:
-    now = datetime(2026, 2, 1, tzinfo=UTC)
-    submissions = [Submission(f"40010120{n}", assignment.id, (), f"digest {n}") for n in range(4)]
-    same = Evidence(
-        "400101200", assignment.id, "digest 0", now, engine=__version__, assignment_digest=assignment.digest
+class Split:
+    """The images of a run, as far as it matters here."""
+
+    def digest(self, attempt: int) -> str:
+        return f"images {attempt}"
+
+    def are_those_of(self, found: Evidence) -> bool:
+        return found.attempt is not None and found.data_digest == self.digest(found.attempt)
+
+
+def run_of(assignment: Assignment, *, trains: bool) -> Run:
+    return cast(Run, SimpleNamespace(assignment=assignment, splits=Split() if trains else None))
+
+
+def earlier_runs(assignment: Assignment) -> Iterator[tuple[Submission, Evidence]]:
+    """Submissions of all kinds, and what the book has of each."""
+    strict = Attestation("strict", {"seccomp": "2"})
+    stopped = Training(TrainingOutcome.BUDGET, projected_seconds=10.0)
+    trained = {"attempt": 1, "data_digest": "images 1"}
+    kinds: tuple[dict[str, Any], ...] = (
+        {"data_digest": ""},
+        trained,
+        {"attempt": 1, "data_digest": "other images"},
+        {"submission_digest": "an older one", **trained},
+        {"engine": "0.0", **trained},
+        {"status": "engine_error", **trained},
+        {"status": "refused", **trained},
+        {"partial": True, **trained},
+        {"attestation": Attestation("unofficial", {}), **trained},
+        {"training": stopped, **trained},
     )
+    for number, found in enumerate(kinds):
+        student_id, digest = f"4001012{number:02}", f"digest {number}"
+        evidence = Evidence(
+            student_id, assignment.id, digest, NOW, engine=__version__, assignment_digest=assignment.digest
+        )
+        made = replace(evidence, attestation=strict)
+        yield Submission(student_id, assignment.id, (), digest), replace(made, **found)
+
+
+@pytest.mark.parametrize(("trains", "unchanged"), [(False, 6), (True, 3)])
+def test_the_plan_is_what_is_done(
+    assignment: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trains: bool, unchanged: int
+) -> None:
+    """Whatever is in the book: checks alone, other images, refused, unofficial, a training that waits."""
+    longer = replace(assignment, limits=replace(assignment.limits, queued_training_seconds=10_000))
+    submissions, done = [], set()
     with Gradebook(tmp_path, assignment_id=assignment.id) as book:
-        assert planned(assignment, book, submissions, {}, jobs=2, force=False).submissions == 4
-        book.record(same, {})
-        book.record(replace(same, student_id="400101201", submission_digest="an older one"), {})
-        book.record(replace(same, student_id="400101202", engine="0.0"), {})
-        plan = planned(assignment, book, submissions, RATES, jobs=2, force=False)
-        assert (plan.submissions, plan.unchanged) == (3, 1)
-        assert plan.seconds == 2 * 4.0, "two rounds of two at once"
-        forced = planned(assignment, book, submissions, RATES, jobs=2, force=True)
-        assert (forced.submissions, forced.unchanged) == (4, 0)
+        for submission, evidence in earlier_runs(longer):
+            submissions.append(submission)
+            book.record(evidence, {})
+        # two who hand in together, whom the book knows, and two of whom it knows nobody
+        for digest, pair in (("pair", ("400101301", "400101302")), ("new", ("400101303", "400101304"))):
+            for student_id in pair:
+                submissions.append(Submission(student_id, longer.id, (), digest, team=pair))
+                if digest == "pair":
+                    trained = dict(list(earlier_runs(longer)))[submissions[1]]
+                    book.record(replace(trained, student_id=student_id, submission_digest=digest), {})
+
+        def examine(_: Run, submission: Submission, *more: Any, **given: Any) -> Findings:
+            done.add(submission.student_id)
+            given["watch"](Progress(submission.student_id, Stage.DONE, 1.0))
+            found = Evidence(submission.student_id, longer.id, submission.digest, NOW, status="refused")
+            return Findings(found)
+
+        monkeypatch.setattr(class_run, "examined", examine)
+        monkeypatch.setattr(class_run, "examined_longer", examine)
+        run = run_of(longer, trains=trains)
+        plan = planned(run, book, submissions, RATES, jobs=2, force=False)
+        board = Board(plan, trains=trains)
+        assert (plan.submissions, plan.unchanged) == (12 - unchanged, unchanged)
+        graded(run, submissions, tmp_path, jobs=1, clock=lambda: NOW, watch=board.note, book=book)
+        assert len(done) == plan.submissions
+        assert f"12 of 12 done, {plan.unchanged} of them unchanged" in board.overall()[0]
+        forced = planned(run, book, submissions, RATES, jobs=2, force=True)
+        assert (forced.submissions, forced.unchanged) == (12, 0)
+        assert forced.seconds == 6 * 4.0, "rounds of two at once"
 
 
 def test_the_plan_is_told_in_a_sentence() -> None:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, LatePolicy
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
@@ -207,3 +207,19 @@ def test_a_book_whose_run_was_chosen_knows_no_other(graded_class: Path, good: Ev
         assert found[STUDENT].engine != "2" and len(found) == 4
         with pytest.raises(UsageError, match="There is no run 9"):
             book.evidence(STUDENT, 9)
+
+
+def test_a_later_attempt_that_is_worth_less_after_lateness_is_asked_about(
+    graded_class: Path, assignment: Assignment, good: Evidence
+) -> None:
+    """It counts and a person is asked; another time that the LMS says of the same files decides nothing."""
+    due = replace(assignment, deadline=NOW, late=LatePolicy(points_per_day=2))
+    with Gradebook(graded_class) as book:
+        keeper = Keeper(due, book, graded_class, "ta2")
+        keeper.kept(replace(good, received_at=NOW), {}, NOW)
+        again = keeper.kept(replace(good, received_at=NOW + timedelta(days=1)), {}, NOW).score
+        assert (again.total, again.final, again.lower) == (62, 60, None)
+        worse = replace(good, submission_digest="later", received_at=NOW + timedelta(days=5))
+        later = keeper.kept(worse, {}, NOW).score
+        assert (later.total, later.final) == (62, 52) and later.lower is not None
+        assert "62 of 65 decided, 35 awaiting, 60 after lateness -> " in later.lower.reason

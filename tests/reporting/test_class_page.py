@@ -51,6 +51,15 @@ def test_every_student_and_every_code_is_linked_in_the_order_of_ids_and_nothing_
     assert targets == {*links.values(), *code.values()}
 
 
+def test_what_a_team_handed_in_is_one_submission(assignment, pairs, links, examples):
+    team = tuple(sorted(score.student_id for _, score in pairs[:2]))
+    together = [
+        (replace(evidence, team=team, submission_digest="pair"), score) for evidence, score in pairs[:2]
+    ]
+    made = class_page(assignment, [*together, *pairs[2:]], links=links, generated_at=examples.WHEN)
+    assert f" {len(pairs) - 1} submissions of {len(pairs)} students " in words(made)
+
+
 def test_every_link_within_the_page_leads_somewhere(page):
     targets = re.findall(r'href="#([^"]+)"', page)
     names = re.findall(r' id="([^"]+)"', page)

@@ -91,7 +91,7 @@ def warnings(results: Results) -> tuple[str, ...]:
     known = [(evidence, score) for evidence, score in owned(results) if grade_of(score).points is not None]
     levels = {
         "was made without the isolation that official grades require": [
-            score.student_id for evidence, score in known if evidence.attestation.level == "unofficial"
+            score.student_id for evidence, score in known if evidence.attestation.weak
         ],
         "is of a single file, without the rule on missing files": [
             score.student_id for evidence, score in known if evidence.partial

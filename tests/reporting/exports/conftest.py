@@ -62,7 +62,7 @@ def a_result() -> Callable[..., Result]:
             "ab12",
             WHEN,
             findings=FINDINGS,
-            attestation=Attestation(level),
+            attestation=Attestation(level, {}),
             status=None if status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE) else status.value,
             **fields,
         )

@@ -1,11 +1,13 @@
 """A grade leaves the house when it is decided, and never as a guess."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from grader.domain.errors import UsageError
+from grader.domain.evidence import Attestation
 from grader.domain.score import GradeStatus, LateRecord
 from grader.reporting.exports.grade import exported_grades, grade_of, warnings
 
@@ -41,6 +43,12 @@ def test_what_awaits_a_person_stops_the_export(
 def test_what_cannot_be_graded_stops_nothing_and_is_no_zero(a_result: Callable[..., Any]) -> None:
     grades = exported_grades([a_result("1", None, status=GradeStatus.REFUSED)], partial=False)
     assert grades["1"].points is None and grades["1"].reason == "nothing in it could be graded"
+
+
+def test_records_of_what_did_not_run_raise_no_alarm(a_result: Callable[..., Any]) -> None:
+    """Older versions called those unofficial; nothing was observed, because nothing ran."""
+    evidence, score = a_result("1", level="unofficial")
+    assert warnings([(replace(evidence, findings=(), attestation=Attestation("unofficial")), score)]) == ()
 
 
 def test_grades_in_doubt_are_told(a_result: Callable[..., Any]) -> None:

@@ -12,6 +12,7 @@ TABLE = "downloads"
 def upgrade() -> None:
     """Add the columns and the table; rows that are there keep what was not recorded empty."""
     op.add_column("totals", sa.Column("final", sa.Float))
+    op.add_column("totals", sa.Column("lateness", sa.Text))
     op.add_column("edits", sa.Column("sheet", sa.Text, nullable=False, server_default=""))
     op.add_column("runs", sa.Column("data_digest", sa.Text))
     op.create_table(
