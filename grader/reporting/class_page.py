@@ -80,6 +80,7 @@ def class_page(
         HTML text. The same arguments give the same text, whatever the order of the results.
     """
     ordered = sorted(results, key=lambda result: result[1].student_id)
+    absent = sum(evidence.absent for evidence, _ in ordered)
     own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
     rates = check_rates(assignment, ordered)
     every = [case for own in own_cases.values() for case in own]
@@ -105,7 +106,8 @@ def class_page(
             status_words=STATUS_WORDS,
             counts=status_counts(ordered),
             submissions=submission_count(ordered),
-            students=len(ordered) - sum(evidence.absent for evidence, _ in ordered),
+            students=len(ordered) - absent,
+            absent=absent,
             holding=[section for section in queue if section.cause.holds],
             looks=[section for section in queue if not section.cause.holds],
             queue=queue,
