@@ -106,7 +106,7 @@ def _total(status: GradeStatus, reason: str, known: float, edits: Sequence[Edit]
         else:
             continue
         found.append(ScoreEdit(edit.who, edit.when, edit.why, total, new))
-        reason, total = f"{absent}: {rule} ({edit.who}: {edit.why.rstrip('.')}).", new
+        reason, total = f"{absent}: {rule} ({edit.why.rstrip('.')}).", new
     if not found:
         reason = f"{absent}: the total is withheld."
     return _Total(total, reason, closed, tuple(found))

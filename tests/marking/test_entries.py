@@ -99,9 +99,9 @@ def test_the_whole_sheet_is_refused_with_every_fault(read):
 
 def test_an_item_that_the_grader_scores_can_be_changed_with_a_reason(read, assignment):
     [entry] = read(cells("9", item="training", comment="Seen in the lab."))
-    [edit] = edits_of([entry], assignment, who="ta1", clock=lambda: NOW, source="marked in m.csv")
-    assert (edit.target, edit.value, edit.comment, edit.why) == (
-        "training", 9, "Seen in the lab.", "marked in m.csv",
+    [edit] = edits_of([entry], assignment, who="ta1", clock=lambda: NOW)
+    assert (edit.target, edit.value, edit.comment, edit.why, edit.sheet) == (
+        "training", 9, "Seen in the lab.", "", "m.csv",
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def test_an_unchanged_export_says_nothing_new(rows_with, mark, assignment, tmp_p
 
 def test_the_same_sheet_twice_is_taken_once(read, assignment):
     row = cells("3", comment="Good.")
-    first = edits_of(read(row), assignment, who="ta1", clock=lambda: NOW, source="m.csv")
+    first = edits_of(read(row), assignment, who="ta1", clock=lambda: NOW)
     assert read(row, edits=first) == []
     [entry] = read(cells("3", comment="Very good."), edits=first)
     assert entry.mark.comment == "Very good."
@@ -148,7 +148,7 @@ def test_comments_keep_the_text_that_they_had(read, mark, assignment):
     told = (("old_one", "As it was."),)
     edits = [mark("400101201", "q8", 2, remarks=told)]
     [entry] = read(cells("3", item="q8", comment_ids="old_one no_locality"), edits=edits)
-    [edit] = edits_of([entry], assignment, who="ta1", clock=lambda: NOW, source="m.csv")
+    [edit] = edits_of([entry], assignment, who="ta1", clock=lambda: NOW)
     bank = {remark.id: remark for remark in assignment.remarks}
     assert isinstance(bank["no_locality"], Remark)
     assert edit.remarks == (("old_one", "As it was."), ("no_locality", bank["no_locality"].text))
