@@ -81,7 +81,7 @@ class Reader:
         marks, given = standing_marks(self.edits), _given(self.edits)
         found: dict[tuple[str, str], Entry] = {}
         for row in rows:
-            if self._untouched(row):
+            if self._untouched(row) and not _takes_back_its_own(row, marks):
                 continue  # as it was handed out, whatever others marked since
             student_id, target = self._student(row), self._target(row)
             mark = self._mark(row, target)
@@ -276,6 +276,16 @@ def _was_imported(row: SheetRow, mark: Mark, given: Sequence[Edit]) -> bool:
     stands = mark_of(given[-1])
     same_points = mark.points in [one.points for one in before]
     return mark in before or (same_points and mark.points != stands.points)
+
+
+def _takes_back_its_own(row: SheetRow, marks: Mapping[tuple[str, str], Edit]) -> bool:
+    """Whether `none` was written where an earlier import of the sheet gave the mark that stands.
+
+    The sheet was exported without a mark, so that by itself the cell says nothing new.
+    """
+    stands = marks.get((unguarded(row.cells["student_id"]), unguarded(row.cells["item"])))
+    written = row.cells["points"].lower() in TAKEN_BACK
+    return written and stands is not None and stands.value is not None and row.sheet == stands.sheet
 
 
 def _left(row: SheetRow, mark: Mark, stands: Edit) -> str:
