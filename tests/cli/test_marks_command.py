@@ -209,7 +209,7 @@ def test_rows_that_only_together_fall_below_what_was_released_are_refused(
     released(graded_class, tmp_path / "published")
     for item in ("q6", "q7"):
         said("marks", "set", graded_class, "400101201", item, "1", "--why", "x")
-    said("marks", "set", graded_class, "400101201", "training", "10", "--why", "x")  # 62 were released
+    said("marks", "set", graded_class, "400101201", "training", "11", "--why", "x")  # 63; 62 were released
     said("marks", "export", graded_class, tmp_path / "m.csv")
     sheet = filled(
         tmp_path / "m.csv", {("400101201", "q6"): {"points": "0"}, ("400101201", "q7"): {"points": "0"}}
