@@ -71,7 +71,7 @@ def book_options(command: Command) -> Command:
 
 def lower_option(command: Command) -> Command:
     """`--allow-lower`: the parameter `allow_lower`."""
-    return click.option("--allow-lower", is_flag=True, help="Totals that were told before may fall.")(command)
+    return click.option("--allow-lower", is_flag=True, help="Grades that were released may fall.")(command)
 
 
 def operator(by: str | None) -> str:

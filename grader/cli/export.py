@@ -21,7 +21,8 @@ from grader.cli.export_desk import (
     written,
 )
 
-VISIBILITIES = ["hidden", "after_due_date", "after_published", "visible"]
+HIDDEN = "hidden"
+VISIBILITIES = [HIDDEN, "after_due_date", "after_published", "visible"]
 
 
 @click.group("export")
@@ -30,7 +31,8 @@ def command() -> None:
 
     Nothing is exported while a grade awaits a person; --partial leaves such grades out. Every row without a
     result, every result without a row and every grade that is not known is listed. Grades are those after
-    the penalty for lateness. The file that you give by --into stays as it is: a filled copy is written into
+    the penalty for lateness, and the gradebook notes that they left: from then on they do not fall without
+    --allow-lower. The file that you give by --into stays as it is: a filled copy is written into
     OUT/exports, or where --to says.
 
     \b
@@ -65,6 +67,7 @@ def moodle_worksheet(
         name, content = given(into)
         export = moodle_worksheet(results, name, content, chosen(column, scale, anyway), partial=partial)
         written(to or at.place(name), export.content, "grades", export.count, export.remarks)
+        at.note("moodle-worksheet", export.grades)
 
 
 @command.command("moodle-gradebook")
@@ -91,6 +94,7 @@ def moodle_gradebook(into: Path | None, column: str, anyway: bool, to: Path | No
         export = moodle_gradebook(at.assignment, results, file, choices, partial=partial)
         name = file[0] if file is not None else f"{at.assignment.id}-moodle.csv"
         written(to or at.place(name), export.content, "grades", export.count, export.remarks)
+        at.note("moodle-gradebook", export.grades)
 
 
 @command.command("canvas")
@@ -117,6 +121,7 @@ def canvas(into: Path, column: str, scale: bool, anyway: bool, to: Path | None, 
         choices = chosen(column, scale, anyway)
         export = canvas(at.assignment, results, name, content, choices, partial=partial)
         written(to or at.place(name), export.content, "grades", export.count, export.remarks)
+        at.note("canvas", export.grades)
 
 
 @command.command("gradescope")
@@ -150,6 +155,8 @@ def gradescope(visibility: str, to: Path | None, **where: Any) -> None:
         older = sorted(str(path.relative_to(folder).as_posix()) for path in folder.glob("*/results.json"))
         stale = [f"{name}: is of an earlier export" for name in older if name not in pages.files]
         told(folder, "students", len(pages.files), (*pages.remarks, *stale))
+        if visibility != HIDDEN:
+            at.note("gradescope", pages.grades)
 
 
 @command.command("junit")
@@ -211,3 +218,4 @@ def feedback_zip(into: Path | None, anyway: bool, to: Path | None, **where: Any)
         written(
             to or at.place("feedback.zip"), export.content, "reports", export.count, (*export.remarks, *rows)
         )
+        at.note("feedback-zip", export.grades)

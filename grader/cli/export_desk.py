@@ -1,20 +1,22 @@
 """What all formats of `grader export` have in common: options, where results come from and files go."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from grader.cli.book import desk, reading_options
+from grader.cli.book import Desk, book_options, desk, now
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from grader.domain.evidence import Evidence
     from grader.domain.score import Score
+    from grader.gradebook import Snapshot
+    from grader.pipeline.result import Result
     from grader.reporting.exports.filling import Choices
     from grader.reporting.results_contract import DownloadRecord
 
@@ -24,9 +26,9 @@ ELSEWHERE = "Give another place by --to."
 
 
 def common_options(function: Command) -> Command:
-    """What every format has: `out`, `to`, `partial`, and which book it is."""
+    """What every format has: `out`, `to`, `partial`, which book it is, and who exports."""
     for option in (
-        reading_options,
+        book_options,
         click.option("--partial", is_flag=True, help="Leave out grades that await a person."),
         click.option(
             "--to",
@@ -77,18 +79,55 @@ class Source:
         downloads: The account of the files of each download.
     """
 
-    out: Path
-    assignment: Assignment
-    downloads: "tuple[DownloadRecord, ...]" = ()
+    desk: Desk
+    seen: "Snapshot"
+    results: "Sequence[Result]"
+    downloads: "tuple[DownloadRecord, ...]"
+
+    @property
+    def out(self) -> Path:
+        """The folder of the results."""
+        return self.desk.out
+
+    @property
+    def assignment(self) -> Assignment:
+        """What was asked for."""
+        return self.desk.assignment
 
     def place(self, name: str) -> Path:
         """Where an export goes by default."""
         return self.out / FOLDER / name
 
+    def note(self, way: str, grades: Mapping[str, float]) -> None:
+        """Note in the book that grades leave for their students."""
+        note_released(self.desk, self.seen, self.results, grades, way)
+
+
+def note_released(
+    at: Desk,
+    seen: "Snapshot",
+    results: "Sequence[Result]",
+    grades: Mapping[str, float | None],
+    way: str,
+) -> None:
+    """Note in the book that grades left; where it cannot be written, what was made stands all the same."""
+    from grader.pipeline.releases import note_releases
+    from grader.reporting.typesetting import printable
+
+    try:
+        note_releases(at.book, seen, results, grades, way=way, who=at.who, when=now())
+    except UsageError as error:
+        click.echo(printable(f"note: the gradebook does not know that these grades left: {error}"), err=True)
+
 
 @contextlib.contextmanager
 def released(
-    out: Path, assignment_id: str | None, course: Path | None, gradebook: str | None, partial: bool
+    out: Path,
+    assignment_id: str | None,
+    course: Path | None,
+    gradebook: str | None,
+    by: str | None,
+    partial: bool,
 ) -> Iterator[tuple[Source, "list[tuple[Evidence, Score]]", bool]]:
     """The results of a folder as they may leave it, and whether grades may be missing.
 
@@ -98,14 +137,14 @@ def released(
     from grader.pipeline.accounts import standing_downloads
     from grader.pipeline.release import require_nothing_lacking, told_results
 
-    # nothing is recorded, so nobody is asked who they are
-    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by="export") as at:
-        snapshot = at.book.snapshot()
-        results = told_results(at.assignment, snapshot)
-        downloads = standing_downloads(at.book, out, snapshot)
-    if not partial:
-        require_nothing_lacking(results, downloads)
-    yield Source(out, at.assignment, downloads), [(one.evidence, one.score) for one in results], partial
+    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+        seen = at.book.snapshot()
+        results = told_results(at.assignment, seen)
+        downloads = standing_downloads(at.book, out, seen)
+        if not partial:
+            require_nothing_lacking(results, downloads)
+        pairs = [(one.evidence, one.score) for one in results]
+        yield Source(at, seen, results, downloads), pairs, partial
 
 
 def chosen(column: str, scale: bool, anyway: bool) -> "Choices":

@@ -108,9 +108,11 @@ def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
         else:
             what, form = WORDS[edit.kind]
             text = form.format(target=edit.target, value=value)
-        told = dict.fromkeys([edit.why, *(text for _, text in edit.remarks), edit.comment])
+        chosen = () if edit.kind is EditKind.RELEASED else edit.remarks
+        told = dict.fromkeys([edit.why, *(text for _, text in chosen), edit.comment])
+        sheet = f"marked in {edit.sheet}" if edit.sheet else ""
         seen = f"about run {edit.run}" if several and edit.run is not None else ""
-        sentences = [one.rstrip(".") for one in (text, *told, seen) if one]
+        sentences = [one.rstrip(".") for one in (text, *told, sheet, seen) if one]
         yield Entry(edit.when, 1, number, what, edit.who, ". ".join(sentences))
 
 
@@ -120,5 +122,7 @@ def _value(edit: Edit) -> str:
 
     if edit.kind in (EditKind.RECEIVED, EditKind.EXTENSION) and edit.value is not None:
         return stamp(edit.moment)
+    if edit.kind is EditKind.RELEASED and edit.value is None:
+        return "no grade"
     given = edit.run if edit.kind is EditKind.RUN and edit.value is None else edit.value
     return "taken back" if given is None else f"{given:g}"

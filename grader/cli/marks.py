@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import book_options, desk, lower_option, now, reason, told_revision
+from grader.cli.book import Desk, book_options, desk, lower_option, now, reason, told_revision
 from grader.domain.edit import Edit
 from grader.domain.errors import UsageError
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from grader.gradebook import Snapshot
     from grader.marking.entries import Entry
     from grader.marking.files import SheetRow
+    from grader.pipeline.lowering import LoweringRow
+    from grader.pipeline.result import Result
 
 
 @click.group("marks")
@@ -55,9 +57,10 @@ def export(
     """Write the marking sheet FILE (.csv or .xlsx) for the results folder OUT.
 
     One row for each student and item, or part of an item, that a person marks, and for each other item that
-    awaits a person. Beside it: the measured accuracy, the hyperparameters that were found in the code, and
-    links to the student's report and to the pages of the PDF that was handed in. Fill in points, comment and
-    comment_ids. The sheet names nobody unless --names asks for it.
+    awaits a person; a team that handed in together has one. Beside it: the measured accuracy, the
+    hyperparameters that were found in the code, and links to the student's report and to the pages of the PDF
+    that was handed in. Fill in points, comment and comment_ids. The sheet names nobody unless --names asks
+    for it.
 
     \b
     Examples:
@@ -68,6 +71,7 @@ def export(
     from grader.course.toml_file import listing, remedy
     from grader.marking.files import require_sheet, write_sheet
     from grader.marking.sheet import marking_rows, split_rows
+    from grader.marking.teams import shared_by
     from grader.pipeline.revision import results_now
 
     require_sheet(file)
@@ -79,7 +83,9 @@ def export(
                 raise UsageError(f"The rubric has no item '{item}'. {advice}")
         snapshot = at.book.snapshot()
         results = [(one.evidence, one.score) for one in results_now(at.assignment, snapshot)]
+        teams = shared_by(snapshot.evidence.values())
     people = {evidence.student_id: evidence.origin.person for evidence, _ in results}
+    people = {student_id: _together(student_id, teams, people) for student_id in people}
     links = {score.student_id: _link(out, score.student_id, file) for _, score in results}
     rows = marking_rows(at.assignment, results, snapshot.edits, links=links, items=items)
     rows = [row for row in rows if row.awaiting or not only_open]
@@ -118,8 +124,10 @@ def import_(
     """Take marks and comments from the marking sheets FILE... into the results folder OUT.
 
     Any of the sheets that were exported, in any order, with any of their rows. Rows that nobody touched
-    change nothing, an empty cell in `points` leaves the mark that is there, and `none` takes it back. If one
-    cell is wrong, all wrong cells are listed and nothing is taken.
+    change nothing, nor do those that were imported before: go on in the same file. An empty cell in `points`
+    leaves the mark that is there, and `none` takes it back. A row counts for the whole team. If one cell is
+    wrong, all wrong cells are listed and nothing is taken; rows that would lower a grade that was released
+    are left out and listed, and the exit status is 1.
 
     \b
     Examples:
@@ -129,23 +137,29 @@ def import_(
     from grader.marking.files import read_sheet
 
     rows = [row for file in files for row in read_sheet(file)]
-    source = f"marked in {', '.join(file.name for file in files)}"
-    entries: list[Entry] = []
+    taking = _Taking([], [], [])
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
 
-        def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
-            from grader.marking.entries import Reader, edits_of
+        def decide(snapshot: "Snapshot", results: "Sequence[Result]") -> Sequence[Edit]:
+            from grader.marking.entries import Reader
+            from grader.marking.teams import shared_by
 
-            reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits)
-            entries[:] = reader.entries(_relisted(rows, snapshot.relisted()))
-            return edits_of(entries, at.assignment, who=at.who, clock=now, source=source)
+            teams = shared_by(snapshot.evidence.values())
+            reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
+            entries = reader.entries(_relisted(rows, snapshot.relisted()))
+            taking.left[:] = reader.left
+            return _without_lowering(at, snapshot, results, entries, taking, allow_lower)
 
         revision = at.revised("marks import", decide=decide, allow_lower=allow_lower)
-    for entry in entries:
+    for entry in taking.entries:
         if entry.before is not None and entry.before.value is not None:
             click.echo(f"changed: {entry} ({at.who})")
-    count = len(entries)
-    told_revision(revision, f"{count} {'mark' if count == 1 else 'marks'} taken.")
+    for sentence in taking.left:
+        _say(sentence)
+    told_revision(revision, _count(taking.entries))
+    if taking.refused:
+        _tell_refused(taking.refused)
+        click.get_current_context().exit(1)
 
 
 @command.command("set")
@@ -154,6 +168,7 @@ def import_(
 @click.argument("item")
 @click.argument("points")
 @click.option("--why", required=True, help="The reason: the student reads it.")
+@click.option("--alone", is_flag=True, help="Not for the others of STUDENT's team.")
 @book_options
 @lower_option
 def set_(
@@ -162,6 +177,7 @@ def set_(
     item: str,
     points: str,
     why: str,
+    alone: bool,
     assignment_id: str | None,
     course: Path | None,
     gradebook: str | None,
@@ -171,7 +187,8 @@ def set_(
     """Give STUDENT so many POINTS for ITEM in the results folder OUT, whatever the grader found.
 
     ITEM is any rubric item, also one that the grader scores, or a part of one (q10.class_token). POINTS is a
-    number, or `none` to take a person's mark back.
+    number, or `none` to take a person's mark back. It counts for the whole team that handed in together, but
+    for members who have another mark of their own; --alone gives it to STUDENT only.
 
     \b
     Example:
@@ -182,20 +199,91 @@ def set_(
     told = reason(why)
     comment = "" if points.lower() == "none" else told
     cells = {"student_id": student, "item": item, "points": points, "comment": comment}
-    entries: list[Entry] = []
+    taking = _Taking([], [], [])
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
 
         def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
             from grader.marking.entries import Reader, edits_of
+            from grader.marking.teams import shared_by
 
-            reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits)
-            entries[:] = reader.entries([SheetRow("grader marks set", cells)])
-            return edits_of(entries, at.assignment, who=at.who, clock=now, source=told)
+            teams = {} if alone else shared_by(snapshot.evidence.values())
+            reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
+            taking.entries[:] = reader.entries([SheetRow("grader marks set", cells)])
+            taking.left[:] = reader.left
+            return edits_of(taking.entries, at.assignment, who=at.who, clock=now, why=told)
 
         revision = at.revised("marks set", decide=decide, allow_lower=allow_lower)
-    for entry in entries:
+    for entry in taking.entries:
         click.echo(f"{entry} ({at.who})")
-    told_revision(revision, "" if entries else "That is the mark already.")
+    for sentence in taking.left:
+        _say(sentence)
+    told_revision(revision, "" if taking.entries else "That is the mark already.")
+
+
+@dataclass(frozen=True)
+class _Taking:
+    """What becomes of rows; filled anew when somebody else adds to the book meanwhile.
+
+    Attributes:
+        left: Sentences about what stays as it is.
+    """
+
+    entries: "list[Entry]"
+    left: list[str]
+    refused: "list[tuple[Entry, LoweringRow]]"
+
+
+def _without_lowering(
+    at: Desk,
+    snapshot: "Snapshot",
+    results: "Sequence[Result]",
+    entries: "Sequence[Entry]",
+    taking: _Taking,
+    allow_lower: bool,
+) -> Sequence[Edit]:
+    """The edits of the rows that take nothing from students that was released; the others are set apart."""
+    from grader.marking.entries import edits_of
+    from grader.pipeline.lowering import lowering_rows
+
+    edits = edits_of(entries, at.assignment, who=at.who, clock=now)
+    rows: dict[str, list[Edit]] = {}
+    for entry, edit in zip(entries, edits, strict=True):
+        rows.setdefault(entry.place, []).append(edit)
+    refused = [] if allow_lower else lowering_rows(at.assignment, snapshot, results, list(rows.items()))
+    first = {entry.place: entry for entry in reversed(entries)}
+    taking.refused[:] = [(first[row.place], row) for row in refused]
+    places = {row.place for row in refused}
+    taking.entries[:] = [entry for entry in entries if entry.place not in places]
+    return [edit for entry, edit in zip(entries, edits, strict=True) if entry.place not in places]
+
+
+def _count(entries: "Sequence[Entry]") -> str:
+    """How many marks were taken, and how many of them reach others of a team."""
+    count, mates = len(entries), sum(entry.mate for entry in entries)
+    others = f", {mates} of them for others of a team" if mates else ""
+    return f"{count} {'mark' if count == 1 else 'marks'} taken{others}."
+
+
+def _say(sentence: str) -> None:
+    from grader.reporting.typesetting import printable
+
+    click.echo(printable(sentence))
+
+
+def _tell_refused(refused: "Sequence[tuple[Entry, LoweringRow]]") -> None:
+    """List the rows that were left out."""
+    rows = "1 row was" if len(refused) == 1 else f"{len(refused)} rows were"
+    click.echo(f"{rows} left out: a grade that was released would fall.")
+    for entry, row in refused:
+        for change in row.changes:
+            _say(f"  {entry.place}, {entry.target}: {change.told}")
+    click.echo("All others are taken. If these are meant, import again with --allow-lower.")
+
+
+def _together(student_id: str, teams: Mapping[str, Sequence[str]], people: Mapping[str, str]) -> str:
+    """The names of a student and of the others of the team."""
+    others = [mate for mate in teams.get(student_id, ()) if mate != student_id]
+    return ", ".join(filter(None, (people.get(one, "") for one in (student_id, *others))))
 
 
 def _relisted(rows: "Sequence[SheetRow]", ids: Mapping[str, str]) -> "list[SheetRow]":

@@ -51,7 +51,8 @@ class Edit:
             says all.
         value: Points, an accuracy, or None, by the kind.
         comment: What the student is told, in free text.
-        remarks: Id -> text of the comments that were chosen from the comment bank, as they read then.
+        remarks: Id -> text of the comments that were chosen from the comment bank, as they read then. Of a
+            release: rubric item, or part of one -> the points that it had.
         run: The student's latest run at the time, which the person saw; None when there is none.
         sheet: The name of the marking sheet that it came from; empty for every other way.
     """

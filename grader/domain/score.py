@@ -22,6 +22,7 @@ class ScoreEdit:
 
     Attributes:
         part: The part of the line that it is about, if the line is marked in parts.
+        sheet: The name of the marking sheet that it came from, if it came from one.
     """
 
     who: str
@@ -30,6 +31,18 @@ class ScoreEdit:
     old: float | None
     new: float | None
     part: str = ""
+    sheet: str = ""
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """That a check was given back to the whole class: by whom, which is for staff, and why."""
+
+    who: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -97,13 +110,13 @@ class LateRecord:
         total_after: The total less the penalty, never below 0: the total itself where nothing is taken off;
             None where something would be and nobody knows how much, or the total is withheld.
         asked: A person is asked about this submission: the LMS marks it late, or the course has no rule.
-        reason: Why, in a sentence.
+        reason: Why, in a sentence for the student.
         seconds: How long after the deadline it came; 0 within the time of grace, negative before; None when
             unknown, and where a person decided that it came in time.
         received_at: When it came, by the LMS or by a person.
         due: The student's deadline.
         extended: It is the student's own.
-        decided: Who said when it came, and why; empty where nobody did.
+        decided: Who said when it came, and why, for staff; empty where nobody did.
     """
 
     state: str
@@ -154,11 +167,18 @@ class Release:
     Attributes:
         first: When it did so first.
         last: When it did so last, and `points` what it was then, after what lateness costs; None: no grade.
+        first_points: What it was first.
+        lines: Rubric item, or part of one (`q10.patches`) -> its points at the first release, without those
+            that nobody knew then.
+        awaited: The items that were open at the first release.
     """
 
     first: datetime
     last: datetime
     points: float | None
+    first_points: float | None = None
+    lines: tuple[tuple[str, float], ...] = ()
+    awaited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,7 +208,7 @@ class Score:
             it was before that.
         closed: A rule decided the total, whatever the lines say: nothing is awaited.
         edits: A person's changes to the total itself.
-        waived: Check -> why, of the checks that were given back to the whole class.
+        waived: Check -> by whom and why, of the checks that were given back to the whole class.
         claim: The accuracy that the student claims: as a person typed it, else as it was read.
         lower: The latest run gave less than was told before.
         ownership: What was found out, or said, of whose it is; None where nothing had to be.
@@ -206,7 +226,7 @@ class Score:
     late: LateRecord | None = None
     closed: bool = False
     edits: tuple[ScoreEdit, ...] = ()
-    waived: tuple[tuple[str, str], ...] = ()
+    waived: tuple[tuple[str, Waiver], ...] = ()
     claim: Claim | None = None
     lower: LowerRun | None = None
     ownership: Ownership | None = None

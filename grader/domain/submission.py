@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from grader.domain.edit import Edit
+
 
 class Role(StrEnum):
     """What a submitted file is for."""
@@ -107,14 +109,14 @@ class Arrival:
         in_time: A person decided that it came in time.
         marked: The LMS marks it late, and nobody said more.
         extension: The student's own deadline.
-        decided: Who said when it came, and why.
+        decided: What a person said of when it came; None where nobody did.
     """
 
     received_at: datetime | None
     in_time: bool
     marked: bool
     extension: datetime | None
-    decided: str
+    decided: Edit | None = None
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,20 @@ class Gradebook:
             add_totals(connection, assignment_id, [listed_as(one, now.row(one.student_id)) for one in totals])
         return True
 
+    def note(self, edits: Sequence[Edit], seen: Snapshot) -> None:
+        """Add what happened to results, whatever was added since they were seen: it cannot be undone.
+
+        Args:
+            edits: About the students of the snapshot.
+            seen: The state that the results were of.
+
+        Raises:
+            UsageError: The database does not take it.
+        """
+        if edits:
+            with self._database.writing() as connection:
+                self._add(connection, [of_row(edit, seen.listing) for edit in edits])
+
     def relist(self, edits: Sequence[Edit]) -> None:
         """Add what was found out about whose submissions are.
 

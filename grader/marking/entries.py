@@ -1,8 +1,13 @@
-"""What markers wrote, as edits: every cell is checked, and nothing is taken while one is wrong."""
+"""What markers wrote, as edits: every cell is checked, and nothing is taken while one is wrong.
+
+Markers work in one file for days. A cell that was imported before is left alone therefore, whoever changed
+the mark since, unless the sheet was exported after that change.
+"""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from grader.course.toml_file import listing, remedy
@@ -10,14 +15,16 @@ from grader.domain.assignment import Assignment, Remark
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.marking.files import SheetRow
-from grader.marking.row import Mark, mark_of
+from grader.marking.row import NEEDED, Mark, mark_of, stood
 from grader.marking.sheet import standing_marks
 from grader.reporting.spreadsheet_cell import unguarded
 from grader.reporting.typesetting import points, printable
 from grader.scoring.points import rounded
 
+_READ = (*NEEDED, "comment", "comment_ids")
 TAKEN_BACK = ("none", "-", "\u2013", "\u2014")
 _LONGEST = 5000  # characters of a comment
+_OF_MOST = re.compile(r"\s*([^\s/]+)\s*(?:/|\\|out of|of|von|sur|از|من)\s*[^\s/]+\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,9 @@ class Entry:
 
     Attributes:
         before: The mark that stands, and whose it is.
+        sheet: The name of the row's file; empty for what is no row of a file.
+        texts: Id -> text of the comments that the row's student was told so far.
+        mate: Of the same team as the row's student.
     """
 
     place: str
@@ -33,6 +43,9 @@ class Entry:
     target: str
     mark: Mark
     before: Edit | None
+    sheet: str = ""
+    texts: tuple[tuple[str, str], ...] = ()
+    mate: bool = False
 
     def __str__(self) -> str:
         old, who = mark_of(self.before), self.before.who if self.before else ""
@@ -47,24 +60,28 @@ class Reader:
 
     Attributes:
         students: The ids that the book knows.
+        teams: Student -> all who handed in the same together, for whom a row counts as well.
         faults: What is wrong, a sentence each, so far.
+        left: What was left as it is although a row says something else, a sentence each.
     """
 
     assignment: Assignment
     students: Sequence[str]
     edits: Sequence[Edit]
+    teams: Mapping[str, Sequence[str]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
     def entries(self, rows: Sequence[SheetRow]) -> list[Entry]:
-        """The rows that say something new.
+        """What the rows say that is new, each followed by what it means for others of a team.
 
         Raises:
             UsageError: Cells are wrong; all are listed.
         """
-        marks = standing_marks(self.edits)
+        marks, given = standing_marks(self.edits), _given(self.edits)
         found: dict[tuple[str, str], Entry] = {}
         for row in rows:
-            if self._untouched(row):
+            if self._untouched(row) and not _takes_back_its_own(row, marks):
                 continue  # as it was handed out, whatever others marked since
             student_id, target = self._student(row), self._target(row)
             mark = self._mark(row, target)
@@ -73,7 +90,11 @@ class Reader:
             before = marks.get((student_id, target))
             if mark == mark_of(before) or (mark == Mark() and not row.cells["points"]):
                 continue
-            entry = Entry(row.place, student_id, target, mark, before)
+            if before is not None and _was_imported(row, mark, given[student_id, target]):
+                self.left.append(_left(row, mark, before))
+                continue
+            texts = before.remarks if before else ()
+            entry = Entry(row.place, student_id, target, mark, before, row.sheet, texts)
             other = found.setdefault((student_id, target), entry)
             if other.mark != mark:
                 self._fault(
@@ -83,14 +104,41 @@ class Reader:
             raise UsageError(
                 "\n".join([*self.faults, "Nothing was taken. Mend these cells and import again."])
             )
-        return list(found.values())
+        return self._with_mates(found, marks)
+
+    def _with_mates(
+        self, found: Mapping[tuple[str, str], Entry], marks: Mapping[tuple[str, str], Edit]
+    ) -> list[Entry]:
+        """The entries, and the same for those of a team who have none and no mark of their own."""
+        every = dict(found)
+        for (student_id, target), entry in found.items():
+            for mate in self.teams.get(student_id, ()):
+                key, other = (mate, target), found.get((mate, target))
+                if other is not None and other.mark != entry.mark and mate > student_id:
+                    self.left.append(
+                        f"{entry.place} and {other.place}: {student_id} and {mate} handed in together, and "
+                        f"have {_said(entry.mark)} and {_said(other.mark)} for '{target}'."
+                    )
+                if key in every or mark_of(marks.get(key)) == entry.mark:
+                    continue
+                own = marks.get(key)
+                if own is not None and own.value is not None and mark_of(own) != mark_of(entry.before):
+                    self.left.append(
+                        f"{entry.place}: {mate}, of the same team as {student_id}, keeps "
+                        f"{_said(mark_of(own))} for '{target}', which {own.who} gave to {mate} alone."
+                    )
+                    continue
+                every[key] = replace(entry, student_id=mate, before=own, mate=True)
+        return list(every.values())
 
     def _fault(self, row: SheetRow, column: str, sentence: str) -> None:
         end = "" if sentence.endswith("?") else "."
         self.faults.append(printable(f"{row.place}, column '{column}': {sentence}{end}"))
 
     def _untouched(self, row: SheetRow) -> bool:
-        exported = row.cells.get("exported")
+        exported, _ = stood(row.cells.get("exported", ""))
+        if any(column in row.faults for column in _READ):
+            return False
         try:
             value = None if self._without_points(row) else _number(row.cells["points"])
         except ValueError:
@@ -100,7 +148,15 @@ class Reader:
     def _without_points(self, row: SheetRow) -> bool:
         return not row.cells["points"] or row.cells["points"].lower() in TAKEN_BACK
 
+    def _is_broken(self, row: SheetRow, column: str) -> bool:
+        """Whether a cell holds something that cannot be read; then that is told."""
+        if column in row.faults:
+            self._fault(row, column, row.faults[column])
+        return column in row.faults
+
     def _student(self, row: SheetRow) -> str | None:
+        if self._is_broken(row, "student_id"):
+            return None
         given = unguarded(row.cells["student_id"])
         if given in self.students:
             return given
@@ -116,6 +172,8 @@ class Reader:
         return None
 
     def _target(self, row: SheetRow) -> str | None:
+        if self._is_broken(row, "item"):
+            return None
         given, targets = unguarded(row.cells["item"]), list(self.assignment.mark_targets())
         if given in targets:
             return given
@@ -132,6 +190,9 @@ class Reader:
     def _mark(self, row: SheetRow, target: str | None) -> Mark | None:
         """The filled cells; None when one is wrong."""
         faults = len(self.faults)
+        broken = [self._is_broken(row, column) for column in ("points", "comment", "comment_ids")]
+        if any(broken):
+            return None
         value = self._points(row, target)
         comment = _comment(row)
         if len(comment) > _LONGEST:
@@ -156,7 +217,9 @@ class Reader:
         try:
             value = _number(given)
         except ValueError:
-            self._fault(row, "points", f"'{given}' is not a number. Write one, or leave the cell empty")
+            share = _OF_MOST.fullmatch(given)
+            advice = f"the points alone: {share[1]}" if share else "one, or leave the cell empty"
+            self._fault(row, "points", f"'{given}' is not a number. Write {advice}")
             return None
         most = self.assignment.mark_targets().get(target or "", math.inf)
         if not 0 <= value <= most:
@@ -188,6 +251,60 @@ class Reader:
         return remark_id in mark_of(standing_marks(self.edits).get(key)).remarks
 
 
+def _given(edits: Iterable[Edit]) -> dict[tuple[str, str], list[Edit]]:
+    """(student, item or part) -> all marks that were given or taken back, oldest first."""
+    found: dict[tuple[str, str], list[Edit]] = {}
+    for edit in edits:
+        if edit.kind is EditKind.MARK:
+            found.setdefault((edit.student_id or "", edit.target), []).append(edit)
+    return found
+
+
+def _was_imported(row: SheetRow, mark: Mark, given: Sequence[Edit]) -> bool:
+    """Whether a row says what a sheet said before, and the mark was changed since.
+
+    One that was exported after that change was filled in by somebody who saw it. Where the points are those
+    of before and only the comment is new, the points of whoever changed them stay as well.
+
+    Args:
+        given: All marks of the row's student and item, oldest first.
+    """
+    _, number = stood(row.cells.get("exported", ""))
+    if number == len(given):
+        return False
+    before = [mark_of(edit) for edit in given if edit.sheet]
+    stands = mark_of(given[-1])
+    same_points = mark.points in [one.points for one in before]
+    return mark in before or (same_points and mark.points != stands.points)
+
+
+def _takes_back_its_own(row: SheetRow, marks: Mapping[tuple[str, str], Edit]) -> bool:
+    """Whether `none` was written where an earlier import of the sheet gave the mark that stands.
+
+    The sheet was exported without a mark, so that by itself the cell says nothing new.
+    """
+    stands = marks.get((unguarded(row.cells["student_id"]), unguarded(row.cells["item"])))
+    written = row.cells["points"].lower() in TAKEN_BACK
+    return written and stands is not None and stands.value is not None and row.sheet == stands.sheet
+
+
+def _left(row: SheetRow, mark: Mark, stands: Edit) -> str:
+    """That a row was left because it was imported before."""
+    if stands.value is None:
+        since = f"{stands.who} took it back since"
+    elif mark_of(stands).points == mark.points:
+        since = f"{stands.who} gave another comment since"
+    else:
+        since = f"{stands.who} gave {points(mark_of(stands).points)} since"
+    return (
+        f"{row.place}: {_said(mark)} was imported before; {since}: left. Export the sheet again to change it."
+    )
+
+
+def _said(mark: Mark) -> str:
+    return TAKEN_BACK[0] if mark.points is None else points(mark.points)
+
+
 def _number(text: str) -> float:
     """Points as people write them: with a comma, or the Persian and Arabic mark, in the place of the point.
 
@@ -213,18 +330,18 @@ def edits_of(
     *,
     who: str,
     clock: Callable[[], datetime],
-    source: str,
+    why: str = "",
 ) -> list[Edit]:
-    """The entries as edits.
+    """The entries as edits, in their order.
 
     Args:
         who: The marker.
-        source: Where the marks come from, in words.
+        why: The reason, where it is not in a row's comment. The student reads it.
     """
     bank: dict[str, Remark] = {remark.id: remark for remark in assignment.remarks}
     now, edits = clock(), []
     for entry in entries:
-        told = dict(entry.before.remarks) if entry.before else {}
+        told = dict(entry.texts)
         remarks = tuple(
             (one, bank[one].text if one in bank else told.get(one, "")) for one in entry.mark.remarks
         )
@@ -233,12 +350,14 @@ def edits_of(
                 kind=EditKind.MARK,
                 who=who,
                 when=now,
-                why=source,
+                why=why,
                 student_id=entry.student_id,
                 target=entry.target,
                 value=entry.mark.points,
-                comment=entry.mark.comment,
+                # a mark that is taken back has no comment of its own
+                comment=why if entry.mark.points is None else entry.mark.comment,
                 remarks=remarks,
+                sheet=entry.sheet,
             )
         )
     return edits

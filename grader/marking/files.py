@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,29 @@ from grader.reporting.spreadsheet_cell import guarded
 from grader.reporting.typesetting import points, printable
 
 SUFFIXES = (".csv", ".xlsx")
+_OTHER_SPREADSHEETS = (".ods", ".fods", ".xls", ".xlsm", ".xlsb", ".numbers")
 _DELIMITERS = ",;\t"  # programs take the semicolon where the comma stands in numbers
 _WIDTHS = {"title": 44, "comment": 50, "comment_ids": 22, "hyperparameters": 44, "note": 30, "student_id": 14}
 LINKS = ("report", "answers")  # columns of addresses
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+_NOT_STORED = (
+    "it holds a formula whose value is not stored. Write the value, or save the file in Excel or LibreOffice"
+)
+_NO_VALUE = "it holds a formula that comes to an error. Correct it, or write the value"
+_DATE = (
+    "it holds a date: the spreadsheet took what was typed for one. Write a number, in a cell that is "
+    "formatted as one"
+)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell as text, or what is wrong with it."""
+
+    text: str
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,10 +46,14 @@ class SheetRow:
     Attributes:
         place: The file's name and the row, as a spreadsheet counts: `marks.csv, row 3`.
         cells: Column -> text, without space around it.
+        sheet: The file's name; empty for what is no row of a file.
+        faults: Column -> what is wrong with a cell that holds something else than text or a number.
     """
 
     place: str
     cells: dict[str, str]
+    sheet: str = ""
+    faults: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_sheet(path: Path, rows: Sequence[MarkRow], names: Mapping[str, str] | None = None) -> None:
@@ -60,13 +83,13 @@ def read_sheet(path: Path) -> list[SheetRow]:
     Raises:
         UsageError: It cannot be read, or a column is missing.
     """
-    require_sheet(path)
+    _require_readable(path)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}). Give another file.") from None
     table = _read_csv(path, content) if path.suffix.lower() == ".csv" else _read_workbook(path, content)
-    header = [cell.strip().lower() for cell in next(table, [])]
+    header = [cell.text.strip().lower() for cell in next(table, [])]
     for column in NEEDED:
         if header.count(column) != 1:
             wrong = "twice" if column in header else "missing"
@@ -76,9 +99,11 @@ def read_sheet(path: Path) -> list[SheetRow]:
             )
     rows = []
     for number, cells in enumerate(table, 2):
-        named = {column: cell.strip() for column, cell in zip(header, cells, strict=False) if column}
-        if any(named.values()):
-            rows.append(SheetRow(f"{path.name}, row {number}", {**dict.fromkeys(header, ""), **named}))
+        named = {column: cell for column, cell in zip(header, cells, strict=False) if column}
+        texts = {**dict.fromkeys(header, ""), **{column: one.text.strip() for column, one in named.items()}}
+        faults = {column: one.fault for column, one in named.items() if one.fault}
+        if faults or any(texts.values()):
+            rows.append(SheetRow(f"{path.name}, row {number}", texts, path.name, faults))
     return rows
 
 
@@ -90,6 +115,15 @@ def require_sheet(path: Path) -> None:
     """
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path.name}: a marking sheet ends with .csv or .xlsx. Give it such a name.")
+
+
+def _require_readable(path: Path) -> None:
+    if path.suffix.lower() in _OTHER_SPREADSHEETS:
+        raise UsageError(
+            f"{path.name}: only .xlsx and .csv are read. Save it as .xlsx in your spreadsheet program "
+            "(in LibreOffice: File, Save As, Excel 2007-365)."
+        )
+    require_sheet(path)
 
 
 def _cell(row: MarkRow, column: str) -> str | float | None:
@@ -104,7 +138,7 @@ def _cell(row: MarkRow, column: str) -> str | float | None:
         "marked_by": row.marked_by,
         "report": row.report,
         "answers": row.answers,
-        "exported": row.mark.token,
+        "exported": row.exported,
         **row.evidence,
     }
     value = values[column]
@@ -167,7 +201,7 @@ def _bound_points(sheet: Any, count: int) -> None:
     rule.add(f"{cell}2:{cell}{count + 1}")
 
 
-def _read_csv(path: Path, content: bytes) -> Iterator[list[str]]:
+def _read_csv(path: Path, content: bytes) -> Iterator[list[_Cell]]:
     try:
         text = content.decode(_BOMS.get(content[:2], "utf-8-sig"))
     except UnicodeDecodeError:
@@ -175,23 +209,41 @@ def _read_csv(path: Path, content: bytes) -> Iterator[list[str]]:
     first = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first.count)
     try:
-        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            yield [_Cell(cell) for cell in row]
     except csv.Error as error:
         raise UsageError(f"{path.name} is no CSV table ({error}). Save it again as `CSV UTF-8`.") from None
 
 
-def _read_workbook(path: Path, content: bytes) -> Iterator[list[str]]:
+def _read_workbook(path: Path, content: bytes) -> Iterator[list[_Cell]]:
     from zipfile import BadZipFile
 
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
     try:
-        book = load_workbook(io.BytesIO(content), data_only=True)
+        # what formulas came to when the file was saved, and what the cells hold
+        values, formulas = (load_workbook(io.BytesIO(content), data_only=only) for only in (True, False))
     except (BadZipFile, InvalidFileException, KeyError, ValueError, OSError):
         raise UsageError(f"{path.name} is no spreadsheet that can be read. Save it again as .xlsx.") from None
-    for row in book.worksheets[0].iter_rows(values_only=True):
-        yield [_text(value) for value in row]
+    held = formulas.worksheets[0]
+    for row in values.worksheets[0].iter_rows():
+        yield [_cell_read(cell, held.cell(cell.row, cell.column)) for cell in row]
+
+
+def _cell_read(value: Any, held: Any) -> _Cell:
+    """A cell of a workbook.
+
+    Args:
+        value: It with what its formula came to, and `held` with the formula.
+    """
+    if value.data_type == "e":
+        return _Cell("", _NO_VALUE)
+    if held.data_type == "f" and value.value is None and value.data_type != "str":
+        return _Cell("", _NOT_STORED)  # a formula that came to no text has `str`
+    if value.data_type == "d":
+        return _Cell("", _DATE)
+    return _Cell(_text(value.value))
 
 
 def _text(value: object) -> str:

@@ -24,6 +24,7 @@ COLUMNS = (
     "answers",
     "exported",
 )
+_SEPARATOR = "-"  # between the token of a mark and how many there had been
 NEEDED = ("student_id", "item", "points")
 
 
@@ -56,13 +57,16 @@ class MarkRow:
     """A row as it is exported.
 
     Attributes:
+        student_id: Whose; of a team, the first's.
         target: The item (`q6`), or the part of one (`q10.class_token`).
         mark: The mark that stands.
+        number: How many marks were given or taken back so far.
         marked_by: Whose it is; empty while there is none.
         evidence: Column -> text: what helps to mark.
         report: The relative address of the student's report.
         answers: Of the page that shows the student's PDF; empty where none was accepted.
         awaiting: Whether a person still has to mark it.
+        team: All who handed it in together, sorted; () for a student's own.
     """
 
     student_id: str
@@ -75,6 +79,13 @@ class MarkRow:
     report: str
     answers: str
     awaiting: bool
+    number: int = 0
+    team: tuple[str, ...] = ()
+
+    @property
+    def exported(self) -> str:
+        """What the sheet keeps of the mark that stood when it was made."""
+        return f"{self.mark.token}{_SEPARATOR}{self.number}"
 
 
 def mark_of(edit: Edit | None) -> Mark:
@@ -82,3 +93,12 @@ def mark_of(edit: Edit | None) -> Mark:
     if edit is None or edit.value is None:
         return Mark()
     return Mark(rounded(edit.value), edit.comment, tuple(remark_id for remark_id, _ in edit.remarks))
+
+
+def stood(exported: str) -> tuple[str, int | None]:
+    """(the token of the mark that stood, how many there had been) when a sheet was made.
+
+    Sheets of older versions do not tell the number.
+    """
+    token, _, number = exported.partition(_SEPARATOR)
+    return token, int(number) if number.isdecimal() else None

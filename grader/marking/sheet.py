@@ -1,6 +1,8 @@
 """The rows that people mark, with the evidence about each student's answer beside them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from grader.domain.assignment import Assignment, RubricItem, part_target
 from grader.domain.edit import Edit, EditKind
@@ -8,7 +10,8 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreLine
-from grader.marking.row import MarkRow, mark_of
+from grader.marking.row import Mark, MarkRow, mark_of
+from grader.marking.teams import shared_by
 from grader.reporting.answers_page import ANSWERS_PAGE
 from grader.reporting.code_links import beside
 from grader.reporting.typesetting import SPACE, clipped, percent, printable
@@ -32,7 +35,8 @@ def marking_rows(
     """The rows of a class, by student, then in the rubric's order.
 
     A row for each item, or part, that a person marks, and for each other item that awaits a person. Students
-    whose total a rule decided have none.
+    whose total a rule decided have none. A team that handed in together has one row, under the first of it,
+    unless its members have different marks.
 
     Args:
         results: What was found and scored.
@@ -41,12 +45,15 @@ def marking_rows(
         items: Only these rubric items; all by default.
     """
     marks = standing_marks(edits)
-    rows = []
+    given = Counter((edit.student_id or "", edit.target) for edit in edits if edit.kind is EditKind.MARK)
+    teams = shared_by(evidence for evidence, _ in results)
+    rows: dict[tuple[str | tuple[str, ...], str, Mark], MarkRow] = {}
     for evidence, score in sorted(results, key=lambda result: result[1].student_id):
         if score.closed:
             continue
-        shown = _evidence(evidence, score.claim)
+        shown, team = _evidence(evidence, score.claim), teams.get(score.student_id, ())
         report = links.get(score.student_id, "")
+        together = f"team: {', '.join(team)}" if team else ""
         for line, item in zip(score.lines, assignment.rubric, strict=True):
             if items and item.id not in items:
                 continue
@@ -55,37 +62,42 @@ def marking_rows(
             for target, title, maximum, known in _targets(item, line):
                 edit = marks.get((score.student_id, target))
                 mark = mark_of(edit)
-                rows.append(
-                    MarkRow(
-                        student_id=score.student_id,
-                        target=target,
-                        title=title,
-                        maximum=maximum,
-                        mark=mark,
-                        marked_by=edit.who if edit is not None and mark.points is not None else "",
-                        evidence={**shown, "note": "" if item.by_person else printable(line.reason)},
-                        report=report,
-                        answers=beside(report, ANSWERS_PAGE) if evidence.answers else "",
-                        awaiting=not known,
-                    )
+                key = team or score.student_id, target, mark
+                if key in rows:
+                    rows[key] = replace(rows[key], awaiting=rows[key].awaiting or not known)
+                    continue
+                reason = "" if item.by_person else printable(line.reason)
+                rows[key] = MarkRow(
+                    student_id=score.student_id,
+                    target=target,
+                    title=title,
+                    maximum=maximum,
+                    mark=mark,
+                    marked_by=edit.who if edit is not None and mark.points is not None else "",
+                    evidence={**shown, "note": "; ".join(filter(None, (together, reason)))},
+                    report=report,
+                    answers=beside(report, ANSWERS_PAGE) if evidence.answers else "",
+                    awaiting=not known,
+                    number=given[score.student_id, target],
+                    team=team,
                 )
-    return rows
+    return list(rows.values())
 
 
 def split_rows(rows: Sequence[MarkRow], count: int) -> list[list[MarkRow]]:
-    """The rows in so many shares of nearly the same size, each student in one share.
+    """The rows in so many shares of nearly the same size, each student, and each team, in one share.
 
     Raises:
-        UsageError: There are fewer students than shares.
+        UsageError: There are fewer students, or teams, than shares.
     """
-    students = list(dict.fromkeys(row.student_id for row in rows))
+    students = list(dict.fromkeys(row.team or row.student_id for row in rows))
     if count > len(students):
         raise UsageError(
             f"There are {len(students)} students to mark, too few for --split {count}. "
             "Choose a smaller number."
         )
     share = {student: index * count // len(students) for index, student in enumerate(students)}
-    return [[row for row in rows if share[row.student_id] == number] for number in range(count)]
+    return [[row for row in rows if share[row.team or row.student_id] == number] for number in range(count)]
 
 
 def _targets(item: RubricItem, line: ScoreLine) -> Iterator[tuple[str, str, float, bool]]:

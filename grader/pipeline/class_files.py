@@ -10,10 +10,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.gradebook import durable
 from grader.pipeline.result import Result
-from grader.reporting.answers_page import ANSWERS_PAGE
 from grader.reporting.attention_page import ATTENTION_PAGE, attention_page, shows_attention
 from grader.reporting.class_page import class_page, leaderboard_page
-from grader.reporting.code_links import PAGE
 from grader.reporting.downloads import summed
 from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
@@ -21,7 +19,7 @@ from grader.reporting.results_file import results_text, told_frame
 from grader.reporting.roster import attended
 from grader.reporting.scores_table import scores_csv
 from grader.reporting.similarity_record import previous_similarity
-from grader.reporting.student_pages import REPORT, student_pages
+from grader.reporting.student_pages import REPORT, STUDENT_FILES, student_pages
 
 
 def report_path(out: Path, student_id: str) -> Path:
@@ -58,7 +56,7 @@ def write_student(
     if attention is not None:
         made[ATTENTION_PAGE] = attention.encode("utf-8")
     there = lying_beside(out, result.evidence)
-    for name in {PAGE, ATTENTION_PAGE, ANSWERS_PAGE, ANSWERS_FILE} - made.keys() - there:
+    for name in {*STUDENT_FILES, ATTENTION_PAGE} - made.keys() - there:
         (folder / name).unlink(missing_ok=True)  # of an earlier upload
     for name, page in made.items():
         durable.write(folder / name, page)

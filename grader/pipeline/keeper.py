@@ -75,6 +75,7 @@ class Keeper:
             evidence,
             received_at=submission.received_at,
             delivery=submission.delivery,
+            team=submission.team or evidence.team,
             origin=submission.origin,
         )
         if evidence.submission_digest == submission.digest and evidence != now_delivered:

@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from grader.domain.answers import ANSWERS_FILE
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.submission import KnownUpload, Origin
 from grader.gradebook import Gradebook, Snapshot
 from grader.intake.naming import sanitized
 from grader.intake.ownership import EARLIER, Verdict, listed_as, ours
-from grader.reporting.answers_page import ANSWERS_PAGE
 from grader.reporting.attention_page import ATTENTION_PAGE
-from grader.reporting.code_links import PAGE
 from grader.reporting.results_contract import DownloadRecord
-from grader.reporting.student_pages import REPORT
+from grader.reporting.student_pages import STUDENT_FILES
 
 
 def known_uploads(book: Gradebook) -> tuple[KnownUpload, ...]:
@@ -145,7 +142,7 @@ def remove_moved_pages(out: Path, snapshot: Snapshot) -> None:
     """Remove the pages that stand under ids that nobody has any more."""
     for student_id in snapshot.relisted():
         folder = out / "students" / student_id
-        for name in (REPORT, PAGE, ATTENTION_PAGE, ANSWERS_PAGE, ANSWERS_FILE):
+        for name in (*STUDENT_FILES, ATTENTION_PAGE):
             (folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # it is not there, or somebody put something else into it
             folder.rmdir()

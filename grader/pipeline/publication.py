@@ -3,6 +3,7 @@
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 
@@ -20,9 +21,11 @@ from grader.reporting.review_cases import LACKING, cases
 from grader.reporting.roster import attended
 from grader.reporting.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reporting.similarity_record import SimilarityRecord
-from grader.reporting.student_pages import REPORT, student_pages
+from grader.reporting.student_pages import REPORT, STUDENT_FILES, student_pages
 from grader.reporting.zip_file import zipped
 
+INSTRUCTORS, STUDENTS = "instructors", "students"  # the folders of a publication
+CLASS_PAGE, LEADERBOARD = f"{INSTRUCTORS}/index.html", f"{INSTRUCTORS}/leaderboard.html"
 ATTENTION = "attention"  # the folder of the pages about where models look
 
 Page = tuple[str, bytes]
@@ -56,6 +59,8 @@ def pages(
     now: datetime,
     download: DownloadRecord | None = None,
     similarity: tuple[SimilarityRecord, bytes] | None = None,
+    stamps: Mapping[str, datetime] | None = None,
+    only: AbstractSet[str] | None = None,
 ) -> Iterator[Page]:
     """The pages: `instructors/` links to all of `students/<id>/`, and a student's pages to each other.
 
@@ -69,37 +74,56 @@ def pages(
         now: When the pages are made.
         download: The account of the files.
         similarity: What was found when the submissions were compared, and the page of it: for instructors.
+        stamps: Path -> when the page was made, for those that were made earlier.
+        only: Make no others; by default all.
     """
+
+    def made_at(path: str) -> datetime:
+        return (stamps or {}).get(path, now)
+
+    def wanted(*paths: str) -> bool:
+        return only is None or not only.isdisjoint(paths)
+
     pairs = [(result.evidence, result.score) for result in results]
     told = owned(pairs)
     links = {score.student_id: f"../students/{score.student_id}/{REPORT}" for _, score in told}
-    made = class_page(
-        assignment,
-        pairs,
-        links=links,
-        generated_at=now,
-        attention={
-            score.student_id: f"{ATTENTION}/{score.student_id}.html"
-            for evidence, score in told
-            if shows_attention(evidence)
-        },
-        download=attended(download, candidates(pairs)),
-        similarity=similarity[0] if similarity else None,
-    )
-    yield "instructors/index.html", made.encode("utf-8")
-    if similarity is not None:
-        yield f"instructors/{SIMILARITY_PAGE}", similarity[1]
-    if assignment.leaderboard:
-        made = leaderboard_page(assignment, pairs, generated_at=now)
-        yield "instructors/leaderboard.html", made.encode("utf-8")
+    if wanted(CLASS_PAGE):
+        made = class_page(
+            assignment,
+            pairs,
+            links=links,
+            generated_at=made_at(CLASS_PAGE),
+            attention={
+                score.student_id: f"{ATTENTION}/{score.student_id}.html"
+                for evidence, score in told
+                if shows_attention(evidence)
+            },
+            download=attended(download, candidates(pairs)),
+            similarity=similarity[0] if similarity else None,
+        )
+        yield CLASS_PAGE, made.encode("utf-8")
+    if similarity is not None and wanted(f"{INSTRUCTORS}/{SIMILARITY_PAGE}"):
+        yield f"{INSTRUCTORS}/{SIMILARITY_PAGE}", similarity[1]
+    if assignment.leaderboard and wanted(LEADERBOARD):
+        made = leaderboard_page(assignment, pairs, generated_at=made_at(LEADERBOARD))
+        yield LEADERBOARD, made.encode("utf-8")
     for evidence, score in told:
+        places = {name: f"{STUDENTS}/{score.student_id}/{name}" for name in STUDENT_FILES}
+        aside = f"{INSTRUCTORS}/{ATTENTION}/{score.student_id}.html"
+        if not wanted(*places.values(), aside):
+            continue
         own_images = images(score.student_id)
-        own = student_pages(assignment, evidence, score, own_images, now)
-        for name, page in own.items():
-            yield f"students/{score.student_id}/{name}", page
-        attention = attention_page(assignment, evidence, images=own_images, generated_at=now)
-        if attention is not None:
-            yield f"instructors/{ATTENTION}/{score.student_id}.html", attention.encode("utf-8")
+        # all pages of a student are made at once; an update may have made one of them later
+        own = {
+            stamp: student_pages(assignment, evidence, score, own_images, stamp)
+            for stamp in dict.fromkeys(map(made_at, places.values()))
+        }
+        for name, place in places.items():
+            if name in own[made_at(place)] and wanted(place):
+                yield place, own[made_at(place)][name]
+        attention = attention_page(assignment, evidence, images=own_images, generated_at=made_at(aside))
+        if attention is not None and wanted(aside):
+            yield aside, attention.encode("utf-8")
 
 
 def publish(found: Iterable[Page], target: Path, now: datetime) -> None:

@@ -11,6 +11,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
+from grader.domain.score import Release
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, Snapshot
 from grader.pipeline.accounts import standing_downloads
@@ -20,7 +21,7 @@ from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import final_words, total_sentence
 from grader.reporting.typesetting import points
-from grader.scoring import score, stray_targets
+from grader.scoring import falls, release, score, stray_targets
 
 _ATTEMPTS = 5
 Decision = Callable[[Snapshot, Sequence[Result]], Sequence[Edit]]
@@ -32,15 +33,17 @@ class Change:
 
     Attributes:
         before: None when none was ever told.
+        released: What left for the student so far.
     """
 
     before: Total | None
     after: Total
+    released: Release | None = None
 
     @property
     def lowers(self) -> bool:
-        """Whether the student had more, or had a total at all."""
-        return self.after.falls_from(self.before)
+        """Whether it takes from the student what was released."""
+        return falls(_grade(self.before), self.after.final, self.released)
 
     @property
     def moves(self) -> bool:
@@ -53,6 +56,13 @@ class Change:
             return f"{self.after.student_id}: {before} -> {final_words(self.after)}"
         told = "no total" if self.before is None else total_sentence(self.before)
         return f"{self.after.student_id}: {told} -> {total_sentence(self.after)}"
+
+    @property
+    def told(self) -> str:
+        """The change beside what the student was told."""
+        if self.released is None:
+            return str(self)
+        return f"{self} (released: {points(self.released.points)} on {self.released.last:%Y-%m-%d})"
 
 
 @dataclass(frozen=True)
@@ -94,10 +104,10 @@ def revised(
         decide: New edits, from the book and its results so far; by default none. It is asked again when
             somebody else adds to the book meanwhile.
         absent: What is recorded of students who handed in nothing, where nothing is in the book.
-        allow_lower: Totals that were told may fall.
+        allow_lower: Grades that were released may fall.
 
     Raises:
-        UsageError: A total would fall, or the book cannot be used; then nothing was changed.
+        UsageError: A released grade would fall, or the book cannot be used; then nothing was changed.
     """
     for _ in range(_ATTEMPTS):
         snapshot = book.snapshot()
@@ -109,10 +119,12 @@ def revised(
         after = _with_runs(book, snapshot, new).with_edits(new)
         results = results_now(assignment, after)
         told = _with_lateness(snapshot.totals, so_far)
+        left = releases_of(snapshot)
         changes = [
             Change(
                 told.get(result.score.student_id),
                 Total.of(result.score, who=who, when=now, cause=cause),
+                left.get(result.score.student_id),
             )
             for result in results
         ]
@@ -147,6 +159,22 @@ def results_now(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
     ]
 
 
+def releases_of(snapshot: Snapshot) -> dict[str, Release]:
+    """Student -> what left for that student so far, whichever submission counts from now on."""
+    edits: dict[str, list[Edit]] = {}
+    for edit in snapshot.edits:
+        if edit.kind is EditKind.RELEASED and edit.student_id is not None:
+            edits.setdefault(edit.student_id, []).append(edit)
+    return {student_id: left for student_id, own in edits.items() if (left := release(own)) is not None}
+
+
+def _grade(total: Total | None) -> float | None:
+    """What a total came to after what lateness costs; records of older versions do not tell that."""
+    if total is None:
+        return None
+    return total.points if total.final is None else total.final
+
+
 def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:
     """The state with the runs that new edits say are to count."""
     chosen = {
@@ -176,13 +204,14 @@ def _with_lateness(told: Mapping[str, Total], so_far: Sequence[Result]) -> dict[
 def _require_no_loss(changes: Sequence[Change]) -> None:
     fallen = [change for change in changes if change.lowers]
     if fallen:
-        count = "A total" if len(fallen) == 1 else f"{len(fallen)} totals"
+        count = (
+            "A grade that was released" if len(fallen) == 1 else f"{len(fallen)} grades that were released"
+        )
         raise UsageError(
             "\n".join(
                 [
-                    f"{count} that students may have seen would fall. Nothing was changed. "
-                    "If that is meant, add --allow-lower.",
-                    *(f"  {change}" for change in fallen),
+                    f"{count} would fall. Nothing was changed. If that is meant, add --allow-lower.",
+                    *(f"  {change.told}" for change in fallen),
                 ]
             )
         )

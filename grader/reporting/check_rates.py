@@ -77,7 +77,7 @@ def check_rates(assignment: Assignment, results: Results) -> tuple[CheckRate, ..
     about = {check.id: (check.component, check.title) for check in assignment.checks}
     waived: dict[str, str] = {}
     for index, (evidence, score) in enumerate(results):
-        waived |= dict(score.waived)
+        waived |= {check: str(waiver) for check, waiver in score.waived}
         for finding in evidence.findings:
             found.setdefault(finding.check, {})[index] = finding
             about.setdefault(finding.check, (finding.component, finding.title))

@@ -34,6 +34,7 @@ class EditRecord(_Record):
     old: float | None
     new: float | None
     part: str = Field(default="", description="the part of the item that it is about; empty: all of it")
+    sheet: str = Field(default="", description="the marking sheet that it came from; empty: another way")
 
 
 class PartRecord(_Record):

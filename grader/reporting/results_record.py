@@ -55,7 +55,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             for file in evidence.refused_files
         ],
         items=[_item(line) for line in score.lines],
-        findings=_findings(evidence, dict(score.waived)),
+        findings=_findings(evidence, {check: str(waiver) for check, waiver in score.waived}),
         measurements=_measurements(evidence, score.claim),
         training=TrainingRecord(
             outcome=training.outcome.value,
@@ -177,6 +177,7 @@ def _edit(edit: ScoreEdit) -> dict[str, Any]:
         "old": edit.old,
         "new": edit.new,
         "part": edit.part,
+        "sheet": printable(edit.sheet),
     }
 
 

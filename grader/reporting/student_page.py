@@ -8,6 +8,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Prediction, Training
 from grader.domain.score import Score
 from grader.reporting import charts
+from grader.reporting.changes import changed_grade, changed_lines
 from grader.reporting.class_figures import class_figures
 from grader.reporting.class_statistics import gradable
 from grader.reporting.code_links import CodeLinks
@@ -108,6 +109,8 @@ def student_page(
             accuracy_band=charts.accuracy_band(
                 training.accuracy, training.interval, item.breakpoints if item else ()
             ),
+            changed_lines=changed_lines(score),
+            changed_grade=changed_grade(score),
             components=component_reports(assignment, evidence, score),
             forbidden=forbidden_rows(assignment, evidence),
             outcome=outcome_sentence(training),

@@ -14,6 +14,7 @@ from grader.reporting.submission_page import code_links, submission_page
 from grader.reporting.view_file import view_in
 
 REPORT = "report.html"
+STUDENT_FILES = (PAGE, ANSWERS_PAGE, REPORT, ANSWERS_FILE)  # all that `student_pages` may make
 
 
 def student_pages(

@@ -6,6 +6,17 @@ What is unknown is never a pass and never a zero: its points are None, and a per
 from grader.scoring.measured import accuracy_points, passes, uncertainties
 from grader.scoring.people import stray_targets
 from grader.scoring.points import interpolated
+from grader.scoring.releases import falls, line_points, release
 from grader.scoring.score import score
 
-__all__ = ["accuracy_points", "interpolated", "passes", "score", "stray_targets", "uncertainties"]
+__all__ = [
+    "accuracy_points",
+    "falls",
+    "interpolated",
+    "line_points",
+    "passes",
+    "release",
+    "score",
+    "stray_targets",
+    "uncertainties",
+]

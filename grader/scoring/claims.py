@@ -6,6 +6,8 @@ from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Evidence
 from grader.domain.program import Claim
 
+TYPED = "typed by a person"  # students read it: `grader history` says by whom
+
 
 def claimed(evidence: Evidence, edits: Sequence[Edit]) -> Claim | None:
     """The claim that counts.
@@ -17,5 +19,5 @@ def claimed(evidence: Evidence, edits: Sequence[Edit]) -> Claim | None:
     """
     typed = [edit for edit in edits if edit.kind is EditKind.CLAIM]
     if typed and typed[-1].value is not None:
-        return Claim(typed[-1].value, f"typed by {typed[-1].who}", typed[-1].why)
+        return Claim(typed[-1].value, TYPED, typed[-1].why)
     return evidence.claim

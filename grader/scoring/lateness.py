@@ -31,7 +31,7 @@ def late_record(
         return None
     late = None if came.in_time else _seconds_late(assignment, came)
     record = _record(assignment, came, late, total)
-    reason = f"{record.reason} ({came.decided})" if came.decided else record.reason
+    reason = f"{record.reason} ({came.decided.why})" if came.decided else record.reason
     return replace(
         record,
         reason=reason,
@@ -39,7 +39,7 @@ def late_record(
         received_at=came.received_at,
         due=due,
         extended=came.extension is not None,
-        decided=came.decided,
+        decided=f"{came.decided.who}: {came.decided.why}" if came.decided else "",
     )
 
 
@@ -58,11 +58,10 @@ def _arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
         if about and edit.target == evidence.submission_digest:
             if edit.kind is EditKind.RECEIVED and edit.value is None:
                 break
-            told = f"{edit.who}: {edit.why}"
             in_time = edit.kind is EditKind.IN_TIME
             received_at = evidence.received_at if in_time else edit.moment
-            return Arrival(received_at, in_time, marked=False, extension=extension, decided=told)
-    return Arrival(evidence.received_at, False, delivery.marked_late, extension, "")
+            return Arrival(received_at, in_time, marked=False, extension=extension, decided=edit)
+    return Arrival(evidence.received_at, False, delivery.marked_late, extension)
 
 
 def _seconds_late(assignment: Assignment, came: Arrival) -> float | None:

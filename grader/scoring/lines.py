@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
-from grader.domain.score import ComponentScore, ScoreLine
+from grader.domain.score import ComponentScore, ScoreLine, Waiver
 from grader.scoring.components import share, undecided_share, without_points
 from grader.scoring.forbidden import Forbidden
 from grader.scoring.measured import measured_line
@@ -18,7 +18,7 @@ def scored_line(
     assignment: Assignment,
     evidence: Evidence,
     found: Forbidden,
-    waived: Mapping[str, str],
+    waived: Mapping[str, Waiver],
 ) -> ScoreLine:
     """The item's points as the evidence has them.
 
@@ -85,13 +85,13 @@ def _components_line(
     assignment: Assignment,
     evidence: Evidence,
     found: Forbidden,
-    waived: Mapping[str, str],
+    waived: Mapping[str, Waiver],
 ) -> ScoreLine:
     shares = []
     for name, maximum in components.items():
         own = share(name, maximum, assignment.checks, evidence.findings)
         gifts = [
-            f"'{check.id}' counts as passed for the whole class ({waived[check.id]})."
+            f"'{check.id}' counts as passed for the whole class ({waived[check.id].why})."
             for check in assignment.checks
             if check.component == name and check.id in waived
         ]

@@ -9,6 +9,9 @@ from grader.domain.score import PartScore, ScoreEdit, ScoreLine
 from grader.scoring.points import plain, rounded
 from grader.scoring.states import AWAITING, DECIDED
 
+MARKED = "Marked by a person."
+ToldMark = tuple[Edit, bool]
+
 
 @dataclass(frozen=True)
 class Marks:
@@ -17,17 +20,13 @@ class Marks:
     Attributes:
         points: What counts now; None when there is no mark, or none that fits the rubric.
         marked: Somebody's mark stands.
-        who: Whose.
-        why: The reason that was given with it.
-        comments: What the student is told with it.
+        comments: What the student is told with it; of a mark that was taken back after a release, why.
         fault: Why a mark does not count any more, in a sentence.
         edits: All of them, oldest first.
     """
 
     points: float | None
     marked: bool
-    who: str = ""
-    why: str = ""
     comments: tuple[str, ...] = ()
     fault: str = ""
     edits: tuple[ScoreEdit, ...] = ()
@@ -38,12 +37,14 @@ def marked_line(
 ) -> ScoreLine:
     """The line with what people decided about it, which outweighs the evidence.
 
+    Its reason names nobody: the student reads it. Who decided what is in its edits, for staff.
+
     Args:
         line: As the evidence has it.
         item: The line's rubric item.
         edits: Those that concern the student, oldest first; of any kind and item.
     """
-    marks = [edit for edit in edits if edit.kind is EditKind.MARK]
+    marks = _told_marks(edits)
     if item.parts:
         return _line_of_parts(line, item, assignment, marks)
     found = _replayed(item.id, "", line.points, item.points, assignment, marks)
@@ -52,10 +53,8 @@ def marked_line(
     if found.fault:
         return replace(line, points=None, state=AWAITING, floor=None, reason=found.fault, edits=found.edits)
     if not found.marked:
-        return replace(line, edits=found.edits)
-    told = f"Marked by {found.who}."
-    if not item.by_person:
-        told = f"Changed by {found.who}." if found.comments else f"Changed by {found.who}: {found.why}"
+        return replace(line, edits=found.edits, comments=found.comments)
+    told = MARKED if item.by_person else "Changed by a person."
     return replace(
         line,
         points=found.points,
@@ -76,25 +75,22 @@ def stray_targets(assignment: Assignment, edits: Sequence[Edit]) -> tuple[str, .
 
 
 def _line_of_parts(
-    line: ScoreLine, item: RubricItem, assignment: Assignment, marks: Sequence[Edit]
+    line: ScoreLine, item: RubricItem, assignment: Assignment, marks: Sequence[ToldMark]
 ) -> ScoreLine:
     parts: list[PartScore] = []
     edits: list[ScoreEdit] = []
     told: list[str] = []
-    markers: list[str] = []
     for part in item.parts:
         found = _replayed(part_target(item, part), part.id, None, part.points, assignment, marks)
         parts.append(PartScore(part.id, part.title, found.points, part.points, found.comments))
         edits += found.edits
         told += [found.fault] if found.fault else []
-        markers += [found.who] if found.marked else []
     edits.sort(key=lambda edit: edit.when)
     known = [part.points for part in parts if part.points is not None]
     together = rounded(sum(known))
     filled = replace(line, parts=tuple(parts), edits=tuple(edits))
     if len(known) == len(parts):
-        who = " and ".join(dict.fromkeys(markers))
-        return replace(filled, points=together, state=DECIDED, floor=None, reason=f"Marked by {who}.")
+        return replace(filled, points=together, state=DECIDED, floor=None, reason=MARKED)
     if known:
         told.insert(0, f"{len(known)} of {len(parts)} parts are marked.")
     reason = " ".join(told) or line.reason
@@ -107,27 +103,40 @@ def _replayed(
     unmarked: float | None,
     maximum: float,
     assignment: Assignment,
-    marks: Sequence[Edit],
+    marks: Sequence[ToldMark],
 ) -> Marks:
     current, found, fault, last = unmarked, [], "", None
-    for edit in marks:
+    for edit, released in marks:
         if edit.target != target:
             continue
-        last = edit if edit.value is not None else None
+        last = edit, released
         new, fault = unmarked, ""
         if edit.value is not None and 0 <= edit.value <= maximum:
             new = rounded(edit.value)
         elif edit.value is not None:
             new = None
             fault = (
-                f"{edit.who} gave {plain(edit.value)} points for '{target}', "
-                f"which has 0 to {plain(maximum)} now: a person marks it again."
+                f"{plain(edit.value)} points were given for '{target}', which has 0 to {plain(maximum)} now: "
+                "a person marks it again."
             )
-        found.append(ScoreEdit(edit.who, edit.when, edit.why, current, new, part))
+        found.append(ScoreEdit(edit.who, edit.when, edit.why, current, new, part, edit.sheet))
         current = new
     if last is None or fault:
         return Marks(current, False, fault=fault, edits=tuple(found))
-    return Marks(current, True, last.who, last.why, _comments(assignment, last), edits=tuple(found))
+    edit, released = last
+    stands = edit.value is not None
+    told = _comments(assignment, edit) if stands or released else ()
+    return Marks(current, stands, told, edits=tuple(found))
+
+
+def _told_marks(edits: Sequence[Edit]) -> list[ToldMark]:
+    """The marks, each with whether the grade had been released before."""
+    released, found = False, []
+    for edit in edits:
+        released = released or edit.kind is EditKind.RELEASED
+        if edit.kind is EditKind.MARK:
+            found.append((edit, released))
+    return found
 
 
 def _comments(assignment: Assignment, edit: Edit) -> tuple[str, ...]:

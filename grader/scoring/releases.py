@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from grader.domain.edit import Edit, EditKind
-from grader.domain.score import Release
+from grader.domain.score import Release, Score
+from grader.scoring.points import plain, rounded
 
 
 def release(edits: Sequence[Edit]) -> Release | None:
@@ -13,4 +14,41 @@ def release(edits: Sequence[Edit]) -> Release | None:
         edits: Those about the student, oldest first, of any kind.
     """
     found = [edit for edit in edits if edit.kind is EditKind.RELEASED]
-    return Release(found[0].when, found[-1].when, found[-1].value) if found else None
+    if not found:
+        return None
+    first, last = found[0], found[-1]
+    return Release(
+        first=first.when,
+        last=last.when,
+        points=last.value,
+        first_points=first.value,
+        lines=tuple((target, float(points)) for target, points in first.remarks if points),
+        awaited=tuple(target for target, points in first.remarks if not points),
+    )
+
+
+def line_points(score: Score) -> tuple[tuple[str, str], ...]:
+    """The points of a score's lines and their parts, as an edit about a release keeps them.
+
+    Of a line that is open there is nothing to keep but that.
+    """
+    targets = [(line.id, line.points) for line in score.lines]
+    targets += [(f"{line.id}.{part.id}", part.points) for line in score.lines for part in line.parts]
+    known = [(target, plain(points)) for target, points in targets if points is not None]
+    return (*known, *((target, "") for target in (*score.awaiting, *score.not_run)))
+
+
+def falls(before: float | None, after: float | None, released: Release | None) -> bool:
+    """Whether a change takes from a student what was released.
+
+    It does where it lowers the grade that there is now, and below the one that was released last. What was
+    never released was never told: it may fall.
+
+    Args:
+        before: The grade that there is now, after what lateness costs (`Score.final`); None: there is none.
+        after: What it would be.
+        released: What left for the student so far.
+    """
+    if released is None or released.points is None or before is None:
+        return False
+    return after is None or rounded(after) < min(rounded(before), rounded(released.points))

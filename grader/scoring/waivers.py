@@ -6,29 +6,30 @@ from dataclasses import replace
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Evidence, Finding, Status
+from grader.domain.score import Waiver
 
 
-def waived_checks(assignment: Assignment, edits: Sequence[Edit]) -> dict[str, str]:
+def waived_checks(assignment: Assignment, edits: Sequence[Edit]) -> dict[str, Waiver]:
     """The waived checks of the assignment, each with who waived it and why.
 
     Args:
         edits: Oldest first; of each check, the last decision counts.
     """
     known = {check.id for check in assignment.checks}
-    found: dict[str, str] = {}
+    found: dict[str, Waiver] = {}
     for edit in edits:
         if edit.kind is EditKind.WAIVE and edit.target in known:
-            found[edit.target] = f"{edit.who}: {edit.why.rstrip('.')}"
+            found[edit.target] = Waiver(edit.who, edit.why.rstrip("."))
         elif edit.kind is EditKind.UNWAIVE:
             found.pop(edit.target, None)
     return found
 
 
-def with_waived(assignment: Assignment, evidence: Evidence, waived: Mapping[str, str]) -> Evidence:
+def with_waived(assignment: Assignment, evidence: Evidence, waived: Mapping[str, Waiver]) -> Evidence:
     """The evidence as it counts: every waived check has passed, whatever it found.
 
     Args:
-        waived: Check -> why.
+        waived: Check -> by whom and why.
     """
     if not waived:
         return evidence

@@ -51,6 +51,11 @@ def another_course(tmp_path: Path, course_root: Path, old: str, new: str) -> Pat
     return root
 
 
+def released(out: Path, tmp_path: Path) -> None:
+    """Publish, so that students have read their grades."""
+    said("publish", out, "--to", tmp_path / "published", "--partial")
+
+
 def written(out: Path) -> dict[Path, bytes]:
     """What people read in a results folder."""
     return {path: path.read_bytes() for path in out.rglob("*.*") if path.suffix in (".html", ".json", ".csv")}
@@ -81,12 +86,15 @@ def now(out: Path, student: str) -> str:
     return f"{told(out, student)['total']:g} of 65 decided, 35 awaiting"
 
 
-def test_totals_do_not_fall_by_themselves(graded_class: Path, tmp_path: Path, course_root: Path) -> None:
+def test_released_grades_do_not_fall_by_themselves(
+    graded_class: Path, tmp_path: Path, course_root: Path
+) -> None:
+    released(graded_class, tmp_path)
     course = another_course(tmp_path, course_root, "{ at = 0.80, points = 15 }", "{ at = 0.90, points = 15 }")
     before = written(graded_class)
     output = said("regrade", graded_class, "--course", course, code=2)
     assert output.startswith(
-        "error: 2 totals that students may have seen would fall. Nothing was changed. "
+        "error: 2 grades that were released would fall. Nothing was changed. "
         "If that is meant, add --allow-lower.\n  400101201: 62 of 65 decided, 35 awaiting -> 61 of 65"
     )
     assert before == written(graded_class)
@@ -131,18 +139,19 @@ def test_a_waiver_gives_the_points_back(graded_class: Path, assignment: Assignme
     [finding] = [one for one in entry["findings"] if one["check"] == check]
     assert (finding["status"], finding["waived"]) == ("failed", "ta1: The handout was wrong")
     assert "It is not what it should be." not in page.read_text("utf-8")
-    assert "counts as passed for the whole class (ta1: The handout was wrong)" in page.read_text("utf-8")
+    assert "counts as passed for the whole class (The handout was wrong)" in page.read_text("utf-8")
     assert untouched != (graded_class / "students/400101203/report.html").stat().st_mtime_ns, "its reason"
     assert said("regrade", graded_class).endswith("0 totals changed.\n")
 
 
-def test_a_waiver_is_taken_back_only_where_totals_may_fall(
-    graded_class: Path, assignment: Assignment
+def test_a_waiver_is_taken_back_only_where_grades_may_fall(
+    graded_class: Path, assignment: Assignment, tmp_path: Path
 ) -> None:
     check = attention(assignment)
     said("waive", graded_class, check, "--why", "x")
+    released(graded_class, tmp_path)
     undo = ("waive", graded_class, check, "--undo", "--why", "y")
-    assert "A total that students may have seen would fall" in said(*undo, code=2)
+    assert "A grade that was released would fall" in said(*undo, code=2)
     assert told(graded_class, "400101202")["total"] == 62
     said(*undo, "--allow-lower")
     assert told(graded_class, "400101202")["total"] < 62
@@ -157,7 +166,7 @@ def test_a_check_that_does_not_exist_is_guessed(graded_class: Path, assignment: 
 # --- rule -----------------------------------------------------------------------------------------------
 
 
-def test_the_rule_on_missing_files(graded_class: Path) -> None:
+def test_the_rule_on_missing_files(graded_class: Path, tmp_path: Path) -> None:
     assert told(graded_class, "400101204")["total"] is None
     output = said("rule", graded_class, "--all", "--why", "One missing file means no grade.")
     assert output.splitlines() == [
@@ -173,6 +182,7 @@ def test_the_rule_on_missing_files(graded_class: Path) -> None:
     output = said("rule", graded_class, "--missing", "400101204", *lift)
     assert "0 of 100 decided -> 62 of 65 decided, 35 awaiting" in output
     assert told(graded_class, "400101204")["total"] == 62
+    released(graded_class, tmp_path)
     said("rule", graded_class, "--missing", "400101204", "--why", "No.", code=2)
     assert said("rule", graded_class, "--all", "--why", "No.").endswith(
         "for 0 of the class. 0 totals changed.\n"
@@ -246,7 +256,7 @@ def test_a_typed_claim_far_above_the_measured_accuracy_is_listed(graded_class: P
     measured = told(graded_class, "400101201")["measurements"]["test_accuracy"]
     before = training(graded_class, "400101201")
     said("claim", graded_class, "400101201", f"{100 * measured + 4:.1f}", "--why", "page 3")
-    listed = "(typed by ta1)"
+    listed = "(typed by a person)"
     assert listed not in (graded_class / "index.html").read_text(encoding="utf-8")
     far = f"{100 * measured + 6:.1f}%"
     output = said("claim", graded_class, "400101201", far, "--why", "page 4")
@@ -256,7 +266,7 @@ def test_a_typed_claim_far_above_the_measured_accuracy_is_listed(graded_class: P
     found = told(graded_class, "400101201")["measurements"]
     assert (found["claimed_accuracy"], found["claimed_in"]) == (
         pytest.approx(measured + 0.06),
-        "typed by ta1",
+        "typed by a person",
     )
     said("claim", graded_class, "400101201", "none", "--why", "misread")
     assert listed not in (graded_class / "index.html").read_text(encoding="utf-8")

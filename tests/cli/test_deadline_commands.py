@@ -94,7 +94,7 @@ def test_a_time_is_taken_back_and_in_time_is_said_without_one(say: Say, graded_c
     say("received", STUDENT, "none", "--why", "Another student's.", code=2)
     say("received", STUDENT, "none", "--why", "Another student's.", "--allow-lower")
     assert late(graded_class)["asked"]
-    assert "It came in time. (ta1: By mail.)" in say("received", STUDENT, "in-time", "--why", "By mail.")
+    assert "It came in time. (By mail.)" in say("received", STUDENT, "in-time", "--why", "By mail.")
     assert (late(graded_class)["state"], late(graded_class)["total_after"]) == ("in_time", 62)
 
 

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from openpyxl import load_workbook
 
 from grader.cli import cli
+from grader.domain.edit import EditKind
+from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 
 STUDENTS = ("400101201", "400101202", "400101203", "400101204")
@@ -88,13 +90,18 @@ def test_marks_reach_the_report_and_every_total(graded_class: Path, tmp_path: Pa
     assert items["q10"]["points"] is None and items["q10"]["floor"] == 2.5
     assert items["q10"]["parts"][3]["points"] == 2.5 and "q10" in entry["awaiting"]
     page = re.sub("<[^>]+>", "", (out / "students/400101201/report.html").read_text("utf-8"))
-    for text in ("Clear; “good” figures.", "Positions do more than number", "Exactly.", "Marked by ta2."):
+    for text in (
+        "Clear; “good” figures.",
+        "Positions do more than number",
+        "Exactly.",
+        "Marked by a person.",
+    ):
         assert text in page
     assert (out / "students/400101202/report.html").read_bytes() == untouched
     table = csv.DictReader(io.StringIO((out / "scores.csv").read_text("utf-8")))
     [row] = [row for row in table if row["student_id"] == "400101201"]
     assert (row["total"], row["decided"], row["q6"], row["q10"]) == ("66", "70", "4", "")
-    assert told(out, "400101203")["items"][1]["reason"] == "Changed by ta2."
+    assert told(out, "400101203")["items"][1]["reason"] == "Changed by a person."
 
 
 @pytest.mark.parametrize("name", ["marks.csv", "marks.xlsx"])
@@ -136,21 +143,169 @@ def test_the_later_of_two_marks_tells_both(graded_class: Path, tmp_path: Path) -
         ("ta1", None, 4),
         ("ta2", 4, 5),
     ]
-    assert "4 → 5" in (graded_class / "students/400101201/report.html").read_text("utf-8")
+    page = (graded_class / "students/400101201/report.html").read_text("utf-8")
+    assert "4 → 5" not in page and "ta1" not in page and "ta2" not in page
 
 
-def test_a_lower_mark_lowers_a_total_only_when_that_is_meant(graded_class: Path, tmp_path: Path) -> None:
+# --- what was released ------------------------------------------------------------------------------------
+
+
+def released(out: Path, to: Path) -> None:
+    said("publish", out, "--to", to, "--partial")
+
+
+def test_what_was_never_released_was_never_told(graded_class: Path, tmp_path: Path) -> None:
+    """A marker corrects a slip of the weekend: nobody has seen the grade."""
+    said("marks", "set", graded_class, "400101201", "q6", "5", "--why", "x")
+    said("marks", "export", graded_class, tmp_path / "m.csv")
+    sheet = filled(tmp_path / "m.csv", {("400101201", "q6"): {"points": "4.5", "comment": "y"}})
+    assert said("marks", "import", graded_class, sheet).endswith("1 mark taken. 1 total changed.\n")
+    said("marks", "set", graded_class, "400101201", "q6", "none", "--why", "Another student's.")
+    assert "q6" in told(graded_class, "400101201")["awaiting"]
+
+
+def test_a_lowered_row_refuses_itself_alone(graded_class: Path, tmp_path: Path) -> None:
     said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "x")
+    released(graded_class, tmp_path / "published")
+    said("marks", "export", graded_class, tmp_path / "m.csv")
+    cells: Cells = {
+        ("400101201", "q6"): {"points": "3"},
+        ("400101201", "report_quality"): {"points": "0"},
+        ("400101202", "q6"): {"points": "5"},
+    }
+    sheet = filled(tmp_path / "m.csv", cells)
+    output = said("marks", "import", graded_class, sheet, code=1)
+    assert "2 marks taken. 2 totals changed." in output
+    assert output.splitlines()[-3] == "1 row was left out: a grade that was released would fall."
+    assert output.splitlines()[-2].startswith(
+        "  m.csv, row 3, q6: 400101201: 66 of 70 decided, 30 awaiting -> 65 of 70 decided, 30 awaiting "
+        "(released: 66 on "
+    )
+    assert "--allow-lower" in output.splitlines()[-1]
+    assert (told(graded_class, "400101201")["total"], told(graded_class, "400101202")["awaiting"]) == (
+        66,
+        ["report_quality", "q7", "q8", "q9", "q10"],
+    )
+    output = said("marks", "import", graded_class, sheet, "--allow-lower")
+    assert output.startswith("changed: 400101201 q6: 4 (ta1) -> 3 (ta1)\n") and "1 mark taken." in output
+    assert told(graded_class, "400101201")["total"] == 65
+
+
+def test_rows_that_together_take_nothing_are_taken(graded_class: Path, tmp_path: Path) -> None:
+    """One mark falls and another rises: the grade does not fall."""
+    for item in ("q6", "q7"):
+        said("marks", "set", graded_class, "400101201", item, "3", "--why", "x")
+    released(graded_class, tmp_path / "published")
     said("marks", "export", graded_class, tmp_path / "m.csv")
     sheet = filled(
-        tmp_path / "m.csv", {("400101201", "q6"): {"points": "3"}, ("400101202", "q6"): {"points": "5"}}
+        tmp_path / "m.csv", {("400101201", "q6"): {"points": "2"}, ("400101201", "q7"): {"points": "4"}}
     )
-    output = said("marks", "import", graded_class, sheet, code=2)
-    assert "A total that students may have seen would fall" in output
-    assert "400101201: 66 of 70 decided, 30 awaiting -> 65 of 70 decided, 30 awaiting" in output
-    assert "q6" in told(graded_class, "400101202")["awaiting"], "nothing of the sheet was taken"
-    said("marks", "import", graded_class, sheet, "--allow-lower")
-    assert told(graded_class, "400101201")["total"] == 65
+    assert "2 marks taken. 0 totals changed." in said("marks", "import", graded_class, sheet)
+
+
+def test_rows_that_only_together_fall_below_what_was_released_are_refused(
+    graded_class: Path, tmp_path: Path
+) -> None:
+    released(graded_class, tmp_path / "published")
+    for item in ("q6", "q7"):
+        said("marks", "set", graded_class, "400101201", item, "1", "--why", "x")
+    said("marks", "set", graded_class, "400101201", "training", "11", "--why", "x")  # 63; 62 were released
+    said("marks", "export", graded_class, tmp_path / "m.csv")
+    sheet = filled(
+        tmp_path / "m.csv", {("400101201", "q6"): {"points": "0"}, ("400101201", "q7"): {"points": "0"}}
+    )
+    before = told(graded_class, "400101201")["total"]
+    assert "2 rows were left out" in said("marks", "import", graded_class, sheet, code=1)
+    assert told(graded_class, "400101201")["total"] == before
+
+
+def test_a_grade_may_fall_to_what_was_released(graded_class: Path, tmp_path: Path) -> None:
+    released(graded_class, tmp_path / "published")  # 62
+    mark = ("marks", "set", graded_class, "400101201", "q6")
+    said(*mark, "5", "--why", "x")
+    said(*mark, "1", "--why", "A slip.")
+    output = said(*mark[:-1], "training", "1", "--why", "y", code=2)
+    assert "A grade that was released would fall" in output and "(released: 62 on " in output
+
+
+@pytest.mark.parametrize("way", ["gradebook", "feedback", "gradescope", "hidden"])
+def test_an_export_is_a_release_of_what_is_in_it(graded_class: Path, tmp_path: Path, way: str) -> None:
+    sheet = tmp_path / "m.csv"
+    said("marks", "export", graded_class, sheet)
+    targets = [target for target in _targets(sheet) if target[0] in ("400101201", "400101202")]
+    said("marks", "import", graded_class, filled(sheet, {target: {"points": "1"} for target in targets}))
+    worksheet = tmp_path / "w.csv"
+    worksheet.write_text(
+        "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\n"
+        "Participant 17,S,400101201,,100.00,-\n"
+    )
+    words: dict[str, tuple[object, ...]] = {
+        "gradebook": ("moodle-gradebook", graded_class),
+        "feedback": ("feedback-zip", graded_class, "--into", worksheet),
+        "gradescope": ("gradescope", graded_class),
+        "hidden": ("gradescope", graded_class, "--visibility", "hidden"),
+    }
+    said("export", *words[way], "--partial")
+    with Gradebook(graded_class) as book:
+        left = {edit.student_id: edit for edit in book.edits() if edit.kind is EditKind.RELEASED}
+    whose = {"feedback": {"400101201"}, "hidden": set()}.get(way, {"400101201", "400101202"})
+    assert left.keys() == whose, "those that await a person, or have no row, did not leave"
+    assert all(edit.value == told(graded_class, str(one))["total"] for one, edit in left.items())
+    mark = ("marks", "set", graded_class, "400101201", "q6", "0", "--why", "x")
+    said(*mark, code=0 if way == "hidden" else 2)
+
+
+def _targets(sheet: Path) -> list[tuple[str, str]]:
+    rows = csv.DictReader(io.StringIO(sheet.read_text("utf-8-sig")))
+    return [(row["student_id"], row["item"]) for row in rows if not row["points"]]
+
+
+def test_a_release_that_cannot_be_noted_is_told_and_nothing_is_lost(
+    graded_class: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise UsageError("gradebook.sqlite cannot be written.")
+
+    monkeypatch.setattr(Gradebook, "note", refused)
+    output = said("publish", graded_class, "--to", tmp_path / "published", "--partial")
+    assert "note: the gradebook does not know that these grades left: gradebook.sqlite" in output
+    assert len(list((tmp_path / "published").glob("students/*/report.html"))) == 4
+
+
+def test_a_release_is_noted_once(graded_class: Path, tmp_path: Path) -> None:
+    for number in range(2):
+        released(graded_class, tmp_path / f"published-{number}")
+    assert said("history", graded_class, "400101201").count("released") == 1
+    said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "x")
+    released(graded_class, tmp_path / "published-3")
+    history = said("history", graded_class, "400101201")
+    assert "62 by publish" in history and "66 by publish" in history
+
+
+# --- a sheet that grows -----------------------------------------------------------------------------------
+
+
+def test_a_growing_sheet_undoes_no_correction(graded_class: Path, tmp_path: Path) -> None:
+    said("marks", "export", graded_class, tmp_path / "m.csv")
+    sheet = filled(tmp_path / "m.csv", {("400101201", "q6"): {"points": "5"}})
+    said("marks", "import", graded_class, sheet, "--by", "ta1")
+    said("marks", "set", graded_class, "400101201", "q6", "2", "--why", "Copied.", "--by", "head")
+    filled(sheet, {("400101201", "q7"): {"points": "3"}})
+    output = said("marks", "import", graded_class, sheet.rename(tmp_path / "new name.csv"), "--by", "ta1")
+    assert output.splitlines()[0] == (
+        "new name.csv, row 3: 5 was imported before; head gave 2 since: left. "
+        "Export the sheet again to change it."
+    )
+    assert output.endswith("1 mark taken. 1 total changed.\n")
+    assert items(graded_class)["q6"]["points"] == 2 and items(graded_class)["q7"]["points"] == 3
+    said("marks", "export", graded_class, tmp_path / "again.csv")
+    filled(tmp_path / "again.csv", {("400101201", "q6"): {"points": "5"}})
+    said("marks", "import", graded_class, tmp_path / "again.csv", "--by", "ta1")
+    assert items(graded_class)["q6"]["points"] == 5, "whoever saw the correction may outvote it"
+
+
+def items(out: Path) -> dict[str, dict[str, Any]]:
+    return {item["id"]: item for item in told(out, "400101201")["items"]}
 
 
 def test_wrong_cells_are_all_listed_and_nothing_is_taken(graded_class: Path, tmp_path: Path) -> None:
@@ -186,7 +341,7 @@ def test_a_sheet_with_marks_is_not_overwritten(graded_class: Path, tmp_path: Pat
     )
 
 
-def test_any_item_can_be_marked_by_itself_and_the_mark_taken_back(graded_class: Path) -> None:
+def test_any_item_can_be_marked_by_itself_and_the_mark_taken_back(graded_class: Path, tmp_path: Path) -> None:
     output = said(
         "marks", "set", graded_class, "400101203", "training", "9", "--why", "The time limit stopped it."
     )
@@ -208,10 +363,13 @@ def test_any_item_can_be_marked_by_itself_and_the_mark_taken_back(graded_class: 
         "The time limit stopped it.",
     )
     assert said(*again).startswith("That is the mark already.")
+    released(graded_class, tmp_path / "published")
     back = ("marks", "set", graded_class, "400101203", "training", "none", "--why", "Measured again.")
     assert "would fall" in said(*back, code=2)
     said(*back, "--allow-lower")
     assert "training" in told(graded_class, "400101203")["awaiting"]
+    page = re.sub("<[^>]+>", "", (graded_class / "students/400101203/report.html").read_text("utf-8"))
+    assert "Measured again." in page and re.search(r"Changed since [\d-]+: 9 → —\.", page)
     assert "is not from 0 to 15" in said(
         "marks", "set", graded_class, "400101203", "training", "16", "--why", "x", code=2
     )

@@ -10,7 +10,7 @@ from openpyxl import Workbook, load_workbook
 
 from grader.domain.errors import UsageError
 from grader.marking.files import read_sheet, write_sheet
-from grader.marking.row import COLUMNS, Mark
+from grader.marking.row import COLUMNS, Mark, stood
 from grader.reporting.spreadsheet_cell import FORMULA, guarded, unguarded
 
 ATTACK = '=HYPERLINK("http://x","y")'
@@ -37,7 +37,7 @@ def test_a_sheet_names_people_only_when_it_is_asked_to(rows_with, suffix, tmp_pa
     write_sheet(path, rows_with(), {"400101201": "=Ada Ash"})
     rows = read_sheet(path)
     assert rows[0].cells["name"] == "'=Ada Ash" and rows[-1].cells["name"] == ""
-    assert [row.cells["exported"] for row in rows] == [row.mark.token for row in rows_with()]
+    assert [row.cells["exported"] for row in rows] == [row.exported for row in rows_with()]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
@@ -70,7 +70,7 @@ def test_comments_come_back_exactly(rows_with, mark, tmp_path, suffix, comment):
     [read] = [row for row in read_sheet(tmp_path / f"m{suffix}") if row.cells["marked_by"]]
     assert unguarded(read.cells["comment"]) == comment
     assert (read.cells["points"], read.cells["comment_ids"]) == ("2.5", "no_locality")
-    assert read.cells["exported"] == Mark(2.5, comment, ("no_locality",)).token
+    assert stood(read.cells["exported"]) == (Mark(2.5, comment, ("no_locality",)).token, 1)
     assert read.place == f"m{suffix}, row 3"
 
 
@@ -113,7 +113,8 @@ def test_a_spreadsheets_numbers_are_ids_and_points(tmp_path):
         ("m.csv", b"", "m.csv, row 1: the column 'student_id' is missing."),
         ("m.csv", b"student_id,\xff\n", "m.csv is not UTF-8 text. Save it as `CSV UTF-8`, or as .xlsx."),
         ("m.xlsx", b"PK nonsense", "m.xlsx is no spreadsheet that can be read. Save it again as .xlsx."),
-        ("m.ods", b"", "m.ods: a marking sheet ends with .csv or .xlsx. Give it such a name."),
+        ("m.ods", b"", "m.ods: only .xlsx and .csv are read. Save it as .xlsx in your spreadsheet program"),
+        ("m.txt", b"", "m.txt: a marking sheet ends with .csv or .xlsx. Give it such a name."),
     ],
 )
 def test_what_is_no_sheet_is_told(tmp_path, name, content, sentence):

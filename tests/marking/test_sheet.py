@@ -35,7 +35,7 @@ def test_the_evidence_stands_beside(rows_with):
     claim = Edit(EditKind.CLAIM, "ta1", NOW, "Page 3.", "400101201", value=0.72)
     row = rows_with(claim)[0]
     assert row.evidence == {
-        "claimed_accuracy": "72.0 % (typed by ta1)",
+        "claimed_accuracy": "72.0 % (typed by a person)",
         "measured_accuracy": "70.0 %",
         "checkpoint_accuracy": "",
         "hyperparameters": "dim = 128",

@@ -140,9 +140,20 @@ def test_what_is_allowed_to_fall_falls(graded_class: Path, keep: Keep, worse: Ev
 
 
 def test_a_person_takes_the_lower_run_only_when_that_is_allowed(
-    assignment: Assignment, graded_class: Path, keep: Keep, count: Callable[..., Any], worse: Evidence
+    assignment: Assignment,
+    graded_class: Path,
+    keep: Keep,
+    count: Callable[..., Any],
+    worse: Evidence,
+    tmp_path: Path,
 ) -> None:
     keep(worse)
+    released = CliRunner().invoke(
+        cli,
+        ["publish", str(graded_class), "--to", str(tmp_path / "published"), "--partial"],
+        prog_name="grader",
+    )
+    assert released.exit_code == 0, released.output
     refused = count("latest")
     assert refused.exit_code == 2 and "--allow-lower" in refused.output
     done = count("latest", "--allow-lower")

@@ -13,8 +13,9 @@ from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 from grader.pipeline.keeper import Keeper
+from grader.pipeline.releases import note_releases
 from grader.pipeline.result import Result
-from grader.pipeline.revision import Revision, revised
+from grader.pipeline.revision import Revision, results_now, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 Q6 = Edit(EditKind.MARK, "ta1", NOW, "Read.", "400101201", "q6", 4.0, "Good.")
@@ -109,6 +110,10 @@ def test_a_total_that_vanishes_has_fallen(
 ) -> None:
     with Gradebook(graded_class) as book:
         refused = replace(class_evidence("400101201"), status="refused", reason="It is empty.")
+        before = book.snapshot()
+        told = results_now(assignment, before)
+        grades = {result.score.student_id: result.score.final for result in told}
+        assert note_releases(book, before, told, grades, way="publish", who="ta1", when=NOW) == 4
         book.record(refused, {})
         with pytest.raises(
             UsageError, match="400101201: 62 of 65 decided, 35 awaiting -> refused, 0 decided"

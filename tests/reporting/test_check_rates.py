@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from grader.domain.evidence import Status
+from grader.domain.score import Waiver
 from grader.reporting.check_rates import check_rates, point_biserial
 
 
@@ -86,7 +87,7 @@ def test_a_check_is_suspect_when_over_40_percent_of_those_who_wrote_the_part_fai
 
 def test_a_waived_check_is_told_and_no_longer_suspect(assignment, class_with):
     pairs = [
-        (evidence, replace(score, waived=(("vit_pools_mean", "ta1: not asked for"),)))
+        (evidence, replace(score, waived=(("vit_pools_mean", Waiver("ta1", "not asked for")),)))
         for evidence, score in class_with(10, {"vit_pools_mean": range(8)})
     ]
     rate = rate_of(assignment, pairs, "vit_pools_mean")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.domain.score import GradeStatus, PartScore, ScoreEdit
+from grader.domain.score import GradeStatus, PartScore, Release, ScoreEdit, Waiver
 from grader.domain.total import Total
 from grader.reporting.results_file import results_text
 from grader.reporting.results_record import submission_record
@@ -48,7 +48,7 @@ def test_the_rule_is_told_first(assignment, incomplete, no_grade, examples):
     lifted = replace(incomplete.score, total=40.0)
     assert first(lifted) == "A required file is missing; the total counts all the same"
     page = student_page(assignment, incomplete.evidence, no_grade, images={}, generated_at=examples.WHEN)
-    assert "ta1: — → 0. No report." in page
+    assert "ta1" not in page and "— → 0" not in page
 
 
 def test_comments_and_parts_are_in_the_report_and_in_the_results(assignment, class_results, examples):
@@ -72,20 +72,37 @@ def test_comments_and_parts_are_in_the_report_and_in_the_results(assignment, cla
     ]
 
 
-def test_a_first_mark_is_no_change_but_a_second_is(assignment, class_results, examples):
+def test_only_what_changed_since_the_release_is_a_change(assignment, class_results, examples):
     good = class_results["good"]
-    first = ScoreEdit("ta1", examples.WHEN, "Read.", None, 3.0)
-    second = ScoreEdit("ta2", examples.WHEN, "Seen again.", 3.0, 4.0, "class_token")
+    edits = (
+        ScoreEdit("ta1", examples.WHEN, "Read.", None, 3.0),
+        ScoreEdit("ta2", examples.WHEN, "Seen again.", 3.0, 4.0, "class_token", "cB.csv"),
+    )
+    parts = (PartScore("class_token", "The class token", 4.0, 5.0),)
+    lines = tuple(
+        replace(line, points=4.0, edits=edits, parts=parts) if line.id == "q6" else line
+        for line in good.score.lines
+    )
 
-    def page(*edits):
-        lines = tuple(
-            replace(line, points=4.0, edits=edits) if line.id == "q6" else line for line in good.score.lines
-        )
-        score = replace(good.score, lines=lines)
+    def page(release):
+        score = replace(good.score, lines=lines, released=release)
         return student_page(assignment, good.evidence, score, images={}, generated_at=examples.WHEN)
 
-    assert "Read." not in page(first)
-    assert "ta2 (class token): 3 → 4. Seen again." in page(first, second)
+    def released(points, *told, awaited=()):
+        return Release(examples.WHEN, examples.WHEN, points, points, told, awaited)
+
+    for silent in (
+        None,
+        released(None),
+        released(good.score.final, ("q6", 4.0)),
+        released(1, awaited=("q7",)),
+    ):
+        assert "Changed since" not in page(silent)
+    same = [(line.id, line.points) for line in lines if line.points is not None and line.id != "q6"]
+    told = page(released(good.score.final, *same, ("q6", 3.0), ("q6.class_token", 3.0)))
+    assert told.count("Changed since 2026-11-20: 3 → 4.") == 2, "of the item, and of its part"
+    assert not any(word in told for word in ("ta1", "ta2", "cB.csv", "Read.", "Seen again."))
+    assert "Changed since 2026-11-20: 1 → " in page(released(1, ("q6", 4.0)))
 
 
 def test_a_waived_check_is_shown_as_passed_and_told_in_the_results(assignment, class_results, examples):
@@ -95,7 +112,7 @@ def test_a_waived_check_is_shown_as_passed_and_told_in_the_results(assignment, c
         if any(found.diagnosis == "missing_scale" for found in one.evidence.findings)
     )
     finding = next(found for found in result.evidence.findings if found.diagnosis == "missing_scale")
-    score = replace(result.score, waived=((finding.check, "ta1: wrong"),))
+    score = replace(result.score, waived=((finding.check, Waiver("ta1", "wrong")),))
 
     def page(score):
         return student_page(assignment, result.evidence, score, images={}, generated_at=examples.WHEN)

@@ -5,7 +5,7 @@ import pytest
 
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.program import LOOK, TRAINING, ForbiddenUse, Place
-from grader.domain.score import LateRecord, ScoreEdit
+from grader.domain.score import LateRecord, ScoreEdit, Waiver
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.domain.watch import Pried, Prying
 from grader.reporting.check_rates import check_rates
@@ -229,7 +229,7 @@ def test_files_of_the_download_are_asked_about_once(queue, done):
 
 def test_a_waived_check_asks_nothing_of_a_person(queue, class_results):
     one = class_results["missing_scale"]
-    waived = replace(one.score, waived=(("predictions_name_labels", "ta1: broken"),))
+    waived = replace(one.score, waived=(("predictions_name_labels", Waiver("ta1", "broken")),))
     assert "undecided-checks" in queue([(one.evidence, one.score)])
     assert "undecided-checks" not in queue([(one.evidence, waived)])
 

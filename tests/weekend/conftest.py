@@ -1,7 +1,7 @@
 """The class of a weekend, graded once; each test works on a copy of what came of it."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from tests.weekend.generated import QUESTIONS, TOML, Weekend, weekend, write
-
 from tests.conftest import TINY
+from tests.weekend.generated import QUESTIONS, TOML, Weekend, weekend, write
 
 
 @dataclass(frozen=True)

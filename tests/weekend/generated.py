@@ -146,7 +146,9 @@ class Weekend:
         }
 
 
-def _work(student: int, code: str = CODE, suffix: str = ".py", report: str = ".pdf") -> tuple[tuple[str, bytes], ...]:
+def _work(
+    student: int, code: str = CODE, suffix: str = ".py", report: str = ".pdf"
+) -> tuple[tuple[str, bytes], ...]:
     stem = f"{student}_homework"
     papers = {".pdf": pdf(), ".docx": DOCX, ".rar": RAR}
     made = [(f"{stem}{suffix}", code.encode())] if suffix else []
@@ -176,16 +178,26 @@ def weekend() -> Weekend:
         ),
         "Canvas": tuple(
             Upload(
-                str(first + n), 7000 + n, _work(first + n), oddity="marked late" if n == 333 else "", late=n == 333
+                str(first + n),
+                7000 + n,
+                _work(first + n),
+                oddity="marked late" if n == 333 else "",
+                late=n == 333,
             )
             for n in range(331, 351)
         ),
         "Gradescope": (
             Upload(
-                str(first + 354), 330000054, _work(first + 354), oddity="two days late", moment="2026-02-02 12:00:00 Z"
+                str(first + 354),
+                330000054,
+                _work(first + 354),
+                oddity="two days late",
+                moment="2026-02-02 12:00:00 Z",
             ),
             Upload(str(first + 355), 330000055, _work(first + 355)),
-            Upload(str(first + 356), 330000056, _work(first + 356), oddity="a team", mates=(str(first + 357),)),
+            Upload(
+                str(first + 356), 330000056, _work(first + 356), oddity="a team", mates=(str(first + 357),)
+            ),
             *(Upload(str(first + n), 330000000 + n - 300, _work(first + n)) for n in range(358, 362)),
             Upload(str(first + 362), 330000062, (), status="", oddity="listed, and not in the export"),
             *(Upload(str(first + n), 330000000 + n - 300, _work(first + n)) for n in range(363, 370)),
@@ -250,7 +262,6 @@ def _worksheet(made: Weekend) -> str:
 
 def _canvas_gradebook(made: Weekend) -> str:
     rows = [(one.number, one.student_id) for one in made.uploads["Canvas"]]
-    return (
-        "Student,ID,SIS User ID,SIS Login ID,Section,Lab 8 (11)\nPoints Possible,,,,,100\n"
-        + "".join(f"Student {student[-3:]},{number},{student},{student},1,\n" for number, student in rows)
+    return "Student,ID,SIS User ID,SIS Login ID,Section,Lab 8 (11)\nPoints Possible,,,,,100\n" + "".join(
+        f"Student {student[-3:]},{number},{student},{student},1,\n" for number, student in rows
     )

@@ -9,6 +9,7 @@ assignment.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial as bound
 
 from grader.domain.assignment import Assignment
@@ -61,7 +62,7 @@ def canvas(
     )
     export = filled(form, results, grades, choices)
     known = () if most else (f"{name} does not tell the points possible, so no maximum was compared.",)
-    return Export(export.content, export.count, (*export.remarks, *known, *warnings(results)))
+    return replace(export, remarks=(*export.remarks, *known, *warnings(results)))
 
 
 def _kept(table: CsvText, grade: int, row: int) -> str:

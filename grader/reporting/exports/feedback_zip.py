@@ -52,7 +52,7 @@ def feedback_zip(
         raise UsageError(
             "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
         )
-    remarks, files = [], []
+    remarks, files, left = [], [], {}
     for student_id, grade in grades.items():
         if grade.points is None:
             remarks.append(f"{student_id}: is left out ({grade.reason})")
@@ -62,7 +62,8 @@ def feedback_zip(
             remarks.append(f"{student_id}: is left out (there is no report; `grader regrade` writes it)")
         else:
             files.append((f"{holders[student_id]}_{PLUGIN}_{FILE}", reports[student_id]))
-    return Export(zipped(files), len(files), (*remarks, *warnings(results)))
+            left[student_id] = grade.points
+    return Export(zipped(files), len(files), (*remarks, *warnings(results)), left)
 
 
 def holders_of_worksheet(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from grader.domain.errors import UsageError
 from grader.reporting.exports.csv_text import CsvText
@@ -24,11 +24,13 @@ class Export:
         content: The file.
         count: How many grades are in it.
         remarks: A line for each row, student or grade that somebody should know of.
+        grades: Student id -> the grade that is in it.
     """
 
     content: bytes
     count: int
     remarks: tuple[str, ...]
+    grades: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def filled(form: Form, results: Results, grades: Mapping[str, Grade], choices: C
     changes: dict[tuple[int, int], str] = {}
     remarks: list[str] = []
     lower: list[str] = []
-    count = 0
+    left: dict[str, float] = {}
     for row, student_id in match.students.items():
         grade, old = grades[student_id], table.cell(row, form.grade)
         if grade.points is None:
@@ -111,7 +113,7 @@ def filled(form: Form, results: Results, grades: Mapping[str, Grade], choices: C
             remarks.append(f"{form.place(row)}: {kept}; {_STAYS}")
             continue
         new, before = _scaled(grade, form.maximum(row), choices), number(old)
-        count += 1
+        left[student_id] = grade.points
         if before is not None and rounded(before) == new:
             continue
         if before is not None:
@@ -124,7 +126,7 @@ def filled(form: Form, results: Results, grades: Mapping[str, Grade], choices: C
                 [*(f"{one}, which is less." for one in lower), "Nothing was written. If meant, add --anyway."]
             )
         )
-    return Export(table.with_cells(changes), count, (*remarks, *lower, *_listed(form, match)))
+    return Export(table.with_cells(changes), len(left), (*remarks, *lower, *_listed(form, match)), left)
 
 
 _STAYS = "its cell stays as it was"

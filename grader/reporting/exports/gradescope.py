@@ -30,22 +30,22 @@ def gradescope(results: Results, visibility: str, *, partial: bool) -> Pages:
     """
     grades = exported_grades(results, partial=partial)
     by_student = {score.student_id: (evidence, score) for evidence, score in results}
+    known = {student_id: grade.points for student_id, grade in grades.items() if grade.points is not None}
     files = {
-        f"{student_id}/{FILE}": gradescope_results(*by_student[student_id], grade, visibility)
-        for student_id, grade in grades.items()
-        if grade.points is not None
+        f"{student_id}/{FILE}": gradescope_results(*by_student[student_id], grades[student_id], visibility)
+        for student_id in known
     }
     left = [
         f"{grade.student_id}: is left out ({grade.reason})"
         for grade in grades.values()
         if grade.points is None
     ]
-    return Pages(files, (*left, *warnings(results)))
+    return Pages(files, (*left, *warnings(results)), known)
 
 
 def gradescope_results(evidence: Evidence, score: Score, grade: Grade, visibility: str) -> bytes:
     """One student's `results.json`: the rubric items with their points, then every check without."""
-    tests = [*_items(score, visibility), *_checks(evidence, dict(score.waived), visibility)]
+    tests = [*_items(score, visibility), *_checks(evidence, _whys(score), visibility)]
     told = [f"{points(grade.points)} of {points(score.maximum)} points."]
     if score.late is not None and score.late.penalty:
         told.append(score.late.reason)
@@ -90,6 +90,11 @@ def _told(line: ScoreLine) -> Iterator[str]:
         yield f"{part.title}: {points(part.points)} of {points(part.maximum)}"
         yield from part.comments
     yield from line.comments
+
+
+def _whys(score: Score) -> dict[str, str]:
+    """Why checks were given back to the class."""
+    return {check: waiver.why for check, waiver in score.waived}
 
 
 def _checks(evidence: Evidence, waived: dict[str, str], visibility: str) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
@@ -56,16 +57,16 @@ def moodle_gradebook(
         made = _new_table(choices.column or assignment.title, grades)
     else:
         made = _filled_table(assignment, *file, results, grades, choices)
-    return Export(made.content, made.count, (*made.remarks, check, *warnings(results)))
+    return replace(made, remarks=(*made.remarks, check, *warnings(results)))
 
 
 def _new_table(title: str, grades: Mapping[str, Grade]) -> Export:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["ID number", guarded(printable(title))])
-    known = [grade for grade in grades.values() if grade.points is not None]
-    for grade in known:
-        writer.writerow([guarded(printable(grade.student_id)), points(grade.points)])
+    known = {grade.student_id: grade.points for grade in grades.values() if grade.points is not None}
+    for student_id, given in known.items():
+        writer.writerow([guarded(printable(student_id)), points(given)])
     remarks = [
         f"{grade.student_id}: is not in it ({grade.reason})"
         for grade in grades.values()
@@ -73,7 +74,7 @@ def _new_table(title: str, grades: Mapping[str, Grade]) -> Export:
     ]
     if known:
         remarks.append("Moodle's import fails if it does not know an ID number: prefer --into.")
-    return Export(buffer.getvalue().encode("utf-8"), len(known), tuple(remarks))
+    return Export(buffer.getvalue().encode("utf-8"), len(known), tuple(remarks), known)
 
 
 def _filled_table(

@@ -8,6 +8,7 @@ too: so nothing but the grade is touched. The names are translated with the site
 """
 
 import re
+from dataclasses import replace
 
 from grader.domain.errors import UsageError
 from grader.reporting.exports.columns import the_column
@@ -61,7 +62,7 @@ def moodle_worksheet(
         lms=LMS,
     )
     export = filled(form, results, grades, choices)
-    return Export(export.content, export.count, (*export.remarks, *warnings(results)))
+    return replace(export, remarks=(*export.remarks, *warnings(results)))
 
 
 def worksheet(name: str, content: bytes) -> CsvText:

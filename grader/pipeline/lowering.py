@@ -1,0 +1,79 @@
+"""Marks that would take from students what was released: only the rows that do so are refused."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from grader.domain.assignment import Assignment
+from grader.domain.edit import Edit
+from grader.domain.score import Release, Score
+from grader.domain.total import Total
+from grader.gradebook import Snapshot
+from grader.pipeline.result import Result
+from grader.pipeline.revision import Change, releases_of
+from grader.scoring import falls, score
+
+Row = tuple[str, Sequence[Edit]]
+"""(where the row stands, its edits: several where a team is marked)."""
+
+
+@dataclass(frozen=True)
+class LoweringRow:
+    """A row that would lower what was released.
+
+    Attributes:
+        place: Where it stands.
+        changes: Whose grade it would lower, and to what.
+    """
+
+    place: str
+    changes: tuple[Change, ...]
+
+
+def lowering_rows(
+    assignment: Assignment, snapshot: Snapshot, results: Sequence[Result], rows: Sequence[Row]
+) -> list[LoweringRow]:
+    """The rows that would lower a released grade, for those whose rows together do so.
+
+    Args:
+        snapshot: The state of the book, and `results` what it comes to.
+        rows: New marks, which are to be taken together.
+    """
+    left = releases_of(snapshot)
+    own: dict[str, list[Row]] = {}
+    for place, edits in rows:
+        for edit in edits:
+            if edit.student_id in left:
+                own.setdefault(edit.student_id, []).append((place, [edit]))
+    before = {result.score.student_id: result for result in results}
+    found: dict[str, list[Change]] = {}
+    for student_id, marks in own.items():
+        for place, change in _lowered(assignment, snapshot, before[student_id], marks, left[student_id]):
+            found.setdefault(place, []).append(change)
+    places = dict.fromkeys(place for place, _ in rows if place in found)
+    return [LoweringRow(place, tuple(found[place])) for place in places]
+
+
+def _lowered(
+    assignment: Assignment, snapshot: Snapshot, result: Result, marks: Sequence[Row], released: Release
+) -> list[tuple[str, Change]]:
+    """The marks of one student that lower the grade, each taken by itself; none where all together do not."""
+    student_id = result.score.student_id
+    earlier = [edit for edit in snapshot.edits if edit.student_id in (None, student_id)]
+
+    def with_marks(rows: Sequence[Row]) -> Score:
+        return score(assignment, result.evidence, edits=[*earlier, *(one for _, new in rows for one in new)])
+
+    now = result.score.final
+    if not falls(now, with_marks(marks).final, released):
+        return []
+    alone = [(place, with_marks([(place, new)])) for place, new in marks]
+    return [
+        (place, Change(_total(result.score), _total(after), released))
+        for place, after in alone
+        if now is not None and (after.final is None or after.final < now)
+    ]
+
+
+def _total(made: Score) -> Total:
+    return Total.of(made, who="", when=datetime.min, cause="")

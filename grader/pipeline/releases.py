@@ -1,0 +1,68 @@
+"""Grades that leave for students: each is noted in the book, once for every way and value."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from grader.domain.edit import Edit, EditKind
+from grader.gradebook import Gradebook, Snapshot
+from grader.pipeline.result import Result
+from grader.scoring import line_points
+
+
+def note_releases(
+    book: Gradebook,
+    seen: Snapshot,
+    results: Sequence[Result],
+    grades: Mapping[str, float | None],
+    *,
+    way: str,
+    who: str,
+    when: datetime,
+) -> int:
+    """Note that grades left for their students.
+
+    Args:
+        seen: The state of the book that the results are of.
+        grades: Of those whose grade left, as it did, after what lateness costs; None: none was known.
+        way: `publish`, or the format that was exported.
+
+    Returns:
+        How many are new: a grade that left by this way already, and is the last that did, is noted.
+
+    Raises:
+        UsageError: The book does not take it.
+    """
+    made = [
+        Edit(
+            kind=EditKind.RELEASED,
+            who=who,
+            when=when,
+            why="",
+            student_id=result.score.student_id,
+            target=way,
+            value=grades[result.score.student_id],
+            remarks=line_points(result.score),
+        )
+        for result in results
+        if result.score.student_id in grades
+    ]
+    earlier = _last_releases(seen.edits)
+    new = [edit for edit in made if not _is_noted(edit, earlier.get(edit.student_id or "", {}))]
+    book.note(new, seen)
+    return len(new)
+
+
+_ANY = ""  # way: the last of all
+
+
+def _last_releases(edits: Sequence[Edit]) -> dict[str, dict[str, Edit]]:
+    """Student -> way -> the last release."""
+    found: dict[str, dict[str, Edit]] = {}
+    for edit in edits:
+        if edit.kind is EditKind.RELEASED and edit.student_id is not None:
+            found.setdefault(edit.student_id, {}).update({edit.target: edit, _ANY: edit})
+    return found
+
+
+def _is_noted(edit: Edit, earlier: Mapping[str, Edit]) -> bool:
+    return all(way in earlier and earlier[way].value == edit.value for way in (edit.target, _ANY))

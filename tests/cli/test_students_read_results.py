@@ -1,0 +1,192 @@
+"""Students read results: no page of theirs, and no export that reaches them, names who marked or how."""
+
+import re
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from grader.cli import cli
+from grader.course.assignment_file import read_assignment
+from grader.domain.assignment import Assignment
+from grader.domain.edit import KEPT, Edit, EditKind
+from grader.gradebook import Gradebook
+from grader.pipeline.keeper import Keeper
+
+STUDENT, MISSING = "400101202", "400101204"
+DIGEST = "ab12"
+WHEN = datetime(2026, 2, 1, 12, tzinfo=UTC)
+WORKSHEET = "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\n" + "".join(
+    f"Participant {number},S,{student},,100.00,-\n"
+    for number, student in enumerate(("400101201", STUDENT, "400101203", MISSING), 17)
+)
+DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"
+STAFF = ("Marquart", "Sheetname", "marked in", "marks import", "marks set", "--by")
+Made = Callable[..., Edit]
+
+
+@pytest.fixture
+def late_course(tmp_path: Path, course_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The course with a deadline, so that what is said of it reaches students."""
+    root = tmp_path / "course"
+    for path in (course_root / "course.toml", *(course_root / "reference/vit_defects").rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            copy = root / path.relative_to(course_root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    file = root / "reference/vit_defects/assignment.toml"
+    text = file.read_text("utf-8")
+    assert text.count(DEADLINE) == 1
+    file.write_text(text.replace(DEADLINE, DEADLINE[2:]) + "\n[late]\npoints_per_day = 2\n", "utf-8")
+    monkeypatch.setenv("GRADER_COURSE", str(root))
+    monkeypatch.setenv("GRADER_BY", "Marquart-the-publisher")
+    monkeypatch.delenv("GRADER_GRADEBOOK", raising=False)
+    return root
+
+
+def said(*words: object) -> str:
+    result = CliRunner().invoke(cli, list(map(str, words)), prog_name="grader")
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def made(kind: EditKind, target: str = "", value: float | None = None, **more: Any) -> Edit:
+    """A decision by somebody with an unmistakable name."""
+    who = f"Marquart-{kind.value}"
+    return Edit(kind, who, WHEN, f"Why-{kind.value}.", more.pop("student", STUDENT), target, value, **more)
+
+
+def every_kind(assignment: Assignment) -> list[Edit]:
+    """Decisions of every kind, most of them twice, as haggling goes."""
+    check = next(spec.id for spec in assignment.checks if spec.component == "Attention")
+    marks = [
+        made(EditKind.MARK, target, value, sheet="Sheetname.csv", comment=f"Comment on {target}: {value:g}.")
+        for value in (1.0, 2.0)
+        for target in ("report_quality", "q6", "q7", "q8", "q9", "training", *_parts(assignment))
+    ]
+    return [
+        *marks,
+        replace(marks[0], value=99.0, target="q8"),  # does not fit the rubric
+        made(EditKind.MARK, "q9", None, sheet="Sheetname.csv"),
+        made(EditKind.WAIVE, check, student=None),
+        made(EditKind.UNWAIVE, check, student=None),
+        made(EditKind.WAIVE, check, student=None),
+        made(EditKind.NO_GRADE, student=MISSING),
+        made(EditKind.WAIVE_MISSING, student=MISSING),
+        made(EditKind.CLAIM, value=0.99),
+        made(EditKind.EXTENSION, value=(WHEN - timedelta(days=1)).timestamp()),
+        made(EditKind.IN_TIME, DIGEST),
+        made(EditKind.RECEIVED, DIGEST, WHEN.timestamp()),
+        made(EditKind.RUN, KEPT, 2.0),
+        made(EditKind.HELD, "upload-x"),
+        made(EditKind.MATCHED, STUDENT),
+        made(EditKind.NOBODYS, "upload-x"),
+        made(EditKind.OWNER, STUDENT),
+        made(EditKind.ACCEPTED, "report.docx"),
+        made(EditKind.RELEASED, "canvas", 12.0),
+        *(replace(edit, value=2.5 if edit.target.startswith("q10") else 3.0) for edit in marks[:3]),
+    ]
+
+
+def _parts(assignment: Assignment) -> list[str]:
+    return [target for target in assignment.mark_targets() if target.startswith("q10.")]
+
+
+@pytest.fixture
+def haggled(graded_class: Path, late_course: Path, class_evidence: Callable[..., Any]) -> Path:
+    """The class after all that, with all pages written again."""
+    assignment = read_assignment(late_course / "reference/vit_defects")
+    edits = every_kind(assignment)
+    assert {edit.kind for edit in edits} == set(EditKind), "a new kind of decision belongs here"
+    with Gradebook(graded_class) as book:
+        evidence = replace(
+            class_evidence(STUDENT, failed=[edits[0].target]),
+            source={"homework.py": "x = 1\n"},
+            received_at=WHEN,
+        )
+        Keeper(assignment, book, graded_class, "Marquart-the-runner").kept(evidence, {}, WHEN)
+        assert book.append(edits, [], after=book.snapshot().state)
+    said("regrade", graded_class)
+    return graded_class
+
+
+def read_by_students(out: Path, tmp_path: Path) -> dict[str, str]:
+    """All that reaches students, by where it is."""
+    said("publish", out, "--to", tmp_path / "published", "--partial")
+    worksheet = tmp_path / "w.csv"
+    worksheet.write_text(WORKSHEET)
+    said("export", "gradescope", out, "--partial")
+    said("export", "feedback-zip", out, "--into", worksheet, "--partial")
+    found = [*out.glob("students/*/*.html"), *(tmp_path / "published").glob("students/*/*.html")]
+    found += out.glob("exports/gradescope/*/results.json")
+    texts = {str(path): path.read_text("utf-8") for path in found}
+    with zipfile.ZipFile(out / "exports/feedback.zip") as archive:
+        texts |= {name: archive.read(name).decode() for name in archive.namelist()}
+    return texts
+
+
+def test_nothing_that_students_read_names_a_marker_a_sheet_or_a_command(
+    haggled: Path, tmp_path: Path
+) -> None:
+    for item in ("q8", "q9"):
+        said("marks", "set", haggled, STUDENT, item, "3", "--why", "Clear enough.", "--by", "Marquart-set")
+    said("publish", haggled, "--to", tmp_path / "before", "--partial")
+    said("marks", "set", haggled, STUDENT, "q8", "none", "--why", "Seen again.", "--by", "Marquart-set",
+         "--allow-lower")  # fmt: skip
+    said("marks", "set", haggled, STUDENT, "q8", "4", "--why", "Very clear.", "--by", "Marquart-set")
+    texts = read_by_students(haggled, tmp_path)
+    names = {Path(name).name for name in texts}
+    assert {"report.html", "submission.html", "results.json"} <= names
+    assert any("assignfeedback_file_report" in name for name in names)
+    found = {(name, word) for name, text in texts.items() for word in STAFF if word in text}
+    assert found == set()
+    page = (haggled / "students" / STUDENT / "report.html").read_text("utf-8")
+    for told in ("Marked by a person.", "Very clear.", "Why-waive", "Why-received", "Why-claim"):
+        assert told in page, "reasons that students are meant to read"
+    assert "Why-waive_missing" in (haggled / "students" / MISSING / "report.html").read_text("utf-8")
+    assert "Marquart-set" in said("history", haggled, STUDENT), "staff see who it was"
+    assert "Sheetname.csv" in said("history", haggled, STUDENT)
+    assert "Marquart-mark" in (haggled / "results.json").read_text("utf-8")
+
+
+def test_before_the_release_there_is_no_history_and_after_it_one_sentence(
+    graded_class: Path, tmp_path: Path, late_course: Path
+) -> None:
+    def changes() -> list[str]:
+        page = (graded_class / "students/400101201/report.html").read_text("utf-8")
+        return re.findall(r"Changed since [\d-]+: [^<]*", page)
+
+    def mark(points: str) -> None:
+        said("marks", "set", graded_class, "400101201", "q6", points, "--why", f"Now {points}.")
+
+    mark("4")
+    mark("5")
+    mark("4.5")
+    assert changes() == []
+    said("publish", graded_class, "--to", tmp_path / "published", "--partial")
+    said("marks", "set", graded_class, "400101201", "q7", "3", "--why", "It was open.")
+    assert changes() == [], "what nobody knew then is no change"
+    mark("4.75")
+    mark("5")
+    [told] = changes()
+    assert told.endswith(": 4.5 → 5.")
+    said("marks", "set", graded_class, "400101201", "q6", "4.5", "--why", "As before.", "--allow-lower")
+    assert changes() == [], "it is what it was"
+
+
+def test_a_change_of_the_rubric_after_the_release_is_told_too(
+    graded_class: Path, tmp_path: Path, late_course: Path
+) -> None:
+    said("publish", graded_class, "--to", tmp_path / "published", "--partial")
+    file = late_course / "reference/vit_defects/assignment.toml"
+    text = file.read_text("utf-8")
+    assert text.count("{ at = 0.80, points = 15 }") == 1
+    file.write_text(text.replace("{ at = 0.80, points = 15 }", "{ at = 0.70, points = 15 }"), "utf-8")
+    said("regrade", graded_class)
+    page = (graded_class / "students/400101201/report.html").read_text("utf-8")
+    assert re.findall(r"Changed since [\d-]+: ([^<]*)", page) == ["12 → 15."]

@@ -1,0 +1,49 @@
+"""What was released, and what would take it from a student."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from grader.domain.edit import Edit, EditKind
+from grader.domain.score import Release
+from grader.scoring import falls, release
+
+NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
+
+
+def left(value: float | None, way: str = "publish", **more: object) -> Edit:
+    when = more.pop("when", NOW)
+    return Edit(EditKind.RELEASED, "ta1", when, "", "1", way, value, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "released", "expected"),
+    [
+        (80, 70, None, False),  # never released
+        (80, 70, 80, True),
+        (80, 70, 60, False),  # more than was released
+        (80, 60, 60, False),
+        (80, 59.99, 60, True),
+        (50, 55, 80, False),  # a rise, of a grade that fell before
+        (50, 49, 80, True),
+        (80, None, 80, True),  # known, and then unknown
+        (None, 10, 80, False),  # nobody knew it
+        (None, None, 80, False),
+        (80, 70, "no grade", False),  # that nothing was known left
+        (0.1 + 0.2, 0.3, 0.3, False),  # the same points
+    ],
+)
+def test_only_what_was_released_can_be_taken(
+    before: float | None, after: float | None, released: float | str | None, expected: bool
+) -> None:
+    points = None if isinstance(released, str) else released
+    told = None if released is None else Release(NOW, NOW, points)
+    assert falls(before, after, told) is expected
+
+
+def test_the_last_release_counts_and_the_first_is_kept() -> None:
+    assert release([]) is None
+    later = NOW + timedelta(days=1)
+    told = (("q6", "4"), ("q10.patches", "2.5"), ("q7", ""))
+    found = release([left(70, remarks=told), left(75, "canvas", when=later, remarks=(("q6", "5"),))])
+    assert found == Release(NOW, later, 75, 70, (("q6", 4.0), ("q10.patches", 2.5)), ("q7",))
