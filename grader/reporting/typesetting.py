@@ -165,7 +165,12 @@ def environment() -> Environment:
         listed,
     )
     made.filters.update({one.__name__: one for one in filters})
-    styles = {"style": "style.css", "class_style": "class.css", "submission_style": "submission.css"}
+    styles = {
+        "style": "style.css",
+        "class_style": "class.css",
+        "submission_style": "submission.css",
+        "similarity_style": "similarity.css",
+    }
     for name, file in styles.items():
         made.globals[name] = Markup((TEMPLATES / file).read_text("utf-8"))  # our own files
     return made
