@@ -21,6 +21,7 @@ from grader.reporting.class_training import (
     CLAIM_TOLERANCE,
     claim_dots,
     leaderboard,
+    measured_rows,
     outcome_counts,
     parameter_dots,
     time_dots,
@@ -172,7 +173,11 @@ def _training(assignment: Assignment, ordered: Results) -> dict[str, object]:
             "between the dotted lines within 5 points",
         ),
     )
-    return {"outcomes": outcome_counts(ordered), "scatters": [one for one in charts if one[0]]}
+    return {
+        "outcomes": outcome_counts(ordered),
+        "scatters": [one for one in charts if one[0]],
+        "measured": measured_rows(ordered),
+    }
 
 
 def _items_in_sight(assignment: Assignment, scores: Sequence[Score]) -> list[RubricItem]:

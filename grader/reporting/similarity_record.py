@@ -84,7 +84,7 @@ def previous_similarity(out: Path, assignment_id: str) -> SimilarityRecord | Non
 
 
 def in_common(pair: "Pair") -> str:
-    """What two submissions have in common, as a clause: `98 % and 97 % of their own code and the same weights`."""
+    """What two submissions have in common, as a clause: `98 % and 97 % of their own code`."""
     shares = f"{percent(pair.code.one, 0)} and {percent(pair.code.other, 0)} of their own code"
     told = [shares.replace(SPACE, " ")] if pair.code.most else []
     if pair.weights is not None and pair.weights.near:
