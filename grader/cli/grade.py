@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from grader.gradebook import Gradebook
     from grader.pipeline.class_list import ClassList
     from grader.pipeline.result import Result
+    from grader.reporting.class_overview import Overview
     from grader.reporting.results_contract import DownloadRecord
     from grader.reporting.roster import Roster
     from grader.sandbox.host import Host
@@ -165,8 +166,8 @@ def command(
     rates.keep(assignment.id, work, stage_times(examined))
     known = {one.evidence.student_id: one.known for one in results}
     del results, examined  # of a large class, nothing is held twice
-    everybody = _written(assignment, book, out, download, class_list.roster)
-    _tell(assignment, everybody, known, out, time.monotonic() - started)
+    everybody, overview = _written(assignment, book, out, download, class_list.roster)
+    _tell(overview, everybody, known, out, time.monotonic() - started)
 
 
 def _taken_in(
@@ -214,8 +215,12 @@ def _written(
     out: Path,
     download: "DownloadRecord",
     class_list: "Roster | None",
-) -> "Sequence[Result]":
-    """Write the class's files: what the book has of everybody, who may not have been in this run."""
+) -> "tuple[Sequence[Result], Overview]":
+    """Write the class's files: what the book has of everybody, who may not have been in this run.
+
+    Returns:
+        Everybody's results, and what the class came to.
+    """
     from grader.pipeline.class_files import previous_download, write_class
     from grader.pipeline.class_list import with_list
     from grader.pipeline.owners import remove_moved_pages
@@ -227,7 +232,7 @@ def _written(
     book.close()
     found = candidates((result.evidence, result.score) for result in everybody)
     download = with_list(download, class_list, previous_download(out), found)
-    write_class(assignment, everybody, out, now(), download)
+    overview = write_class(assignment, everybody, out, now(), download)
     remove_moved_pages(out, snapshot)
     if download.roster:
         click.echo(
@@ -235,11 +240,11 @@ def _written(
             "students handed in nothing.",
             err=True,
         )
-    return everybody
+    return everybody, overview
 
 
 def _tell(
-    assignment: "Assignment",
+    overview: "Overview",
     everybody: "Sequence[Result]",
     known: Mapping[str, bool],
     out: Path,
@@ -254,7 +259,7 @@ def _tell(
     from grader.reporting.typesetting import printable
 
     shown = [one for one in everybody if one.score.student_id in known]
-    print_results(assignment, shown, out, seconds, [student for student, was in known.items() if was])
+    print_results(shown, overview, out, seconds, [student for student, was in known.items() if was])
     for one in shown:
         if one.score.lower:
             told = f"{one.score.student_id}: {one.score.lower.reason}"

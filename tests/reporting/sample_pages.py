@@ -170,7 +170,7 @@ def _handed_in(name: str, source: str, drawing: bytes) -> tuple[str, bytes]:
     """A notebook with text, outputs, errors and pictures for the flawless one; else the script."""
     if name != "good":
         return "homework.py", source.encode()
-    text = "# My ViT\n\n### First\n\n**Bold** and [a link](https://example.org)\n\n1. one\n\n|a|b|\n|-|-|\n|1|2|"
+    text = "# My ViT\n\n### First\n\n**Bold**, [a link](https://example.org)\n\n1. a\n\n|a|b|\n|-|-|\n|1|2|"
     return "homework.ipynb", json.dumps(
         {
             "nbformat": 4,

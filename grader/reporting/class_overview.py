@@ -1,0 +1,114 @@
+"""A class at a glance: what the first screen of the class page and the terminal say alike."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.score import GradeStatus, Score
+from grader.reporting.check_rates import CheckRate, check_rates
+from grader.reporting.class_statistics import status_counts
+from grader.reporting.results_contract import DownloadRecord
+from grader.reporting.review_cases import Case, cases
+from grader.reporting.review_queue import Section, review_queue
+from grader.reporting.similarity_record import SimilarityRecord
+from grader.reporting.typesetting import points
+
+Results = Sequence[tuple[Evidence, Score]]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What a class came to, and what of it needs a person.
+
+    Attributes:
+        results: By student's id.
+        counts: (status in words, number of submissions), without those that nobody has.
+        own_cases: Student id -> what a person should look at in that result.
+        rates: How each check went.
+        queue: What needs a person, what holds the grades first.
+        download: The account of the files, where it is known.
+        similarity: What was found when the submissions were compared, if they were.
+    """
+
+    assignment: Assignment
+    results: Results
+    counts: tuple[tuple[str, int], ...]
+    own_cases: Mapping[str, tuple[Case, ...]]
+    rates: Sequence[CheckRate]
+    queue: tuple[Section, ...]
+    download: DownloadRecord | None
+    similarity: SimilarityRecord | None
+
+    @property
+    def holding(self) -> tuple[Section, ...]:
+        """What must be settled before grades are handed out."""
+        return tuple(section for section in self.queue if section.cause.holds)
+
+    @property
+    def looks(self) -> tuple[Section, ...]:
+        """What is worth a look before."""
+        return tuple(section for section in self.queue if not section.cause.holds)
+
+    @property
+    def release(self) -> str:
+        """Whether grades can be handed out, in a sentence."""
+        if not self.results:
+            return "There is no submission."
+        if self.holding:
+            return "Not ready to hand out yet."
+        return "Ready to hand out: every point of every submission is decided."
+
+    @property
+    def absent(self) -> tuple[int, int] | None:
+        """(How many on the class list handed in nothing, how many are on it); None without a list."""
+        roster = self.download.roster if self.download is not None else None
+        return None if roster is None else (len(roster.missing), len(roster.students))
+
+
+def class_overview(
+    assignment: Assignment,
+    results: Results,
+    download: DownloadRecord | None = None,
+    similarity: SimilarityRecord | None = None,
+) -> Overview:
+    """What a class came to.
+
+    Args:
+        assignment: What was asked for.
+        results: What was found and scored, in any order.
+        download: The account of the files.
+        similarity: What was found when the submissions were compared.
+    """
+    ordered = sorted(results, key=lambda result: result[1].student_id)
+    own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
+    rates = check_rates(assignment, ordered)
+    every = [case for own in own_cases.values() for case in own]
+    queue = review_queue(assignment, ordered, every, rates, download, similarity)
+    return Overview(
+        assignment, ordered, status_counts(ordered), own_cases, rates, queue, download, similarity
+    )
+
+
+def shown_total(score: Score) -> str:
+    """A total as a table shows it: points, `withheld`, or a dash where there is none."""
+    withheld = score.status is GradeStatus.INCOMPLETE and score.total is None
+    return "withheld" if withheld else points(score.total)
+
+
+def after_penalty(assignment: Assignment, score: Score) -> str:
+    """What lateness leaves of a total, in words; empty where it costs nothing, or nobody knows."""
+    late = score.late
+    if assignment.late.points_per_day is None or late is None or not late.penalty or late.total_after is None:
+        return ""
+    return f"{points(late.total_after)} after the penalty"
+
+
+def shown_points(state: str, value: float | None) -> str:
+    """An item's points as a table shows them: a number, `not run`, or a dash for what nobody knows yet.
+
+    Args:
+        state: The line's.
+        value: Its points.
+    """
+    return "not run" if state == "not_run" else points(value)
