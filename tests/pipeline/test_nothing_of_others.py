@@ -39,9 +39,11 @@ def published(tmp_path, assignment, class_evidence):
     for number, members in enumerate([[ALONE], [EXTENDED], [MATE, OTHER_MATE], [RIVAL]], start=1):
         folder = download / f"submission_{number}"
         folder.mkdir(parents=True)
-        # the team's names say nothing of whose they are; somebody else's carries one that is not asked for
-        name = "homework.py" if len(members) > 1 else f"{members[0]} my work.py"
+        # the names of the team's files are not as they were asked for, and carry ids that nobody here has
+        name = "877900999 Lab8 Homework.py" if len(members) > 1 else f"{members[0]} my work.py"
         (folder / name).write_text(f"x = {number}\n")
+        if len(members) > 1:
+            (folder / "877900998_Lab8_Homework.pdf").write_bytes(b"%PDF-1.4")
         listed += f"submission_{number}:\n  :submitters:\n" + "".join(
             f"  - :name: {name_of(one)}\n    :sid: '{one}'\n    :email: {one}@example.org\n"
             for one in members
@@ -116,6 +118,7 @@ def test_a_deadline_of_ones_own_is_ones_own(published):
 def test_a_team_is_told_that_it_is_one_and_staff_who_is_in_it(published):
     for student in (MATE, OTHER_MATE):
         html = (published.out / "students" / student / "report.html").read_text("utf-8")
+        assert f"Gradescope says that they are {student}" in html
         assert "Handed in together by 2 students" in html and "taken as ID_Lab8_Homework.py" in html
         assert "Something about the code." in html
     page = (published.out / "index.html").read_text("utf-8")
