@@ -1,5 +1,6 @@
 # make demo   grades a small example class on the synthetic data (first run: sets up .venv)
-# make test   everything that CI checks
+# make test   all checks but those that need a browser
+# make test-all   everything that CI checks: the pages in Chromium as well
 # make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
 #             (hours of training only where they are named: make bench BENCH=recipes)
 PYTHON ?= python3
@@ -8,7 +9,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: demo test bench lint types floors unit template setup clean
+.PHONY: demo test test-all bench lint types floors unit browser template setup clean
 
 setup: $(STAMP)
 
@@ -25,6 +26,8 @@ demo: $(STAMP)
 
 test: lint types floors unit
 
+test-all: test browser
+
 lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -37,6 +40,9 @@ floors: $(STAMP)
 
 unit: $(STAMP)
 	@$(BIN)/python -m pytest -n auto --dist loadfile
+
+browser: $(STAMP)
+	@$(BIN)/python -m pytest -m browser -rs
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(BENCH)

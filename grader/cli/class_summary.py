@@ -12,10 +12,12 @@ from grader.domain.assignment import Assignment
 from grader.domain.score import GradeStatus, Score
 from grader.pipeline.class_files import report_path
 from grader.pipeline.result import Result
+from grader.reporting.class_overview import Overview, after_penalty, shown_points, shown_total
+from grader.reporting.class_statistics import STATUS_WORDS
 from grader.reporting.class_time import stage_times, submission_times
 from grader.reporting.component_reports import noted
 from grader.reporting.fixes import fixes
-from grader.reporting.typesetting import clipped, counted, duration, percent, printable
+from grader.reporting.typesetting import SPACE, clipped, counted, duration, percent, points, printable
 
 PADDING = 3  # between two columns
 WIDE = 110  # columns; a narrower terminal gets no column per rubric item
@@ -26,26 +28,29 @@ LONGEST_NAME = 24
 
 
 def print_results(
-    assignment: Assignment,
     results: Sequence[Result],
+    overview: Overview,
     out: Path,
     seconds: float,
-    firsts: Mapping[str, bool] | None = None,
+    firsts: Mapping[str, bool],
 ) -> None:
-    """The totals, where the time went, and where everything is.
+    """The totals, where the time went, what the whole class came to, and where everything is.
 
     Args:
-        firsts: One student for each submission, and whether it was not examined again; by default all were.
+        results: Of this run.
+        overview: Of the whole class, as its page says it.
+        firsts: One student for each submission of this run, and whether it was not examined again.
     """
-    if firsts is None:
-        firsts = {result.score.student_id: False for result in results}
-    unchanged = sum(firsts.values())
+    assignment, unchanged = overview.assignment, sum(firsts.values())
     console = Console(markup=False)
     items = [item.id for item in assignment.rubric if not item.by_person]
     if console.width < WIDE:
         items = []
+    of_all = f" of {len(overview.results)}" if len(results) < len(overview.results) else ""
     table = Table(
-        title=f"{assignment.title}: {_count(len(firsts), len(results))}", title_justify="left", box=SIMPLE
+        title=f"{assignment.title}: {_count(len(firsts), len(results))}{of_all}",
+        title_justify="left",
+        box=SIMPLE,
     )
     named = [NAME] if any(result.evidence.origin.person for result in results) else []
     rows = [_row(assignment, result, items, named) for result in results[:MOST_ROWS]]
@@ -63,6 +68,7 @@ def print_results(
     if len(results) > MOST_ROWS:
         console.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
     _print_times([one for one in results if firsts.get(one.score.student_id) is False], console)
+    _print_overview(overview, console)
     console.print(f"class page   {out / 'index.html'}", soft_wrap=True)
     console.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)
     console.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
@@ -84,10 +90,11 @@ def _row(
     assignment: Assignment, result: Result, items: Sequence[str], named: Sequence[str]
 ) -> list[str | Text]:
     score = result.score
-    points = {line.id: line.points for line in score.lines}
-    shown = ["-" if points[item] is None else f"{points[item]:g}" for item in items]
+    lines = {line.id: line for line in score.lines}
+    shown = [shown_points(lines[item].state, lines[item].points) for item in items]
     names = [clipped(printable(result.evidence.origin.person), LONGEST_NAME) for _ in named]
-    return [score.student_id, *names, _status(score), _total(score), *shown, _first(assignment, result)]
+    total = _total(assignment, score)
+    return [score.student_id, *names, _status(score), total, *shown, _first(assignment, result)]
 
 
 def _first(assignment: Assignment, result: Result) -> str:
@@ -104,11 +111,34 @@ def _first(assignment: Assignment, result: Result) -> str:
 
 def _status(score: Score) -> Text:
     colors = {GradeStatus.GRADED: "green", GradeStatus.INCOMPLETE: "yellow", GradeStatus.REFUSED: "yellow"}
-    return Text(score.status, style=colors.get(score.status, "red"))
+    word = STATUS_WORDS.get(score.status, score.status.value)
+    return Text(word, style=colors.get(score.status, "red"))
 
 
-def _total(score: Score) -> str:
-    return "withheld" if score.total is None else f"{score.total:g} of {score.decided:g}"
+def _total(assignment: Assignment, score: Score) -> str:
+    if score.total is None:
+        return shown_total(score)
+    told = f"{shown_total(score)} of {points(score.decided)}"
+    return ", ".join([told, *filter(None, [after_penalty(assignment, score)])])
+
+
+def _print_overview(overview: Overview, console: Console) -> None:
+    """What the first screen of the class page says of the whole class."""
+    told = [counted(len(overview.results), "submission")]
+    told += [f"{number}{SPACE}{word}" for word, number in overview.counts]
+    if overview.absent is not None:
+        missing, listed = overview.absent
+        told.append(f"{missing}{SPACE}handed in nothing of {listed} on the list")
+    console.print(f"class        {', '.join(told)}", soft_wrap=True)
+    console.print(overview.release)
+    for title, sections in (("What is missing", overview.holding), ("Worth a look before", overview.looks)):
+        if not sections:
+            continue
+        console.print(f"{title}:")
+        width = max(len(section.cause.title) for section in sections)
+        for section in sections:
+            console.print(f"  {section.cause.title:<{width}}  {section.counted}", soft_wrap=True)
+    console.print()
 
 
 def _print_times(results: Sequence[Result], console: Console) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from grader.pipeline.accounts import Account
     from grader.pipeline.class_list import ClassList
     from grader.pipeline.result import Result
+    from grader.reporting.class_overview import Overview
     from grader.reporting.roster import Roster
     from grader.sandbox.host import Host
 
@@ -172,8 +173,8 @@ def command(
     examined = [(one.evidence, one.score) for one in results if firsts.get(one.evidence.student_id) is False]
     rates.keep(assignment.id, work, stage_times(examined))
     del results, examined  # of a large class, nothing is held twice
-    everybody = _written(assignment, book, out, account, class_list.roster, who)
-    _tell(assignment, everybody, graded_now, firsts, out, time.monotonic() - started)
+    everybody, overview = _written(assignment, book, out, account, class_list.roster, who)
+    _tell(overview, everybody, graded_now, firsts, out, time.monotonic() - started)
 
 
 def _taken_in(
@@ -222,16 +223,18 @@ def _written(
     account: "Account",
     class_list: "Roster | None",
     who: str,
-) -> "Sequence[Result]":
-    """Write the class's files: what the book has of everybody, who may not have been in this run."""
+) -> "tuple[Sequence[Result], Overview]":
+    """Write the class's files: what the book has of everybody, who may not have been in this run.
+
+    Returns:
+        Everybody's results, and what the class came to.
+    """
     from grader.pipeline.accounts import keep_account, standing_downloads
     from grader.pipeline.class_files import write_class
     from grader.pipeline.class_list import with_list
     from grader.pipeline.owners import remove_moved_pages
     from grader.pipeline.revision import results_now
-    from grader.reporting.downloads import summed
     from grader.reporting.exports.matching import candidates
-    from grader.reporting.roster import attended
 
     snapshot = book.snapshot()
     everybody = results_now(assignment, snapshot)
@@ -240,21 +243,16 @@ def _written(
     keep_account(book, out, listed, who=who, when=now())
     downloads = standing_downloads(book, out, snapshot)
     book.close()
-    write_class(assignment, everybody, out, now(), downloads)
+    overview = write_class(assignment, everybody, out, now(), downloads)
     remove_moved_pages(out, snapshot)
-    whole = attended(summed(downloads), found)
-    if whole is not None and whole.roster is not None:
-        nothing = {one.evidence.student_id for one in everybody if one.evidence.absent}
-        count = len(nothing.intersection(whole.roster.students) | set(whole.roster.missing))
-        click.echo(
-            f"{whole.roster.source}: {count} of {len(whole.roster.students)} students handed in nothing.",
-            err=True,
-        )
-    return everybody
+    if overview.absent is not None and overview.list_source:
+        count, whole = overview.absent
+        click.echo(f"{overview.list_source}: {count} of {whole} students handed in nothing.", err=True)
+    return everybody, overview
 
 
 def _tell(
-    assignment: "Assignment",
+    overview: "Overview",
     everybody: "Sequence[Result]",
     graded_now: Collection[str],
     firsts: Mapping[str, bool],
@@ -271,7 +269,7 @@ def _tell(
     from grader.reporting.typesetting import printable
 
     shown = [one for one in everybody if one.score.student_id in graded_now]
-    print_results(assignment, shown, out, seconds, firsts)
+    print_results(shown, overview, out, seconds, firsts)
     for one in shown:
         if one.score.lower:
             told = f"{one.score.student_id}: {one.score.lower.reason}"

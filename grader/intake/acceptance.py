@@ -9,7 +9,7 @@ from grader.domain.assignment import Assignment, Limits
 from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
 from grader.intake.archive import MEGABYTE
-from grader.intake.naming import Closeness, name_match, refused_name
+from grader.intake.naming import ANY_ID, Closeness, name_match, refused_name
 from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener
 
@@ -182,7 +182,8 @@ def _name_notes(
     chosen: Iterable[_Candidate], submission: Submission, assignment: Assignment
 ) -> tuple[str, ...]:
     """A sentence for every accepted file whose name is not quite the one that was asked for."""
-    stem = assignment.file_stem.replace("{student_id}", _asked_id(submission))
+    asked_id = ANY_ID if submission.team else _asked_id(submission)
+    stem = assignment.file_stem.replace("{student_id}", asked_id)
     notes = []
     for candidate in sorted(chosen, key=lambda candidate: candidate.name):
         match = name_match(candidate.name, assignment.file_stem)

@@ -45,7 +45,10 @@ class Export:
         one = self.known[folder]
         notes = []
         if len(one.students) > 1:
-            notes.append(f"Handed in together by {', '.join(one.students)}: graded once, for each of them.")
+            # who the others are stands on the class page: no report names anybody else
+            notes.append(
+                f"Handed in together by {len(one.students)} students: graded once, for each of them."
+            )
         if one.earlier:
             notes.append(f"Gradescope has earlier attempts ({one.earlier}), which are not in the export.")
         return notes

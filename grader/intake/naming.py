@@ -29,6 +29,7 @@ COPY = re.compile(
     re.IGNORECASE,
 )
 LONGEST_PLAIN = 200  # bytes; what is longer stays as it is
+ANY_ID = "ID"  # in a sentence to a team: the name of a file may carry anybody's of it
 LONG_NUMBER = re.compile(r"\d{5,}")
 
 

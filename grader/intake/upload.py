@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePosixPath
@@ -27,7 +27,7 @@ from grader.intake.carried import Carried, carried
 from grader.intake.found import Found
 from grader.intake.gathering import Gathering
 from grader.intake.heap import Heap
-from grader.intake.naming import Closeness, name_match, plain
+from grader.intake.naming import ANY_ID, Closeness, name_match, plain
 from grader.intake.ownership import Directory, Verdict, are_alike, listed_as, verdicts
 from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener, unpacked
@@ -267,10 +267,11 @@ class _Class:
 
     def _submission(self, one: _Upload, verdict: Verdict, says: Carried) -> Submission:
         heap, student_id = one.heap, verdict.student_id
-        asked = verdict.origin.asked_id(student_id)
+        asked = ANY_ID if heap.members else verdict.origin.asked_id(student_id)
+        own = (heap.known_id, *heap.members) if heap.members else (asked,)
         notes = [*heap.notes, *_whose(heap, verdict, says)]
         for file in heap.files:
-            note = self._reading(file, asked)
+            note = self._reading(file, asked, own)
             if file.own != file.handed.name and file.handed.name:
                 notes.append(about_file(file.own or file.path.name, note))
             if file.path not in heap.unusable and one.owner == heap.key:
@@ -291,13 +292,18 @@ class _Class:
             held=verdict.held,
         )
 
-    def _reading(self, one: Found, asked_id: str) -> str:
-        """How a name was read that is not quite the one that was asked for; empty when it is."""
+    def _reading(self, one: Found, asked_id: str, own: Collection[str | None]) -> str:
+        """How a name was read that is not quite the one that was asked for; empty when it is.
+
+        Args:
+            asked_id: What the name should carry, as the sentence says it.
+            own: The ids that it may carry: any of a team's.
+        """
         suffix = Path(one.name).suffix.lower()
         if suffix not in {suffix for file in self.assignment.files for suffix in file.suffixes}:
             return ""
         match = name_match(one.name, self.assignment.file_stem)
-        exact = match.closeness is Closeness.EXACT and match.student_id == asked_id
+        exact = match.closeness is Closeness.EXACT and match.student_id in own
         if exact and one.own == one.name:
             return ""
         asked = self.assignment.file_stem.replace("{student_id}", asked_id) + suffix

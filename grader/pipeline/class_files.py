@@ -11,7 +11,8 @@ from grader.domain.evidence import Evidence
 from grader.gradebook import durable
 from grader.pipeline.result import Result
 from grader.reporting.attention_page import ATTENTION_PAGE, attention_page, shows_attention
-from grader.reporting.class_page import class_page, leaderboard_page
+from grader.reporting.class_overview import Overview, class_overview
+from grader.reporting.class_page import leaderboard_page, overview_page
 from grader.reporting.downloads import summed
 from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord, ResultsDocument
@@ -68,13 +69,16 @@ def write_class(
     out: Path,
     now: datetime,
     downloads: Sequence[DownloadRecord] = (),
-) -> None:
+) -> Overview:
     """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
 
     Each is written whole or not at all.
 
     Args:
         downloads: The account of the files of each download, oldest first.
+
+    Returns:
+        What the first screen of the class page says.
     """
     ordered = sorted(results, key=lambda result: result.score.student_id)
     pairs = [(result.evidence, result.score) for result in ordered]
@@ -91,15 +95,8 @@ def write_class(
         for evidence, _ in pairs
         if shows_attention(evidence)
     }
-    page = class_page(
-        assignment,
-        pairs,
-        links=links,
-        generated_at=now,
-        attention=attention,
-        download=download,
-        similarity=similarity,
-    )
+    overview = class_overview(assignment, pairs, download, similarity)
+    page = overview_page(overview, links=links, generated_at=now, attention=attention)
     durable.write(out / "index.html", page.encode("utf-8"))
     if assignment.leaderboard:
         board = leaderboard_page(assignment, pairs, generated_at=now)
@@ -109,6 +106,7 @@ def write_class(
     durable.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
     text = results_text(assignment, pairs, download, each)
     durable.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
+    return overview
 
 
 def previous_download(out: Path) -> DownloadRecord | None:

@@ -161,7 +161,7 @@ class _Grading:
             student_id = submission.student_id
             made = found.evidence if found else self._keeper.latest(student_id)
             images = found.images if found else self._keeper.latest_images(student_id)
-            self._keep(mate, Findings(handed_on(made, mate), images))
+            self._keep(mate, Findings(handed_on(made, submission, mate), images))
 
 
 def _without_report(

@@ -23,12 +23,19 @@ def mates(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]
     return {first: tuple(others) for first, others in found.items()}
 
 
-def handed_on(evidence: Evidence, mate: Submission) -> Evidence:
-    """What was found out about a team's submission as another member's."""
+def handed_on(evidence: Evidence, first: Submission, mate: Submission) -> Evidence:
+    """What was found out about a team's submission as another member's.
+
+    Args:
+        evidence: What was found out.
+        first: The team's submission as it was examined. What its notes say of that student is not told again.
+        mate: The same as it is the other member's.
+    """
     return replace(
         evidence,
         student_id=mate.student_id,
         received_at=mate.received_at,
         delivery=mate.delivery,
         origin=mate.origin,
+        notes=(*mate.notes, *(note for note in evidence.notes if note not in first.notes)),
     )

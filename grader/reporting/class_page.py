@@ -10,29 +10,33 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import Score, ScoreLine
 from grader.reporting import class_charts
 from grader.reporting.answers_page import ANSWERS_PAGE
-from grader.reporting.check_rates import LOW_DISCRIMINATION, check_rates
+from grader.reporting.check_rates import LOW_DISCRIMINATION
+from grader.reporting.class_overview import (
+    Overview,
+    after_penalty,
+    class_overview,
+    shown_points,
+    shown_total,
+)
 from grader.reporting.class_statistics import (
     STATUS_WORDS,
     common_mistakes,
     item_figures,
-    status_counts,
-    submission_count,
 )
 from grader.reporting.class_time import stage_times, submission_times
 from grader.reporting.class_training import (
     CLAIM_TOLERANCE,
     claim_dots,
     leaderboard,
+    measured_rows,
     outcome_counts,
     parameter_dots,
     time_dots,
 )
 from grader.reporting.code_links import beside
-from grader.reporting.downloads import still_lacking
-from grader.reporting.exports.matching import candidates
 from grader.reporting.results_contract import DownloadRecord
-from grader.reporting.review_cases import Case, cases
-from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
+from grader.reporting.review_cases import Case
+from grader.reporting.review_queue import NEAR, boundaries, final_total
 from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import environment
@@ -79,12 +83,19 @@ def class_page(
     Returns:
         HTML text. The same arguments give the same text, whatever the order of the results.
     """
-    ordered = sorted(results, key=lambda result: result[1].student_id)
-    absent = sum(evidence.absent for evidence, _ in ordered)
-    own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
-    rates = check_rates(assignment, ordered)
-    every = [case for own in own_cases.values() for case in own]
-    queue = review_queue(assignment, ordered, every, rates, download, similarity)
+    overview = class_overview(assignment, results, download, similarity)
+    return overview_page(overview, links=links, generated_at=generated_at, attention=attention)
+
+
+def overview_page(
+    overview: Overview,
+    *,
+    links: Mapping[str, str],
+    generated_at: datetime,
+    attention: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The class page of what was looked up already; the arguments are those of `class_page`."""
+    assignment, ordered, download = overview.assignment, overview.results, overview.download
     items = _items_in_sight(assignment, [score for _, score in ordered])
     totals = [score.total for _, score in ordered if score.total is not None]
     return (
@@ -104,16 +115,17 @@ def class_page(
             },
             attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
-            counts=status_counts(ordered),
-            submissions=submission_count(ordered),
-            students=len(ordered) - absent,
-            absent=absent,
-            holding=[section for section in queue if section.cause.holds],
-            looks=[section for section in queue if not section.cause.holds],
-            queue=queue,
+            overview=overview,
+            queue=overview.queue,
+            shown_total=shown_total,
+            shown_points=shown_points,
+            after_penalty=after_penalty,
             items=items,
             unmarked=[item for item in assignment.rubric if item not in items],
-            rows=[_row(items, evidence, score, own_cases[score.student_id]) for evidence, score in ordered],
+            rows=[
+                _row(items, evidence, score, overview.own_cases[score.student_id])
+                for evidence, score in ordered
+            ],
             totals=totals,
             boundaries=boundaries(assignment),
             near=NEAR,
@@ -125,18 +137,16 @@ def class_page(
                 if one.points or one.open
             ],
             mistakes=common_mistakes(ordered),
-            rates=rates,
+            rates=overview.rates,
             low=LOW_DISCRIMINATION,
             **_training(assignment, ordered),
             stages=stage_times(ordered),
             times=submission_times(ordered),
             generated_at=generated_at,
             download=download,
-            similarity=similarity,
+            similarity=overview.similarity,
             told_files=[one for one in download.files if one.reason] if download else [],
             sources=_sources(download),
-            lacking=still_lacking(download, candidates(ordered)),
-            penalties=assignment.late.points_per_day is not None,
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
             digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
             data=sorted({evidence.training.data for evidence, _ in ordered} - {""}),
@@ -195,7 +205,11 @@ def _training(assignment: Assignment, ordered: Results) -> dict[str, object]:
             "between the dotted lines within 5 points",
         ),
     )
-    return {"outcomes": outcome_counts(ordered), "scatters": [one for one in charts if one[0]]}
+    return {
+        "outcomes": outcome_counts(ordered),
+        "scatters": [one for one in charts if one[0]],
+        "measured": measured_rows(ordered),
+    }
 
 
 def _items_in_sight(assignment: Assignment, scores: Sequence[Score]) -> list[RubricItem]:

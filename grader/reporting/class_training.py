@@ -41,6 +41,24 @@ class Best:
     epochs: int
 
 
+@dataclass(frozen=True)
+class Measured:
+    """One submission's numbers in the charts, for those who read them as a table.
+
+    Attributes:
+        accuracy: As measured, 0 to 1; `claimed` is what the student reports, None where that is no share.
+        seconds: Of training; None where the time is not known.
+        apart: In words, why it is drawn as a diamond; empty for a circle.
+    """
+
+    student_id: str
+    accuracy: float
+    claimed: float | None
+    parameters: int | None
+    seconds: float | None
+    apart: str
+
+
 def claim_of(score: Score) -> Claim | None:
     """The accuracy that the student claims, where it is a share."""
     claim = score.claim
@@ -96,6 +114,27 @@ def claim_dots(results: Results) -> list[Dot]:
             told = f"{score.student_id}: {percent(claim.accuracy)} claimed, {percent(accuracy)} measured"
             found.append(Dot(told, claim.accuracy, accuracy, claim_apart(claim.accuracy, accuracy)))
     return found
+
+
+def measured_rows(results: Results) -> tuple[Measured, ...]:
+    """The numbers of the three charts, in the order of the results."""
+    rows = []
+    for evidence, score, accuracy in _measured(results):
+        claim, seconds = claim_of(score), evidence.training.seconds
+        reasons = ["diverged"] if _diverged(evidence) else []
+        if claim is not None and claim_apart(claim.accuracy, accuracy):
+            reasons.append("claimed more" if claim.accuracy > accuracy else "claimed less")
+        rows.append(
+            Measured(
+                score.student_id,
+                accuracy,
+                claim.accuracy if claim is not None else None,
+                evidence.parameters,
+                seconds if math.isfinite(seconds) and seconds > 0 else None,
+                ", ".join(reasons),
+            )
+        )
+    return tuple(rows)
 
 
 def leaderboard(results: Results) -> tuple[Best, ...]:

@@ -52,7 +52,8 @@ def cleaned(html: str) -> Markup:
         clean_content_tags=_WITH_CONTENT,
         attributes=_ATTRIBUTES,
         attribute_filter=_attribute,
-        set_tag_attribute_values={"img": {"alt": "A picture among the outputs"}},
+        # what scrolls must be reached by keys
+        set_tag_attribute_values={"img": {"alt": "A picture among the outputs"}, "pre": {"tabindex": "0"}},
         url_schemes={"data"},
         link_rel=None,
         strip_comments=True,

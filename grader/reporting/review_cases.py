@@ -221,6 +221,7 @@ class Case:
         short: As the table of students says it; empty when it says it already.
         count: How many it stands for, of what its cause counts.
         apart: Cases with the same text are taken together only where this is the same.
+        link: Where more of it is, as an address relative to the class page; empty where nothing more is.
     """
 
     cause: Cause
@@ -229,6 +230,7 @@ class Case:
     short: str = ""
     count: int = 1
     apart: str = ""
+    link: str = ""
 
 
 def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:

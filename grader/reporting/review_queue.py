@@ -28,7 +28,7 @@ from grader.reporting.review_cases import (
     Case,
     Cause,
 )
-from grader.reporting.similarity_record import SimilarityRecord
+from grader.reporting.similarity_record import PAGE, SimilarityRecord, pair_anchor
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, percent, points, round_percent
 
@@ -38,10 +38,15 @@ Results = Sequence[tuple[Evidence, Score]]
 
 @dataclass(frozen=True)
 class Row:
-    """One sentence of the queue, and whom it is about (sorted)."""
+    """One sentence of the queue, and whom it is about (sorted).
+
+    Attributes:
+        link: Where more of it is, as a relative address; empty where nothing more is.
+    """
 
     text: str
     students: tuple[str, ...]
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,12 +121,12 @@ def final_total(score: Score) -> float | None:
 
 
 def _section(cause: Cause, found: Sequence[Case]) -> Section:
-    students: dict[tuple[str, str], list[str]] = {}
+    students: dict[tuple[str, str, str], list[str]] = {}
     for case in found:
-        students.setdefault((case.text, case.apart), []).append(case.student_id)
+        students.setdefault((case.text, case.apart, case.link), []).append(case.student_id)
     rows = [
-        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one))))
-        for (text, _), own in students.items()
+        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one))), link)
+        for (text, _, link), own in students.items()
     ]
     if cause.noun == "submission":
         count = len({case.student_id for case in found})
@@ -216,6 +221,8 @@ def _similar(similarity: SimilarityRecord | None) -> Iterator[Case]:
     """The pairs that have much in common, the strongest first."""
     for number, pair in enumerate(similarity.pairs if similarity else ()):
         told = f"{pair.says}, with {pair.other} of an earlier class." if pair.before else f"{pair.says}."
-        yield Case(SIMILAR, told, pair.one, apart=str(number))
+        anchor = pair_anchor(number)
+        link = f"{PAGE}#{anchor}" if anchor else PAGE
+        yield Case(SIMILAR, told, pair.one, apart=str(number), link=link)
         if not pair.before:
-            yield Case(SIMILAR, told, pair.other, count=0, apart=str(number))
+            yield Case(SIMILAR, told, pair.other, count=0, apart=str(number), link=link)

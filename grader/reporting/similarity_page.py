@@ -12,17 +12,18 @@ from PIL import Image
 
 from grader.domain.assignment import Assignment
 from grader.reporting.excerpt import CodeLine
+from grader.reporting.similarity_record import LISTED, in_common, pair_anchor
 from grader.reporting.typesetting import environment
 from grader.similarity.matching import Line, Passage
 from grader.similarity.pairs import Comparison, Pair, shown_id
 from grader.similarity.work import Work
 
-LISTED = 300  # pairs of the list; all are in the table
 SHOWN = 60  # pairs side by side
 LINES = 120  # of a passage
 FIGURES = 8  # of a pair
 AROUND = 1  # lines before and after
 LONGEST = 140  # characters of a line
+TELLING = 100  # pairs, of which one can say what is usual
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class ShownPair:
     """A pair as it is shown.
 
     Attributes:
-        anchor: The id of its section, or empty where it is listed only.
+        anchor: The id of what opens, or of the row where there is nothing to open.
+        says: What they have in common, as a clause.
         checkpoint: What the weights have in common, or empty.
     """
 
@@ -63,6 +65,7 @@ class ShownPair:
     one: str
     other: str
     pair: Pair
+    says: str
     checkpoint: str
     passages: tuple[Sides, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -82,8 +85,6 @@ def similarity_page(
     Returns:
         HTML text; the same arguments give the same text.
     """
-    shown = [_shown(pair, at) for at, pair in enumerate(comparison.pairs[:LISTED])]
-    scores = comparison.scores
     return (
         environment()
         .get_template("similarity.html.j2")
@@ -91,14 +92,13 @@ def similarity_page(
             assignment=assignment,
             count=sum(1 for work in comparison.works if not work.before),
             before=sum(1 for work in comparison.works if work.before),
-            pairs=shown,
+            pairs=[_shown(pair, at) for at, pair in enumerate(comparison.pairs[:LISTED])],
             total=len(comparison.pairs),
-            detailed=[one for one in shown if one.anchor],
+            shown=SHOWN,
             groups=comparison.groups(),
             threshold=comparison.threshold,
-            median=scores[len(scores) // 2] if scores else None,
-            high=scores[int(0.95 * (len(scores) - 1))] if scores else None,
-            compared=len(scores),
+            usual=_usual(comparison.scores),
+            compared=len(comparison.scores),
             left_out=[(shown_id(work), sentence) for work, sentence in comparison.left_out],
             notes=notes,
             generated_at=generated_at,
@@ -106,18 +106,28 @@ def similarity_page(
     )
 
 
+def _usual(scores: Sequence[float]) -> tuple[float, float] | None:
+    """What half of the pairs, and nineteen of twenty, do not exceed; None where too few were compared.
+
+    Args:
+        scores: Of every pair, sorted.
+    """
+    if len(scores) < TELLING:
+        return None
+    return scores[len(scores) // 2], scores[int(0.95 * (len(scores) - 1))]
+
+
 def _shown(pair: Pair, at: int) -> ShownPair:
-    plain = ShownPair("", shown_id(pair.one), shown_id(pair.other), pair, _checkpoint(pair))
-    if at >= SHOWN or not (pair.passages or pair.figures):
-        return plain
+    detailed = at < SHOWN
     return ShownPair(
-        f"pair-{at + 1}",
-        plain.one,
-        plain.other,
+        pair_anchor(at),
+        shown_id(pair.one),
+        shown_id(pair.other),
         pair,
-        plain.checkpoint,
-        tuple(_sides(pair, passage) for passage in pair.passages),
-        tuple(_pictures(pair)),
+        in_common(pair),
+        _checkpoint(pair),
+        tuple(_sides(pair, passage) for passage in pair.passages) if detailed else (),
+        tuple(_pictures(pair)) if detailed else (),
     )
 
 

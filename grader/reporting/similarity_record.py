@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from grader.similarity.pairs import Comparison, Pair
 
 FILE, PAGE = "similarity.json", "similarity.html"
+LISTED = 300  # pairs that the page lists; all are in the table
 
 
 class PairRecord(BaseModel):
@@ -52,11 +53,20 @@ def similarity_record(
                 one=pair.one.student_id,
                 other=pair.other.student_id,
                 before=pair.other.before,
-                says=_says(pair),
+                says=in_common(pair),
             )
             for pair in comparison.pairs
         ],
     )
+
+
+def pair_anchor(number: int) -> str:
+    """The id of a pair on the page; empty for one that the page does not list.
+
+    Args:
+        number: Where it stands among all pairs, the strongest is 0.
+    """
+    return f"pair-{number + 1}" if number < LISTED else ""
 
 
 def record_text(record: SimilarityRecord) -> str:
@@ -73,7 +83,8 @@ def previous_similarity(out: Path, assignment_id: str) -> SimilarityRecord | Non
     return record if record.assignment == assignment_id else None
 
 
-def _says(pair: "Pair") -> str:
+def in_common(pair: "Pair") -> str:
+    """What two submissions have in common, as a clause: `98 % and 97 % of their own code`."""
     shares = f"{percent(pair.code.one, 0)} and {percent(pair.code.other, 0)} of their own code"
     told = [shares.replace(SPACE, " ")] if pair.code.most else []
     if pair.weights is not None and pair.weights.near:

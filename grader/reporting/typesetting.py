@@ -170,6 +170,7 @@ def environment() -> Environment:
         "class_style": "class.css",
         "submission_style": "submission.css",
         "answers_style": "answers.css",
+        "similarity_style": "similarity.css",
     }
     for name, file in styles.items():
         made.globals[name] = Markup((TEMPLATES / file).read_text("utf-8"))  # our own files

@@ -10,6 +10,7 @@ from grader.cli.class_summary import print_results
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, Status
 from grader.pipeline.result import Result
+from grader.reporting.class_overview import class_overview
 from grader.scoring import score
 
 REMARK = "The positions are fixed; the handout asks for learnable ones."
@@ -49,9 +50,10 @@ def test_a_result_without_mistakes_names_what_is_to_be_looked_at_first(
         when = datetime(2026, 1, 31, tzinfo=UTC)
         evidence = Evidence(student_id, assignment.id, "", when, findings=found)
         results.append(Result(evidence, score(assignment, evidence)))
-    print_results(assignment, results, Path("out"), 1.0)
+    overview = class_overview(assignment, [(one.evidence, one.score) for one in results])
+    print_results(results, overview, Path("out"), 1.0)
     lines = capsys.readouterr().out.splitlines()
     first, second, third = (line.strip() for line in lines if "40010120" in line)
     assert first.endswith(REMARK)
     assert second.endswith("It is wrong.")
-    assert third.endswith("-")
+    assert third.endswith("—")

@@ -402,7 +402,7 @@ def gradescope() -> Generated:
     made.add(f"{root}/submission_80000001/{stem}.py", old, "400101080")
     made.add(f"{root}/submission_80000001/{stem}.pdf", old, "400101080")
     made.kinds["400101080"] = "handed in twice"
-    made.add(f"{root}/submission_80000002/400101902_Lab8_Homework.py", Own("", words=TAKEN), "400101901")
+    made.add(f"{root}/submission_80000002/400101902_Lab8_Homework.py", Own(""), "400101901")
     made.kinds["400101901"] = made.kinds["400101902"] = "a pair"
     made.add(f"{root}/submission_80000004/homework.py", Own("", words=TAKEN), "submission_80000004")
     made.kinds["submission_80000004"] = "unknown to the LMS"

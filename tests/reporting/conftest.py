@@ -66,3 +66,9 @@ def with_remark():
 def pairs(class_results):
     """(Evidence, Score) of every submission."""
     return [(one.evidence, one.score) for one in class_results.values()]
+
+
+@pytest.fixture(scope="session")
+def sample_pages(tmp_path_factory):
+    """One page of every kind, in a folder."""
+    return _module("sample_pages").written_pages(tmp_path_factory.mktemp("pages"))

@@ -25,6 +25,7 @@ TAGS = {
     *("table", "thead", "tbody", "tr", "th", "td", "blockquote", "br", "hr", "del", "q"),
 }
 ATTRIBUTES = {"id", "class", "dir", "lang", "href", "src", "alt", "content", "name", "charset", "http-equiv"}
+ATTRIBUTES |= {"tabindex", "role", "aria-label"}
 PICTURE = base64.b64encode(b"\xff\xd8\xff").decode()
 
 # what a notebook may hold that would run, load, send or deceive: in Markdown, in outputs, or sent by a parser
@@ -108,6 +109,7 @@ def assert_harmless(html):
         assert tag == "img" or "src" not in attributes
         assert attributes.get("src", "data:image/jpeg;base64,").startswith("data:image/jpeg;base64,")
         assert tag == "a" or "href" not in attributes
+        assert attributes.get("tabindex", "0") == "0" and attributes.get("role", "region") == "region"
         assert attributes.get("http-equiv", "Content-Security-Policy") == "Content-Security-Policy"
     assert len(set(page.ids)) == len(page.ids)
     assert {link for link in page.links if not link.startswith("#")} == {"report.html"}
@@ -170,7 +172,7 @@ def test_text_pictures_and_a_terminals_colors_survive():
     assert cleaned(html) == (
         '<div class="title-2">Title</div><p>A <em>b</em> <code>c</code></p>'
         f'<img src="data:image/jpeg;base64,{PICTURE}" alt="A picture among the outputs">'
-        '<table><tbody><tr><td colspan="2">d</td></tr></tbody></table><pre>'
+        '<table><tbody><tr><td colspan="2">d</td></tr></tbody></table><pre tabindex="0">'
         '<span class="ansi-red-fg">e</span>⟨U+202E⟩f</pre>'
     )
 
