@@ -32,15 +32,18 @@ def print_results(
     overview: Overview,
     out: Path,
     seconds: float,
-    firsts: Mapping[str, bool],
+    firsts: Mapping[str, bool] | None = None,
 ) -> None:
     """The totals, where the time went, what the whole class came to, and where everything is.
 
     Args:
         results: Of this run.
         overview: Of the whole class, as its page says it.
-        firsts: One student for each submission of this run, and whether it was not examined again.
+        firsts: One student for each submission of this run, and whether it was not examined again; by
+            default all were.
     """
+    if firsts is None:
+        firsts = {result.score.student_id: False for result in results}
     assignment, unchanged = overview.assignment, sum(firsts.values())
     console = Console(markup=False)
     items = [item.id for item in assignment.rubric if not item.by_person]
