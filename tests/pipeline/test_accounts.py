@@ -273,7 +273,7 @@ def test_what_an_older_version_wrote_is_kept(desk: Desk) -> None:
 def test_whatever_interrupts_the_grading_the_account_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.grade("moodle.zip", MOODLE)
+    desk.grade("moodle.zip", MOODLE, "--roster", desk.listed("class.csv", A, B, C, D))
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -284,6 +284,7 @@ def test_whatever_interrupts_the_grading_the_account_is_kept(
     desk.say("regrade", desk.out)
     assert desk.sources == ["moodle.zip", "gradescope.zip"]
     assert 'id="no-result"' in desk.page, "and says whose files nobody has graded yet"
+    assert [one["roster"]["missing"] for one in desk.document["downloads"] if one["roster"]] == [[D]]
     desk.graded(desk.folder / "gradescope.zip")
     assert desk.sources == ["moodle.zip", "gradescope.zip"] and 'id="no-result"' not in desk.page
 
@@ -397,6 +398,30 @@ def test_the_members_of_a_team_lack_nothing_that_moodle_could_give(desk: Desk) -
 
 def test_a_row_without_a_number_holds_nobody(desk: Desk) -> None:
     """Under which id its result would stand is not known, so nothing could settle it."""
-    nameless = HEADER + "Participant 222,Bob,,Submitted for grading,,4,-\n"
+    nameless = HEADER + (
+        f"Participant 111,Ann,{A},Submitted for grading,,4,-\n"
+        "Participant 222,Bob,,Submitted for grading,,4,-\n"
+    )
     desk.grade("moodle.zip", moodle(111, A), "--roster", worksheet(desk, nameless))
     assert 'id="lacking"' not in desk.page
+
+
+def test_who_was_recorded_with_nothing_is_no_rival_of_their_own_upload(desk: Desk) -> None:
+    """Only the id in its files says whose it is; nobody else has handed in under it."""
+    desk.grade("moodle.zip", moodle(111, A), "--roster", desk.listed("class.csv", A, B, C))
+    desk.say("rule", desk.out, B, C, "--why", "Nothing by the deadline.")
+    assert desk.roster()[0] == []
+    desk.grade("late.zip", moodle(222, B))
+    found = {one["student_id"]: one for one in desk.document["submissions"]}
+    assert set(found) == {A, B, C} and not any(one["held"] for one in found.values())
+    assert (found[B]["total"], found[B]["absent"]) == (4, False)
+    assert (found[C]["total"], found[C]["absent"]) == (0, True)
+
+
+def test_who_was_recorded_with_nothing_has_no_submission_that_an_owner_displaces(desk: Desk) -> None:
+    desk.grade("moodle.zip", moodle(111, A), "--roster", desk.listed("class.csv", A, B))
+    desk.say("rule", desk.out, B, "--why", "Nothing by the deadline.")
+    desk.grade("late.zip", {"Somebody_222_assignsubmission_file/homework.py": "x = 2\n"})
+    desk.say("owner", desk.out, "moodle-222", B, "--why", "She says so.")
+    found = {one["student_id"]: (one["total"], one["absent"]) for one in desk.document["submissions"]}
+    assert found == {A: (4, False), B: (4, False)}

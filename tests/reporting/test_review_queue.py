@@ -234,6 +234,24 @@ def test_a_waived_check_asks_nothing_of_a_person(queue, class_results):
     assert "undecided-checks" not in queue([(one.evidence, waived)])
 
 
+def test_a_check_of_points_that_a_person_gave_by_hand_holds_nothing(queue, class_results, examples):
+    """Only `grader waive`, for the whole class, would have settled it."""
+    evidence, score = class_results["missing_scale"].evidence, class_results["missing_scale"].score
+    by_hand = ScoreEdit("ta1", examples.WHEN, "I read it.", None, 20.0)
+    lines = tuple(
+        replace(line, points=20.0, state="decided", edits=(by_hand,))
+        if line.id in ("model", "evaluation", "visualization")
+        else line
+        for line in score.lines
+    )
+    assert "undecided-checks" in queue([(evidence, score)])
+    assert "undecided-checks" not in queue([(evidence, replace(score, lines=lines))])
+    taken_back = tuple(
+        replace(line, edits=(*line.edits, replace(by_hand, old=20.0, new=None))) for line in lines
+    )
+    assert "undecided-checks" in queue([(evidence, replace(score, lines=taken_back))])
+
+
 def test_pairs_of_similar_submissions_come_in_the_order_of_their_strength(assignment, pairs):
     """Equal sentences about different pairs stay apart; one of an earlier class is named in words."""
     said = "92 % and 88 % of their own code"
