@@ -127,11 +127,14 @@ def _total(assignment: Assignment, score: Score) -> str:
 
 def _print_overview(overview: Overview, console: Console) -> None:
     """What the first screen of the class page says of the whole class."""
-    told = [counted(len(overview.results), "submission")]
+    told = [_count(overview.submissions, overview.students)]
     told += [f"{number}{SPACE}{word}" for word, number in overview.counts]
     if overview.absent is not None:
         missing, listed = overview.absent
-        told.append(f"{missing}{SPACE}handed in nothing of {listed} on the list")
+        of_all = "" if listed is None else f" of {listed} on the list"
+        told.append(f"{missing}{SPACE}handed in nothing{of_all}")
+    if overview.lacking:
+        told.append(f"{len(overview.lacking)}{SPACE}listed by the LMS, and not in its download")
     console.print(f"class        {', '.join(told)}", soft_wrap=True)
     console.print(overview.release)
     for title, sections in (("What is missing", overview.holding), ("Worth a look before", overview.looks)):

@@ -392,7 +392,7 @@ def _circumstances(evidence: Evidence) -> Told:
     for file in evidence.refused_files:
         yield FILES, about_file(file.name, file.reason), ""
     for index, told in enumerate(undrawn_remarks(evidence.answers) if evidence.answers else ()):
-        yield UNDRAWN, told, "" if index else "Answers not drawn"
+        yield UNDRAWN, told, "" if index else "Answers not all drawn"
     if evidence.attestation.weak:
         told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
         yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"

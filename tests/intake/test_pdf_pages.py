@@ -128,4 +128,5 @@ def test_what_is_no_pdf_is_damaged(data):
 def test_a_page_that_is_none_does_not_end_the_others(pdfs):
     data = pdfs.pdf(pdfs.text("first"), pdfs.text("second"), pdfs.text("third"))
     first, second, third = drawn(data.replace(b"4 0 R 6 0 R 8 0 R", b"4 0 R 3 0 R 8 0 R"))
-    assert second is None and ink(first) > 500 and ink(third) > 500
+    assert second is None or ink(second) == 0, "by its version"
+    assert ink(first) > 500 and ink(third) > 500

@@ -120,6 +120,21 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(results: dict[str, Any])
     assert "empty" in result_of("empty_file", results)["reason"]
 
 
+@pytest.mark.parametrize("behaviour", ["good_notebook", "syntax_error", "missing_file"])
+def test_the_pdf_is_shown_whatever_became_of_the_code(
+    behaviour: str, run_of_class: tuple[Path, list[Progress]]
+) -> None:
+    upload = UPLOADS[behaviour]["upload"]
+    folder = run_of_class[0] / "students" / upload["student_id"]
+    handed_in = "report" not in upload.get("leave_out", ())
+    assert handed_in == (behaviour != "missing_file")
+    assert (folder / "answers.html").is_file() == (folder / "answers.pdf").is_file() == handed_in
+    if handed_in:
+        page = (folder / "answers.html").read_text("utf-8")
+        assert page.count('<img src="data:image/webp;base64,') == 1 and "Not all of it is shown" not in page
+        assert (folder / "answers.pdf").read_bytes().startswith(b"%PDF-")
+
+
 def test_every_grade_carries_its_isolation(results: dict[str, Any]) -> None:
     levels = {entry["sandbox"]["level"] for entry in results.values() if entry["findings"]}
     assert levels <= {"strict", "standard"} and levels

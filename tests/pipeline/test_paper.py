@@ -14,11 +14,13 @@ from PIL import Image
 
 from grader.domain.answers import ANSWERS_FILE, DrawnPage, Undrawn
 from grader.domain.errors import SandboxError, SubmissionError
+from grader.intake import submissions
 from grader.intake.pdf_pages import MOST_PAGES
 from grader.pipeline import paper, parser
 from grader.pipeline.opening import OpenedApart
 from grader.pipeline.paper import kept_answers
 from grader.pipeline.rendering import VIEWS
+from grader.pipeline.similar import read_works
 from grader.protocol.frames import Frame
 from grader.sandbox.host import Host
 
@@ -209,3 +211,21 @@ def test_a_number_of_pages_that_is_none_is_not_taken(tmp_path, count):
     (tmp_path / "a.pdf").write_bytes(b"%PDF-")
     answers, _ = kept_answers(Told(Frame({"pages": count}), PAGE), tmp_path / "a.pdf")
     assert answers.pages is None and answers.undrawn is Undrawn.ENDED and answers.drawn == ()
+
+
+def test_comparing_submissions_draws_no_page(opened, pdfs, assignment, tmp_path, monkeypatch):
+    folder = tmp_path / "class" / "400101204"
+    folder.mkdir(parents=True)
+    (folder / "400101204_Lab8_Homework.py").write_text("x = 1\n", encoding="utf-8")
+    (folder / "400101204_Lab8_Homework.pdf").write_bytes(pdfs.pdf(pdfs.text("hello")))
+    asked: list[str] = []
+    answers = OpenedApart.answers
+
+    def noted(self, path, job, *args, **more):
+        asked.append(job["open"])
+        return answers(self, path, job, *args, **more)
+
+    monkeypatch.setattr(OpenedApart, "answers", noted)
+    found = submissions(folder.parent, assignment, tmp_path / "scratch", opened).submissions
+    [work] = read_works(opened._parsers, assignment, [(found[0], False)], jobs=1)
+    assert work.code is not None and asked == ["code", "figures"] and paper.PAGES not in asked

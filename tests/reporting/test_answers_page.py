@@ -166,5 +166,5 @@ def test_staff_are_told_what_could_not_be_drawn_and_nobody_waits_for_it(assignme
 
     assert told(WHOLE) == told(replace(WHOLE, pages=57)) == told(None) == []
     [case] = told(replace(WHOLE, undrawn=Undrawn.PROTECTED, drawn=(), tried=0, pages=None))
-    assert not case.cause.holds and case.short == "Answers not drawn" and "password" in case.text
+    assert not case.cause.holds and case.short == "Answers not all drawn" and "password" in case.text
     assert case.text == undrawn_remarks(Answers("a", "b", 1, undrawn=Undrawn.PROTECTED))[0]
