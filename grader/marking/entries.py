@@ -270,8 +270,8 @@ def _was_imported(row: SheetRow, mark: Mark, given: Sequence[Edit]) -> bool:
         given: All marks of the row's student and item, oldest first.
     """
     _, number = stood(row.cells.get("exported", ""))
-    if number == len(given):
-        return False
+    if not row.sheet or number == len(given):
+        return False  # somebody typed it on the command line, or into a sheet that shows what stands
     before = [mark_of(edit) for edit in given if edit.sheet]
     stands = mark_of(given[-1])
     same_points = mark.points in [one.points for one in before]

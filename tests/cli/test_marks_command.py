@@ -302,6 +302,9 @@ def test_a_growing_sheet_undoes_no_correction(graded_class: Path, tmp_path: Path
     filled(tmp_path / "again.csv", {("400101201", "q6"): {"points": "5"}})
     said("marks", "import", graded_class, tmp_path / "again.csv", "--by", "ta1")
     assert items(graded_class)["q6"]["points"] == 5, "whoever saw the correction may outvote it"
+    for points in ("2", "5"):
+        said("marks", "set", graded_class, "400101201", "q6", points, "--why", "Read again.", "--by", "head")
+        assert items(graded_class)["q6"]["points"] == float(points), "it is said here and now, not in a sheet"
 
 
 def items(out: Path) -> dict[str, dict[str, Any]]:

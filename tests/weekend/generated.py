@@ -171,9 +171,9 @@ def weekend() -> Weekend:
     }
     made = {
         "Moodle": tuple(
-            Upload(str(first + n), 1234200 + n, moodle[n][1], moodle[n][2], moodle[n][0])
+            Upload(str(first + n), 1234000 + n, moodle[n][1], moodle[n][2], moodle[n][0])
             if n in moodle
-            else Upload(str(first + n), 1234200 + n, _work(first + n))
+            else Upload(str(first + n), 1234000 + n, _work(first + n))
             for n in range(301, 327)
         ),
         "Canvas": tuple(
@@ -254,7 +254,7 @@ def _zip(entries: Sequence[tuple[str, bytes]]) -> bytes:
 
 
 def _worksheet(made: Weekend) -> str:
-    rows = [(one.number, one.student_id) for one in made.uploads["Moodle"]] + [(1234527, made.absent)]
+    rows = [(one.number, one.student_id) for one in made.uploads["Moodle"]] + [(1234327, made.absent)]
     return "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\n" + "".join(
         f"Participant {number},Student {student[-3:]},{student},,100,-\n" for number, student in rows
     )
