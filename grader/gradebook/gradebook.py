@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -146,7 +147,7 @@ class Gradebook:
                 add_totals(connection, assignment_id, [listed_as(total, row)])
         return number
 
-    def append(self, edits: Sequence[Edit], totals: Sequence[Total], *, after: State) -> bool:
+    def append(self, edits: Sequence[Edit], totals: Sequence[Total], *, after: State) -> State | None:
         """Add what people decided and the totals that come of it, together or not at all.
 
         Args:
@@ -156,7 +157,7 @@ class Gradebook:
             after: The state that this was worked out from.
 
         Returns:
-            Whether it was added: not when something else was added since that state.
+            The state from then on; None where nothing was added, because something else was since that state.
 
         Raises:
             UsageError: The database does not take it.
@@ -164,13 +165,13 @@ class Gradebook:
         assignment_id = self._assignment()
         with self._database.writing() as connection:
             if state_of(connection, assignment_id) != after:
-                return False
+                return None
             listed = listing_of(connection, assignment_id)
             self._add(connection, [of_row(edit, listed) for edit in edits])
             # what was decided may be whose a submission is
             now = listing_of(connection, assignment_id)
             add_totals(connection, assignment_id, [listed_as(one, now.row(one.student_id)) for one in totals])
-        return True
+            return state_of(connection, assignment_id)
 
     def relist(self, edits: Sequence[Edit]) -> None:
         """Add what was found out about whose submissions are.
@@ -227,6 +228,24 @@ class Gradebook:
                     totals={total.student_id: total for total in totals_of(connection, assignment_id)},
                 ),
             )
+
+    def state(self) -> State:
+        """How far the book is.
+
+        Raises:
+            UsageError: The book is empty, or cannot be used.
+        """
+        assignment_id = self._assignment()
+        with self._database.reading() as connection:
+            return state_of(connection, assignment_id)
+
+    def identity(self) -> str:
+        """What tells this book from others, and tells nothing of its salt.
+
+        Raises:
+            UsageError: The database cannot be used.
+        """
+        return sha256(f"book {self.class_salt()}".encode()).hexdigest()[:32]
 
     def class_salt(self) -> str:
         """The random text that the book was made with: what is drawn for this class depends on it.
