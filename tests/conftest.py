@@ -360,6 +360,7 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
     from grader.gradebook import Gradebook
     from grader.pipeline.class_files import write_class
     from grader.pipeline.keeper import Keeper
+    from grader.pipeline.page_state import note
 
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")
@@ -375,7 +376,8 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
                 class_evidence("400101204", missing=(Role.REPORT,)),
             )
         ]
-    write_class(assignment, results, out, now)
+        write_class(assignment, results, out, now)
+        note(out, book, assignment.id, book.state())
     return out
 
 

@@ -171,7 +171,22 @@ def desk(
     with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
         assignment_id = _the_one(out, book.assignments(), assignment_id)
         assignment = read_assignment(located_course(course).reference(assignment_id))
+        catch_up(out, book, assignment)
         yield Desk(out, book, assignment, operator(by))
+
+
+def catch_up(out: Path, book: "Gradebook", assignment: Assignment) -> None:
+    """Write what tells of an earlier state of the book, as after a kill, and say so.
+
+    Raises:
+        UsageError: The book cannot be used.
+    """
+    from grader.pipeline.catching_up import caught_up
+    from grader.reporting.typesetting import printable
+
+    told = caught_up(assignment, book, out, now)
+    if told:
+        click.echo(printable(f"note: {told}"), err=True)
 
 
 def _the_one(out: Path, known: Sequence[str], asked: str | None) -> str:

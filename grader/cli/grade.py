@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import by_option, gradebook_option, lower_option, now, operator
+from grader.cli.book import by_option, catch_up, gradebook_option, lower_option, now, operator
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 from grader.domain.quoting import about_file
@@ -106,7 +106,9 @@ def command(
     from grader.pipeline.class_run import graded
     from grader.pipeline.hosts import running_hosts, running_parsers
     from grader.pipeline.images import cache_folder, hidden_splits
+    from grader.pipeline.page_state import grading
     from grader.pipeline.plan import Rates, kind_of_work, planned
+    from grader.pipeline.revision import digest
     from grader.pipeline.run import Run
     from grader.pipeline.teams import mates
     from grader.pipeline.turns import turns_on
@@ -124,7 +126,8 @@ def command(
     class_list = ClassList(read_roster(roster) if roster else None)
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
     book.require_writable()
-    book.assignments()  # a book that cannot be used is told before anything runs
+    if assignment.id in book.assignments():  # a book that cannot be used is told before anything runs
+        catch_up(out, book, assignment)
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None
@@ -151,7 +154,7 @@ def command(
         known_rates = rates.known(assignment.id, work)
         plan = planned(run, book, chosen, known_rates, jobs=count, force=force)
         try:
-            with live_display(plan, trains=splits is not None) as watch:
+            with grading(out), live_display(plan, trains=splits is not None) as watch:
                 results = graded(
                     run,
                     chosen,
@@ -172,8 +175,9 @@ def command(
     firsts = {student: known for student, known in graded_now.items() if student in alone}
     examined = [(one.evidence, one.score) for one in results if firsts.get(one.evidence.student_id) is False]
     rates.keep(assignment.id, work, stage_times(examined))
+    written = {one.evidence.student_id: digest(one) for one in results if not one.known}
     del results, examined  # of a large class, nothing is held twice
-    everybody, overview = _written(assignment, book, out, account, class_list.roster, who)
+    everybody, overview = _written(assignment, book, out, account, class_list.roster, who, written)
     _tell(overview, everybody, graded_now, firsts, out, time.monotonic() - started)
 
 
@@ -223,8 +227,12 @@ def _written(
     account: "Account",
     class_list: "Roster | None",
     who: str,
+    written: Mapping[str, str],
 ) -> "tuple[Sequence[Result], Overview]":
     """Write the class's files: what the book has of everybody, who may not have been in this run.
+
+    Args:
+        written: The digests of what the reports of this run say; of the others, results.json says it.
 
     Returns:
         Everybody's results, and what the class came to.
@@ -233,18 +241,22 @@ def _written(
     from grader.pipeline.class_files import write_class
     from grader.pipeline.class_list import with_list
     from grader.pipeline.owners import remove_moved_pages
-    from grader.pipeline.revision import results_now
+    from grader.pipeline.page_state import note, writing
+    from grader.pipeline.revision import results_now, told_digests, write_reports
     from grader.reporting.exports.matching import candidates
 
-    snapshot = book.snapshot()
-    everybody = results_now(assignment, snapshot)
-    found = candidates((result.evidence, result.score) for result in everybody)
-    listed = replace(account, download=with_list(account.download, class_list, found))
-    keep_account(book, out, listed, who=who, when=now())
-    downloads = standing_downloads(book, out, snapshot)
+    with writing(out):
+        snapshot = book.snapshot()
+        everybody = results_now(assignment, snapshot)
+        found = candidates((result.evidence, result.score) for result in everybody)
+        listed = replace(account, download=with_list(account.download, class_list, found))
+        keep_account(book, out, listed, who=who, when=now())
+        downloads = standing_downloads(book, out, snapshot)
+        write_reports(assignment, book, out, everybody, now(), {**told_digests(out), **written})
+        overview = write_class(assignment, everybody, out, now(), downloads)
+        remove_moved_pages(out, snapshot)
+        note(out, book, assignment.id, snapshot.state)
     book.close()
-    overview = write_class(assignment, everybody, out, now(), downloads)
-    remove_moved_pages(out, snapshot)
     if overview.absent is not None and overview.list_source:
         count, whole = overview.absent
         click.echo(f"{overview.list_source}: {count} of {whole} students handed in nothing.", err=True)

@@ -13,7 +13,7 @@ from grader.domain.edit import Edit, EditKind
 from grader.domain.total import Total
 
 if TYPE_CHECKING:
-    from grader.gradebook import RunRecord
+    from grader.gradebook import Gradebook, RunRecord
 
 WORDS = {
     EditKind.NO_GRADE: ("rule", "no grade"),
@@ -67,6 +67,7 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
     from grader.reporting.typesetting import printable, stamp
 
     with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
+        _catch_up(out, book, assignment_id)
         runs, edits, totals = book.run_records(student), book.edits(student), book.totals(student)
     entries = sorted([*_runs(runs), *_edits(edits, several=len(runs) > 1), *_totals(totals)])
     what = max(len(entry.what) for entry in entries)
@@ -75,6 +76,26 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
     for entry in entries:
         shown = f"{stamp(entry.when)}  {entry.what:<{what}}  {entry.who:<{who}}  {entry.text}"
         click.echo(printable(shown.rstrip()))
+
+
+def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
+    """As other commands do it, where the course is found: the history does without."""
+    from grader.cli.book import catch_up
+    from grader.course.assignment_file import read_assignment
+    from grader.course.locate import located_course
+    from grader.domain.errors import GraderError
+    from grader.pipeline.catching_up import OLDER, are_behind
+
+    known = book.assignments()
+    asked = assignment_id or (known[0] if len(known) == 1 else "")
+    if asked not in known or not are_behind(book, out, asked):
+        return
+    try:
+        assignment = read_assignment(located_course(None).reference(asked))
+    except GraderError:
+        click.echo(f"note: {OLDER}. A command that finds the course writes them again.", err=True)
+        return
+    catch_up(out, book, assignment)
 
 
 def _runs(runs: "Sequence[RunRecord]") -> Iterator[Entry]:

@@ -124,23 +124,23 @@ def command(
 
 def _tell_the_class(assignment: "Assignment", out: Path, gradebook: str | None, now: datetime) -> None:
     """Write the class page again, where there is one that would tell the same totals as the reports."""
+    from grader.cli.book import catch_up
     from grader.gradebook import Gradebook
-    from grader.pipeline.accounts import standing_downloads
-    from grader.pipeline.class_files import write_class
     from grader.pipeline.release import told_results
+    from grader.pipeline.revision import write_pages
 
     with Gradebook(out, gradebook, assignment_id=assignment.id) as book:
         if assignment.id not in book.assignments():
             return
-        snapshot = book.snapshot()
         try:
-            results = told_results(assignment, snapshot)
+            told_results(assignment, book.snapshot())
         except UsageError:
             click.echo(
                 "note: the rubric changed since. `grader regrade` writes the class page anew.", err=True
             )
             return
-        write_class(assignment, results, out, now, standing_downloads(book, out, snapshot))
+        catch_up(out, book, assignment)
+        write_pages(assignment, book, out, now, class_anyway=True)
 
 
 def _told(what: str, every: int) -> Callable[[int, int], None]:

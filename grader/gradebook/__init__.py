@@ -4,5 +4,6 @@ from grader.gradebook.gradebook import Gradebook
 from grader.gradebook.records import RunRecord
 from grader.gradebook.sharing import SharedParts
 from grader.gradebook.snapshot import Snapshot
+from grader.gradebook.statements import State
 
-__all__ = ["Gradebook", "RunRecord", "SharedParts", "Snapshot"]
+__all__ = ["Gradebook", "RunRecord", "SharedParts", "Snapshot", "State"]

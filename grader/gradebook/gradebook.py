@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -164,7 +165,7 @@ class Gradebook:
         after: State,
         absent: Sequence[Evidence] = (),
         who: str = "",
-    ) -> bool:
+    ) -> State | None:
         """Add what people decided and the totals that come of it, together or not at all.
 
         Args:
@@ -176,7 +177,7 @@ class Gradebook:
             who: Who ran the command.
 
         Returns:
-            Whether it was added: not when something else was added since that state.
+            The state from then on; None where nothing was added, because something else was since that state.
 
         Raises:
             UsageError: The database does not take it.
@@ -184,7 +185,7 @@ class Gradebook:
         assignment_id = self._assignment()
         with self._database.writing() as connection:
             if state_of(connection, assignment_id) != after:
-                return False
+                return None
             for one in absent:
                 number = 1 + last_number(connection, assignment_id, one.student_id)
                 added = {"student_id": one.student_id, "number": number, **_run_values(one, who)}
@@ -194,7 +195,7 @@ class Gradebook:
             # what was decided may be whose a submission is
             now = listing_of(connection, assignment_id)
             add_totals(connection, assignment_id, [listed_as(one, now.row(one.student_id)) for one in totals])
-        return True
+            return state_of(connection, assignment_id)
 
     def note(self, edits: Sequence[Edit], seen: Snapshot) -> None:
         """Add what happened to results, whatever was added since they were seen: it cannot be undone.
@@ -272,6 +273,24 @@ class Gradebook:
                     totals={total.student_id: total for total in totals_of(connection, assignment_id)},
                 ),
             )
+
+    def state(self) -> State:
+        """How far the book is.
+
+        Raises:
+            UsageError: The book is empty, or cannot be used.
+        """
+        assignment_id = self._assignment()
+        with self._database.reading() as connection:
+            return state_of(connection, assignment_id)
+
+    def identity(self) -> str:
+        """What tells this book from others, and tells nothing of its salt.
+
+        Raises:
+            UsageError: The database cannot be used.
+        """
+        return sha256(f"book {self.class_salt()}".encode()).hexdigest()[:32]
 
     def class_salt(self) -> str:
         """The random text that the book was made with: what is drawn for this class depends on it.

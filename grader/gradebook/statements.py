@@ -29,6 +29,8 @@ class State:
 
     last_run: int
     last_edit: int
+    last_total: int
+    last_download: int
 
 
 def of(table: Table, assignment_id: str, student_id: str | None = None) -> ColumnElement[bool]:
@@ -41,7 +43,7 @@ def state_of(connection: Connection, assignment_id: str) -> State:
     """How far the book is with the assignment."""
     last = [
         connection.execute(select(func.max(table.c.id)).where(of(table, assignment_id))).scalar() or 0
-        for table in (RUNS, EDITS)
+        for table in (RUNS, EDITS, TOTALS, DOWNLOADS)
     ]
     return State(*last)
 

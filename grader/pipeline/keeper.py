@@ -11,6 +11,7 @@ from grader.domain.submission import Submission
 from grader.domain.total import Total
 from grader.gradebook import Gradebook, SharedParts
 from grader.pipeline.class_files import report_path, write_student
+from grader.pipeline.page_state import writing
 from grader.pipeline.recording import outcome
 from grader.pipeline.result import Result
 from grader.scoring import score
@@ -60,7 +61,8 @@ class Keeper:
         total = Total.of(result.score, who=self.who, when=now, cause="grade")
         self.book.record(evidence, images, who=self.who, total=total, edits=found.edits)
         shown = images if found.evidence is evidence else self.book.images(evidence.student_id)
-        write_student(self.assignment, result, shown, self.out, now)
+        with writing(self.out):
+            write_student(self.assignment, result, shown, self.out, now)
         return self._shared.of(result)
 
     def known(self, submission: Submission, now: datetime) -> Result:

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from grader.gradebook import Gradebook, Snapshot
 from grader.pipeline.accounts import standing_downloads
 from grader.pipeline.class_files import lying_beside, report_path, write_class, write_student
 from grader.pipeline.owners import remove_moved_pages
+from grader.pipeline.page_state import note, writing
 from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import final_words, total_sentence
@@ -130,14 +131,21 @@ def revised(
         ]
         if not allow_lower:
             _require_no_loss(changes)
-        totals = [change.after for change in changes if change.moves]
-        if book.append(new, totals, after=state, absent=list(added.values()), who=who):
+        moved = [change.after for change in changes if change.moves]
+        then = book.append(new, moved, after=state, absent=list(added.values()), who=who)
+        if then is not None:
             break
     else:
         raise UsageError(
             "Others kept adding to the gradebook meanwhile. Nothing was changed: run this again."
         )
-    _write(assignment, book, out, results, now, after, only_changed=decide is not None)
+    made = replace(after, state=then)
+    try:
+        write_pages(assignment, book, out, now, made=made, only_changed=decide is not None)
+    except UsageError as error:
+        raise UsageError(
+            f"{error}\nWhat was decided is in the gradebook; the next command about {out} writes the pages."
+        ) from None
     return Revision(
         results=tuple(results),
         changes=tuple(change for change in changes if change.moves),
@@ -217,26 +225,58 @@ def _require_no_loss(changes: Sequence[Change]) -> None:
         )
 
 
-def _write(
+def write_pages(
+    assignment: Assignment,
+    book: Gradebook,
+    out: Path,
+    now: datetime,
+    *,
+    made: Snapshot | None = None,
+    only_changed: bool = True,
+    class_anyway: bool = False,
+) -> int:
+    """Write the reports and the class's files as the book is now, and note of which state they tell.
+
+    Args:
+        made: The book's state, where it is at hand; another is read if somebody added to it since.
+        only_changed: Leave what would say the same as it is.
+        class_anyway: The class's files are written all the same.
+
+    Returns:
+        How many reports were written.
+
+    Raises:
+        UsageError: The disk does not take them, or the book cannot be used.
+    """
+    with writing(out):
+        if made is None or book.state() != made.state:
+            made = book.snapshot()
+        results = results_now(assignment, made)
+        told = told_digests(out) if only_changed else {}
+        if class_anyway or not only_changed:
+            note(out, book, assignment.id, None)  # from the same state, other files may come
+        count = write_reports(assignment, book, out, results, now, told)
+        if count or told.keys() != made.evidence.keys() or class_anyway or not only_changed:
+            write_class(assignment, results, out, now, standing_downloads(book, out, made))
+        remove_moved_pages(out, made)
+        note(out, book, assignment.id, made.state)
+    return count
+
+
+def write_reports(
     assignment: Assignment,
     book: Gradebook,
     out: Path,
     results: Sequence[Result],
     now: datetime,
-    snapshot: Snapshot,
-    *,
-    only_changed: bool,
-) -> None:
-    """Write the reports, then the class's files; what was cut short before is made up for.
+    told: Mapping[str, str],
+) -> int:
+    """Write the reports that are not there, or say something else than the results; how many those are.
 
     Args:
-        snapshot: Of the book, as the results have it.
-        only_changed: Leave what would say the same as it is.
+        told: Student -> the digest of what the report says: see `digest`.
     """
-    told = _told(out) if only_changed else {}
-    says = {
-        result.score.student_id: _digest(submission_text(result.evidence, result.score)) for result in results
-    }
+    says = {result.score.student_id: digest(result) for result in results}
     stale = [
         result
         for result in results
@@ -246,18 +286,21 @@ def _write(
     for result in stale:
         images = book.images(result.score.student_id, but=lying_beside(out, result.evidence))
         write_student(assignment, result, images, out, now)
-    if stale or told.keys() != says.keys() or not only_changed:
-        write_class(assignment, results, out, now, standing_downloads(book, out, snapshot))
-        remove_moved_pages(out, snapshot)
+    return len(stale)
 
 
-def _told(out: Path) -> dict[str, str]:
+def told_digests(out: Path) -> dict[str, str]:
     """The digest of what `results.json` says now, by student; nothing of what is not there or not whole."""
     told: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError):
         for student_id, text in told_submissions(out / "results.json"):
             told[student_id] = _digest(text)
     return told
+
+
+def digest(result: Result) -> str:
+    """Of all that a report says of a result."""
+    return _digest(submission_text(result.evidence, result.score))
 
 
 def _digest(text: str) -> str:

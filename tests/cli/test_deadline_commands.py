@@ -19,6 +19,7 @@ from grader.domain.submission import Delivery
 from grader.gradebook import Gradebook
 from grader.pipeline.keeper import Keeper
 from grader.pipeline.release import told_results
+from grader.pipeline.revision import write_pages
 
 STUDENT, NOW = "400101201", datetime(2026, 2, 5, tzinfo=UTC)
 DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"
@@ -52,6 +53,7 @@ def marked(late_assignment: Assignment, graded_class: Path, class_evidence: Call
     evidence: Evidence = replace(class_evidence(STUDENT), delivery=Delivery(marked_late=True))
     with Gradebook(graded_class) as book:
         Keeper(late_assignment, book, graded_class, "ta1").kept(evidence, {}, NOW)
+        write_pages(late_assignment, book, graded_class, NOW)
     return evidence
 
 

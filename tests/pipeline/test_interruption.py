@@ -52,7 +52,7 @@ class Run:
     pass
 
 run = Run()
-run.assignment = assignment
+run.assignment, run.splits = assignment, None
 os.fsync, os.replace = stepping(os.fsync), stepping(os.replace)
 event.listen(Engine, "commit", stepping(lambda connection: None))
 event.listen(Engine, "before_cursor_execute", stepping(lambda *statement: None))

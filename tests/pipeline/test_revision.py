@@ -12,6 +12,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
+from grader.pipeline import page_state
 from grader.pipeline.keeper import Keeper
 from grader.pipeline.releases import note_releases
 from grader.pipeline.result import Result
@@ -39,7 +40,7 @@ def files(out: Path) -> dict[str, tuple[int, bytes]]:
     return {
         path.relative_to(out).as_posix(): (path.stat().st_mtime_ns, path.read_bytes())
         for path in out.rglob("*.*")
-        if path.is_file() and path.suffix != ".sqlite"
+        if path.is_file() and path.suffix != ".sqlite" and path.name != page_state.FILE
     }
 
 
