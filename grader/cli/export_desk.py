@@ -115,7 +115,7 @@ def note_released(
     from grader.reporting.typesetting import printable
 
     try:
-        note_releases(at.book, seen, results, grades, way=way, who=at.who, when=now())
+        note_releases(at.book, seen, results, grades, way=way, who=at.who, when=now(), out=at.out)
     except UsageError as error:
         click.echo(printable(f"note: the gradebook does not know that these grades left: {error}"), err=True)
 

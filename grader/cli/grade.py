@@ -251,11 +251,13 @@ def _written(
         found = candidates((result.evidence, result.score) for result in everybody)
         listed = replace(account, download=with_list(account.download, class_list, found))
         keep_account(book, out, listed, who=who, when=now())
+        # what else was added since makes the files stale, which the next command sees
+        told = replace(snapshot.state, last_download=book.state().last_download)
         downloads = standing_downloads(book, out, snapshot)
         write_reports(assignment, book, out, everybody, now(), {**told_digests(out), **written})
         overview = write_class(assignment, everybody, out, now(), downloads)
         remove_moved_pages(out, snapshot)
-        note(out, book, assignment.id, snapshot.state)
+        note(out, book, assignment.id, told)
     book.close()
     if overview.absent is not None and overview.list_source:
         count, whole = overview.absent

@@ -197,19 +197,26 @@ class Gradebook:
             add_totals(connection, assignment_id, [listed_as(one, now.row(one.student_id)) for one in totals])
             return state_of(connection, assignment_id)
 
-    def note(self, edits: Sequence[Edit], seen: Snapshot) -> None:
+    def note(self, edits: Sequence[Edit], seen: Snapshot) -> State | None:
         """Add what happened to results, whatever was added since they were seen: it cannot be undone.
 
         Args:
             edits: About the students of the snapshot.
             seen: The state that the results were of.
 
+        Returns:
+            The state from then on; None where something else was added since they were seen.
+
         Raises:
             UsageError: The database does not take it.
         """
-        if edits:
-            with self._database.writing() as connection:
-                self._add(connection, [of_row(edit, seen.listing) for edit in edits])
+        if not edits:
+            return seen.state
+        assignment_id = self._assignment()
+        with self._database.writing() as connection:
+            is_next = state_of(connection, assignment_id) == seen.state
+            self._add(connection, [of_row(edit, seen.listing) for edit in edits])
+            return state_of(connection, assignment_id) if is_next else None
 
     def relist(self, edits: Sequence[Edit]) -> None:
         """Add what was found out about whose submissions are.

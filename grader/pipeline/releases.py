@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 from grader.domain.edit import Edit, EditKind
 from grader.gradebook import Gradebook, Snapshot
+from grader.pipeline.page_state import note, noted
 from grader.pipeline.result import Result
 from grader.scoring import line_points
 
@@ -18,10 +20,14 @@ def note_releases(
     way: str,
     who: str,
     when: datetime,
+    out: Path,
 ) -> int:
     """Note that grades left for their students.
 
+    No page says anything else because of it: those that told of the state before tell of the new one.
+
     Args:
+        out: The folder of the results.
         seen: The state of the book that the results are of.
         grades: Of those whose grade left, as it did, after what lateness costs; None: none was known.
         way: `publish`, or the format that was exported.
@@ -48,7 +54,9 @@ def note_releases(
     ]
     earlier = _last_releases(seen.edits)
     new = [edit for edit in made if not _is_noted(edit, earlier.get(edit.student_id or "", {}))]
-    book.note(new, seen)
+    state, before = book.note(new, seen), noted(out)
+    if state is not None and before is not None and before.state == seen.state:
+        note(out, book, before.assignment, state)
     return len(new)
 
 

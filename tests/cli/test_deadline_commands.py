@@ -72,6 +72,11 @@ def say(graded_class: Path, late_course: Path, monkeypatch: pytest.MonkeyPatch, 
     return said
 
 
+def release(say: Say, to: Path) -> None:
+    """Publish the class as it is."""
+    say("publish", "--to", to, "--partial")
+
+
 def late(out: Path) -> dict[str, Any]:
     document = json.loads((out / "results.json").read_text("utf-8"))
     found: dict[str, Any] = next(one for one in document["submissions"] if one["student_id"] == STUDENT)
@@ -91,8 +96,11 @@ def test_a_mark_without_a_time_is_settled_by_when_it_came(say: Say, graded_class
     assert 'id="late-decide"' not in (graded_class / "index.html").read_text("utf-8")
 
 
-def test_a_time_is_taken_back_and_in_time_is_said_without_one(say: Say, graded_class: Path) -> None:
+def test_a_time_is_taken_back_and_in_time_is_said_without_one(
+    say: Say, graded_class: Path, tmp_path: Path
+) -> None:
     say("received", STUDENT, "2026-02-01T12:00+03:30", "--why", "SpeedGrader.")
+    release(say, tmp_path / "published")
     say("received", STUDENT, "none", "--why", "Another student's.", code=2)
     say("received", STUDENT, "none", "--why", "Another student's.", "--allow-lower")
     assert late(graded_class)["asked"]
@@ -100,9 +108,14 @@ def test_a_time_is_taken_back_and_in_time_is_said_without_one(say: Say, graded_c
     assert (late(graded_class)["state"], late(graded_class)["total_after"]) == ("in_time", 62)
 
 
-def test_what_takes_more_points_off_must_be_meant(say: Say, graded_class: Path) -> None:
-    say("received", STUDENT, "in-time", "--why", "By mail.")
+def test_what_takes_more_points_off_must_be_meant_once_it_was_released(
+    say: Say, graded_class: Path, tmp_path: Path
+) -> None:
     words = (STUDENT, "2026-02-03T12:00+03:30", "--why", "It was the mail of another.")
+    say("received", STUDENT, "in-time", "--why", "By mail.")
+    say("received", *words)
+    say("received", STUDENT, "in-time", "--why", "By mail after all.")
+    release(say, tmp_path / "published")
     assert "  400101201: 62 -> 56" in say("received", *words, code=2)
     assert late(graded_class)["state"] == "in_time"
     say("received", *words, "--allow-lower")
@@ -148,6 +161,7 @@ def test_extensions_after_the_fact_are_decisions(say: Say, graded_class: Path, t
     assert "extension" in history and "An extension, by extensions.csv." in history
     assert "2026-02-01" in history
 
+    release(say, tmp_path / "published")
     file.write_text(f"student_id,deadline\n{STUDENT},2026-02-01T00:00:00+03:30\n")
     assert "62 -> 60" in say("regrade", "--extensions", file, code=2)
     say("regrade", "--extensions", file, "--allow-lower")
@@ -174,7 +188,7 @@ def test_a_grade_that_moves_is_told_though_the_points_do_not(
 
 
 def test_a_rule_on_late_work_that_changes_moves_grades(
-    say: Say, late_course: Path, graded_class: Path
+    say: Say, late_course: Path, graded_class: Path, tmp_path: Path
 ) -> None:
     say("received", STUDENT, "2026-02-01T12:00+03:30", "--why", "SpeedGrader.")
     file = late_course / "reference/vit_defects/assignment.toml"
@@ -182,6 +196,7 @@ def test_a_rule_on_late_work_that_changes_moves_grades(
     assert rule.endswith("points_per_day = 2\n")
     file.write_text(rule.replace("points_per_day = 2", "points_per_day = 1"), "utf-8")
     assert say("regrade").splitlines()[0] == f"{STUDENT}: 60 -> 61 after lateness"
+    release(say, tmp_path / "published")
     file.write_text(rule.replace("points_per_day = 2", "points_per_day = 9"), "utf-8")
     assert f"  {STUDENT}: 61 -> 53 after lateness" in say("regrade", code=2)
     assert f"{STUDENT}: 61 -> 53 after lateness" in say("regrade", "--allow-lower")

@@ -114,7 +114,8 @@ def test_a_total_that_vanishes_has_fallen(
         before = book.snapshot()
         told = results_now(assignment, before)
         grades = {result.score.student_id: result.score.final for result in told}
-        assert note_releases(book, before, told, grades, way="publish", who="ta1", when=NOW) == 4
+        left = {"way": "publish", "who": "ta1", "when": NOW, "out": graded_class}
+        assert note_releases(book, before, told, grades, **left) == 4
         book.record(refused, {})
         with pytest.raises(
             UsageError, match="400101201: 62 of 65 decided, 35 awaiting -> refused, 0 decided"

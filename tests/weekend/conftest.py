@@ -39,6 +39,7 @@ class Desk:
             pytest.skip(done.output)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         assert (done.exit_code != 0) == fails, done.output
+        assert "older than the gradebook" not in done.output, "each command leaves the pages up to date"
         return done.output
 
     def grade(self, lms: str, *more: object) -> str:
