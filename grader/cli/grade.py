@@ -235,6 +235,8 @@ def _written(
     from grader.pipeline.page_state import note, writing
     from grader.pipeline.revision import results_now, told_digests, write_reports
     from grader.reporting.exports.matching import candidates
+    from grader.reporting.set_aside import set_aside
+    from grader.reporting.typesetting import counted
 
     with writing(out):
         snapshot = book.snapshot()
@@ -246,6 +248,13 @@ def _written(
         remove_moved_pages(out, snapshot)
         note(out, book, assignment.id, snapshot.state)
     book.close()
+    aside = set_aside(download, [(result.evidence, result.score) for result in everybody])
+    if aside.unused:
+        click.echo(
+            f"{counted(aside.total, 'file')} set aside: {aside.total - aside.unused} refused, "
+            f"{aside.unused} matched and not used by the submission.",
+            err=True,
+        )
     if download.roster:
         click.echo(
             f"{download.roster.source}: {len(download.roster.missing)} of {len(download.roster.students)} "

@@ -30,6 +30,7 @@ from grader.reporting.code_links import beside
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import Case, cases
 from grader.reporting.review_queue import NEAR, boundaries, final_total, review_queue
+from grader.reporting.set_aside import set_aside
 from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import environment
@@ -124,6 +125,7 @@ def class_page(
             generated_at=generated_at,
             download=download,
             similarity=similarity,
+            aside=set_aside(download, ordered),
             told_files=[one for one in download.files if one.reason] if download else [],
             penalties=assignment.late.points_per_day is not None,
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
