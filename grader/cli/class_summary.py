@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from grader.cli.terminal import console
 from grader.domain.assignment import Assignment
 from grader.domain.score import GradeStatus, Score
 from grader.pipeline.class_files import report_path
@@ -45,9 +46,9 @@ def print_results(
     if firsts is None:
         firsts = {result.score.student_id: False for result in results}
     assignment, unchanged = overview.assignment, sum(firsts.values())
-    console = Console(markup=False)
+    screen = console(markup=False)
     items = [item.id for item in assignment.rubric if not item.by_person]
-    if console.width < WIDE:
+    if screen.width < WIDE:
         items = []
     of_all = f" of {len(overview.results)}" if len(results) < len(overview.results) else ""
     table = Table(
@@ -57,7 +58,7 @@ def print_results(
     )
     named = [NAME] if any(result.evidence.origin.person for result in results) else []
     rows = [_row(assignment, result, items, named) for result in results[:MOST_ROWS]]
-    left = console.width - PADDING
+    left = screen.width - PADDING
     for number, name in enumerate(("student", *named, "status", "points", *items)):
         width = max([len(name), *(len(str(row[number])) for row in rows)])
         left_hand = name in ("student", NAME, "status")
@@ -67,18 +68,18 @@ def print_results(
     table.add_column("first to look at", width=max(left, 12), no_wrap=True, overflow="ellipsis")
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    console.print(table)
+    screen.print(table, soft_wrap=False)
     if len(results) > MOST_ROWS:
-        console.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
-    _print_times([one for one in results if firsts.get(one.score.student_id) is False], console)
-    _print_overview(overview, console)
-    console.print(f"class page   {out / 'index.html'}", soft_wrap=True)
-    console.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)
-    console.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
+        screen.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
+    _print_times([one for one in results if firsts.get(one.score.student_id) is False], screen)
+    _print_overview(overview, screen)
+    screen.print(f"class page   {out / 'index.html'}", soft_wrap=True)
+    screen.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)
+    screen.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
     if unchanged:
-        console.print(f"{counted(unchanged, 'unchanged submission')} not run again; --force does.")
+        screen.print(f"{counted(unchanged, 'unchanged submission')} not run again; --force does.")
     by_person = sum(item.points for item in assignment.rubric if item.by_person)
-    console.print(
+    screen.print(
         f"{by_person:g} of {assignment.maximum:g} points are given by a person. {duration(seconds)}."
     )
 
@@ -125,7 +126,7 @@ def _total(assignment: Assignment, score: Score) -> str:
     return ", ".join([told, *filter(None, [after_penalty(assignment, score)])])
 
 
-def _print_overview(overview: Overview, console: Console) -> None:
+def _print_overview(overview: Overview, screen: Console) -> None:
     """What the first screen of the class page says of the whole class."""
     told = [_count(overview.submissions, overview.students)]
     told += [f"{number}{SPACE}{word}" for word, number in overview.counts]
@@ -135,19 +136,19 @@ def _print_overview(overview: Overview, console: Console) -> None:
         told.append(f"{missing}{SPACE}handed in nothing{of_all}")
     if overview.lacking:
         told.append(f"{len(overview.lacking)}{SPACE}listed by the LMS, and not in its download")
-    console.print(f"class        {', '.join(told)}", soft_wrap=True)
-    console.print(overview.release)
+    screen.print(f"class        {', '.join(told)}", soft_wrap=True)
+    screen.print(overview.release)
     for title, sections in (("What is missing", overview.holding), ("Worth a look before", overview.looks)):
         if not sections:
             continue
-        console.print(f"{title}:")
+        screen.print(f"{title}:")
         width = max(len(section.cause.title) for section in sections)
         for section in sections:
-            console.print(f"  {section.cause.title:<{width}}  {section.counted}", soft_wrap=True)
-    console.print()
+            screen.print(f"  {section.cause.title:<{width}}  {section.counted}", soft_wrap=True)
+    screen.print()
 
 
-def _print_times(results: Sequence[Result], console: Console) -> None:
+def _print_times(results: Sequence[Result], screen: Console) -> None:
     """Where the time of this run went."""
     pairs = [(result.evidence, result.score) for result in results]
     stages, each = stage_times(pairs), submission_times(pairs)
@@ -161,7 +162,7 @@ def _print_times(results: Sequence[Result], console: Console) -> None:
             stage.stage, str(stage.submissions), percent(stage.share), duration(stage.median),
             duration(stage.longest),
         )  # fmt: skip
-    console.print(table)
+    screen.print(table, soft_wrap=False)
     if len(each) > SLOWEST:
         named = ", ".join(f"{one.student_id} ({duration(one.total)})" for one in each[:SLOWEST])
-        console.print(f"slowest      {named}\n", soft_wrap=True)
+        screen.print(f"slowest      {named}\n", soft_wrap=True)

@@ -244,6 +244,8 @@ def _written(
     from grader.pipeline.page_state import note, writing
     from grader.pipeline.revision import results_now, told_digests, write_reports
     from grader.reporting.exports.matching import candidates
+    from grader.reporting.set_aside import set_aside
+    from grader.reporting.typesetting import counted
 
     with writing(out):
         snapshot = book.snapshot()
@@ -259,6 +261,13 @@ def _written(
         remove_moved_pages(out, snapshot)
         note(out, book, assignment.id, told)
     book.close()
+    aside = set_aside(overview.download, overview.results)
+    if aside.unused:
+        click.echo(
+            f"{counted(aside.total, 'file')} set aside: {aside.total - aside.unused} refused, "
+            f"{aside.unused} matched and not used by the submission.",
+            err=True,
+        )
     if overview.absent is not None and overview.list_source:
         count, whole = overview.absent
         click.echo(f"{overview.list_source}: {count} of {whole} students handed in nothing.", err=True)

@@ -5,12 +5,13 @@ import threading
 import time
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from grader.cli.terminal import console
 from grader.pipeline.plan import Plan
 from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
 from grader.reporting.typesetting import counted, duration
@@ -98,11 +99,11 @@ def _weights(plan: Plan, trains: bool) -> dict[Stage, float]:
 @contextlib.contextmanager
 def live_display(plan: Plan, *, trains: bool) -> Iterator[Watcher]:
     """A live board on a terminal, quiet lines elsewhere; yields what is to be told of progress."""
-    console = Console(stderr=True)
-    console.print(plan_sentence(plan), markup=False, highlight=False, soft_wrap=True)
+    screen = console(stderr=True)
+    screen.print(plan_sentence(plan), markup=False, highlight=False, soft_wrap=True)
     board = Board(plan, trains=trains)
-    if console.is_terminal:
-        with Live(board, console=console, refresh_per_second=8):
+    if screen.is_terminal:
+        with Live(board, console=screen, refresh_per_second=8):
             yield board.note
         return
 
@@ -111,9 +112,7 @@ def live_display(plan: Plan, *, trains: bool) -> Iterator[Watcher]:
         if progress.stage is Stage.DONE:
             told, _, times = board.overall()
             outcome = progress.text or "done"
-            console.print(
-                f"{progress.student_id}: {outcome} ({told}; {times})", markup=False, highlight=False
-            )
+            screen.print(f"{progress.student_id}: {outcome} ({told}; {times})", markup=False, highlight=False)
 
     yield say
 

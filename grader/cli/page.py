@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from typing import IO
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from grader.cli.terminal import console
 from grader.reporting.typesetting import SPACE, clipped, printable
 
 LONGEST = 600
@@ -24,7 +24,7 @@ class Page:
     """
 
     def __init__(self, file: IO[str] | None = None) -> None:
-        self.console = Console(file=file or sys.stdout, highlight=False, markup=False, emoji=False)
+        self.console = console(file=file or sys.stdout, highlight=False, markup=False, emoji=False)
         if self.console.is_terminal:
             self.console.width = min(self.console.width, WIDEST)
         encoding = getattr(self.console.file, "encoding", None) or "utf-8"

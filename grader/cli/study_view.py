@@ -6,10 +6,10 @@ from pathlib import Path
 from types import TracebackType
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from grader.cli.terminal import console
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.pipeline.study import Choice, Study, StudyRun
 from grader.reporting.typesetting import counted, duration, percent, printable
@@ -20,7 +20,7 @@ class StudyView:
     """A progress bar over all epochs on a terminal, a line per training elsewhere. A context."""
 
     def __init__(self, file: Path, planned: Study) -> None:
-        self._console = Console()
+        self._console = console()
         self._planned = planned
         self._trainings = len(planned.choices) + 1
         self._done: dict[Choice | None, tuple[int, int]] = {}
@@ -86,7 +86,7 @@ class StudyView:
             mark = f"{value} (own)" if own else value
             table.add_row(name, mark, shown, interval, duration(training.seconds))
             before = field
-        self._console.print(table)
+        self._console.print(table, soft_wrap=False)
         for training in {id(row[3]): row[3] for row in rows}.values():
             if training.reason:
                 self._console.print(printable(training.reason), markup=False)

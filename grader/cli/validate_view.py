@@ -5,13 +5,14 @@ import time
 from collections.abc import Iterator
 
 from rich.box import SIMPLE
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from grader.cli.page import Page
+from grader.cli.terminal import console
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
 from grader.pipeline.mutation_report import MutationReport
@@ -22,7 +23,6 @@ from grader.reporting.typesetting import counted, duration, listed, printable
 STARTING = "Starting (PyTorch and the checks are loaded once) ..."
 FIRST = 3  # outcomes before the time is estimated
 SHOWN_CHECKS = 3  # that failed, for each variant
-FILE_WIDTH = 200  # columns where the report does not go to a terminal
 
 
 class Board:
@@ -81,23 +81,23 @@ class ValidateView:
     @contextlib.contextmanager
     def progress(self, assignment: Assignment, total: int) -> Iterator[Report]:
         """Show progress on the error stream; yields what is to be told each outcome."""
-        console = Console(stderr=True, markup=False, highlight=False)
+        screen = console(stderr=True, markup=False, highlight=False)
         board = Board(assignment, total)
-        if console.is_terminal:
-            with Live(board, console=console, refresh_per_second=4, transient=True):
+        if screen.is_terminal:
+            with Live(board, console=screen, refresh_per_second=4, transient=True):
                 yield board.note
             return
-        console.print(STARTING)
-        yield lambda outcome: console.print(board.note(outcome), soft_wrap=True)
+        screen.print(STARTING)
+        yield lambda outcome: screen.print(board.note(outcome), soft_wrap=True)
 
     def show(self, assignment: Assignment, report: MutationReport, seconds: float) -> None:
         """The table, what is wrong, and the figures."""
         page = self._page
         table = _table(report, f"{assignment.title}: {counted(len(report.verdicts), 'variant')}")
         if page.live:
-            Console(markup=False, highlight=False).print(table)
+            console(markup=False, highlight=False).print(table)
         else:
-            Console(file=page.console.file, width=FILE_WIDTH, markup=False, highlight=False).print(table)
+            console(file=page.console.file, markup=False, highlight=False).print(table, soft_wrap=False)
         for title, kind, sentences in (
             ("To be mended", "failed", report.wrong),
             ("Notes", "note", report.notes),

@@ -37,6 +37,7 @@ from grader.reporting.code_links import beside
 from grader.reporting.results_contract import DownloadRecord
 from grader.reporting.review_cases import Case
 from grader.reporting.review_queue import NEAR, boundaries, final_total
+from grader.reporting.set_aside import set_aside
 from grader.reporting.similarity_record import SimilarityRecord
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import environment
@@ -145,6 +146,7 @@ def overview_page(
             generated_at=generated_at,
             download=download,
             similarity=overview.similarity,
+            aside=set_aside(download, ordered),
             told_files=[one for one in download.files if one.reason] if download else [],
             sources=_sources(download),
             engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),

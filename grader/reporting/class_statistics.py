@@ -9,6 +9,7 @@ from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reporting.fixes import unimplemented
+from grader.reporting.set_aside import team_mates
 
 Results = Sequence[tuple[Evidence, Score]]
 
@@ -75,13 +76,8 @@ class ItemFigures:
 
 def submission_count(results: Results) -> int:
     """How many submissions there are: what a team handed in together is one, and nothing is none."""
-    return len(
-        {
-            (evidence.team, evidence.submission_digest) if evidence.team else score.student_id
-            for evidence, score in results
-            if not evidence.absent
-        }
-    )
+    there = [(evidence, score) for evidence, score in results if not evidence.absent]
+    return len(there) - len(team_mates(there))
 
 
 def item_figures(assignment: Assignment, results: Results) -> tuple[ItemFigures, ...]:

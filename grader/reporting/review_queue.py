@@ -28,6 +28,7 @@ from grader.reporting.review_cases import (
     Case,
     Cause,
 )
+from grader.reporting.set_aside import team_mates
 from grader.reporting.similarity_record import PAGE, SimilarityRecord, pair_anchor
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, percent, points, round_percent
@@ -86,10 +87,14 @@ def review_queue(
         download: The account of the files.
         similarity: What was found when the submissions were compared, if they were.
     """
-    graded = {score.student_id for _, score in results}
+    graded, mates = {score.student_id for _, score in results}, team_mates(results)
     lacking = still_lacking(download, candidates(results))
     every = [
-        *own_cases,
+        # a file that a team handed in is one
+        *(
+            replace(case, count=0) if case.cause is FILES and case.student_id in mates else case
+            for case in own_cases
+        ),
         *_lacking(lacking),
         *_suspects(results, rates),
         *_near_boundaries(assignment, results),

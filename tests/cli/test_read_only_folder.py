@@ -11,10 +11,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from grader.domain.edit import Edit, EditKind
 from grader.gradebook import Gradebook
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +50,7 @@ HOLDER = """
 import sys, time
 from datetime import UTC, datetime
 from pathlib import Path
+from grader.domain.edit import Edit, EditKind
 from grader.domain.edit import Edit, EditKind
 from grader.gradebook import Gradebook
 book = Gradebook(Path(sys.argv[1]))
@@ -202,10 +205,27 @@ def test_a_book_of_an_older_version_is_told(place: Path, say: Callable[..., list
         assert "was written by an older grader and may only be read here, so its tables cannot be" in told
 
 
+def test_pages_that_are_older_than_the_book_are_told(place: Path, say: Callable[..., list[str]]) -> None:
+    """As a kill leaves them; the command does its work all the same."""
+    out = place / "results"
+    with Gradebook(out) as book:
+        mark = Edit(EditKind.CLAIM, "ta9", datetime(2026, 2, 1, tzinfo=UTC), "Late.", STUDENT, value=0.7)
+        assert book.append([mark], [], after=book.snapshot().state)
+    closed(out)
+    before = contents(out)
+    told = say(*READERS[:4])
+    assert all(
+        f"note: The pages are older than the gradebook, and {out} may only be read here." in one
+        for one in told
+    )
+    assert "0.7. Late" in told[0] and contents(out) == before
+
+
 WRITER = """
 import random, sys, time
 from datetime import UTC, datetime
 from pathlib import Path
+from grader.domain.edit import Edit, EditKind
 from grader.domain.edit import Edit, EditKind
 from grader.gradebook import Gradebook
 now, number = datetime(2026, 2, 1, tzinfo=UTC), 0

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -163,6 +164,9 @@ def test_what_a_team_handed_in_counts_once_all_through_a_run(tiny_course: Path, 
         archive.writestr("assignment_9_export/submission_metadata.yml", listed)
         for number in (1, 2):
             archive.writestr(f"assignment_9_export/submission_{number}/homework.py", CODE)
+        archive.writestr("assignment_9_export/submission_1/essay.docx", "x")
+        archive.writestr("assignment_9_export/submission_2/more.csv", "x")
+        archive.writestr("assignment_9_export/notes.txt", "x")
     words = ("grade", path, "--assignment", "tiny", "--course", tiny_course, "--no-train", "--out", out)
     for to_grade, unchanged in ((2, 0), (0, 2)):
         done = grader(*words)
@@ -175,3 +179,12 @@ def test_what_a_team_handed_in_counts_once_all_through_a_run(tiny_course: Path, 
         assert "Doubling: 2 submissions of 3 students" in told
         assert ("2 unchanged submissions not run again" in told) == bool(unchanged)
         assert "400101205" in told, "each has a row"
+        assert "6 files: 5 matched, 0 of earlier attempts, 1 refused." in told
+        aside = "3 files set aside: 1 refused, 2 matched and not used by the submission."
+        assert aside in told
+    page = re.sub(r"<[^>]+>", "", (out / "index.html").read_text("utf-8")).replace("\xa0", " ")
+    assert "6 files: 5 matched (they belong to a submission), 0 of earlier attempts, 1 refused." in page
+    assert aside in page
+    assert "Files that were set aside 3 files" in page
+    document = json.loads((out / "results.json").read_text("utf-8"))["download"]
+    assert (document["matched"], document["superseded"], document["refused"]) == (5, 0, 1)
