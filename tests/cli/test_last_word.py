@@ -167,7 +167,7 @@ def test_a_refused_notebook_with_a_marked_report_counts_and_shows(out: Path, tmp
     report = page(out, REFUSED)
     assert "The code could not be graded; the rest counts" in report
     assert "Nothing in the code could be graded, so this gives no points." in report
-    assert "Q6" in report and "Marked by ta1." in report
+    assert "Q6" in report and "Marked by a person." in report
     assert exported(out, tmp_path)[REFUSED] == "21"
     said("publish", out, "--to", tmp_path / "p")
     assert "Ready to hand out" in (tmp_path / "p/instructors/index.html").read_text("utf-8")

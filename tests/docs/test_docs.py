@@ -16,7 +16,7 @@ from grader.course.assignment_tables import AssignmentTable, RubricTable
 from grader.domain.assignment import Assignment
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "template/vit_defects/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "template/vit_defects/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WRITTEN = [page for page in PAGES if page.name != "commands.md"]
 
 
@@ -83,6 +83,13 @@ def test_the_instructors_policies_are_ours(assignment: Assignment) -> None:
 
     exec(example, {"learned": False, "student": Asked()})  # noqa: S102
     assert asked == list(policies)
+
+
+def test_what_an_assistant_reads_first_fits_on_two_screens() -> None:
+    page = (ROOT / "docs/ta.md").read_text("utf-8")
+    assert page.count("\n") <= 80 and len(page.split()) <= 650
+    rest = {path.name for path in (ROOT / "docs/ta").glob("*.md")}
+    assert rest <= set(re.findall(r"\(ta/([a-z]+\.md)\)", page)), "everything else is behind a link"
 
 
 def test_links_lead_somewhere() -> None:

@@ -21,7 +21,7 @@ def test_a_copy_in_disguise_is_found(solutions, own_of):
 
 
 def test_independent_solutions_stay_far_below_the_threshold(solutions, own_of):
-    """The figures in docs/ta.md: measured over the legitimate forms, whatever their names."""
+    """The figures in docs/ta/similar.md: measured over the legitimate forms, whatever their names."""
     made = [(choice, own_of(solutions.solution(choice))) for choice in solutions.choices(30, seed=5)]
     most = {0: 0.0, 1: 0.0}
     for (a, one), (b, other) in itertools.combinations(made, 2):
