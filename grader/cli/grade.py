@@ -270,7 +270,8 @@ def _written(
         )
     if overview.absent is not None and overview.list_source:
         count, whole = overview.absent
-        click.echo(f"{overview.list_source}: {count} of {whole} students handed in nothing.", err=True)
+        of_all = f"{count} of {whole}" if whole is not None else str(count)
+        click.echo(f"{overview.list_source}: {of_all} students handed in nothing.", err=True)
     return everybody, overview
 
 

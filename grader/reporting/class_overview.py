@@ -84,7 +84,8 @@ class Overview:
 
     @property
     def absent(self) -> tuple[int, int | None] | None:
-        """(How many handed in nothing, how many are on the list of the class, None without one).
+        """(How many handed in nothing, of how many on the list of the class), the second None where that is
+        unknown, or some of them are not on it.
 
         None where there is neither a list nor somebody of whom a person said so.
         """
@@ -92,8 +93,8 @@ class Overview:
         nothing = {score.student_id for evidence, score in self.results if evidence.absent}
         if roster is None:
             return (len(nothing), None) if nothing else None
-        on_list = nothing.intersection(roster.students) | set(roster.missing)
-        return len(on_list), len(roster.students)
+        nothing |= set(roster.missing)
+        return len(nothing), len(roster.students) if nothing <= set(roster.students) else None
 
 
 def class_overview(

@@ -100,7 +100,12 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
             return (
                 "Every automatic check passed, but a part that this assignment does not allow costs points."
             )
-        passed = f"Every automatic check passed: all {counted(len(parts), 'part')} do what they should."
+        do = (
+            f"all {len(parts)} parts do what they should"
+            if len(parts) > 1
+            else f"{right[0]} does what it should"
+        )
+        passed = f"Every automatic check passed: {do}."
         return " ".join([passed, *_looked_at(parts)])
     sentences = [f"{listed(right, 9)} {'is' if len(right) == 1 else 'are'} entirely right."] if right else []
     if wrong:

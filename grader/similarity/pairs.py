@@ -11,7 +11,8 @@ from grader.similarity.weights import Likeness, likeness
 from grader.similarity.work import Figure, Work
 
 # Of solutions put together from the legitimate forms, two without a part in common share at most 0.15 of
-# their own code, two with one part of seven in common less than 0.45, a disguised copy 1.0: see docs/ta/similar.md.
+# their own code, two with one part of seven in common less than 0.45, a disguised copy 1.0: see
+# docs/ta/similar.md.
 THRESHOLD = 0.5
 MANY_SHARE, MANY_LEAST = 1 / 3, 3  # a figure that so many have is of the data or of the handout
 DETAILED = 60  # pairs that are shown side by side
