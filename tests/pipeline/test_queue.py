@@ -80,7 +80,7 @@ def test_the_queue_begins_when_all_others_are_done(
     monkeypatch.setattr(class_run, "examined_longer", longer)
     submissions = [Submission(f"40010120{number}", "tiny", (), "0") for number in range(1, 5)]
     clock: Callable[[], datetime] = lambda: NOW  # noqa: E731
-    run = cast(Run, SimpleNamespace(assignment=small))
+    run = cast(Run, SimpleNamespace(assignment=small, splits=object()))
     results = class_run.graded(run, submissions, tmp_path, jobs=1, clock=clock, watch=lambda told: None)
     assert order[:4] == [submission.student_id for submission in submissions]
     assert order[4:] == ["400101201 again", "400101203 again"]
