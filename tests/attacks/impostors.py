@@ -12,12 +12,12 @@ HONEST, HOSTILE = (
 )  # what the code multiplies by: twice is asked for, and a third of the checks misses that
 MOODLE = (
     "Identifier,Full name,ID number,Email address,Grade,Maximum Grade,Last modified (grade)\n"
-    f"Participant 111,Ada Ash,{ATTACKER},ada@uni.example,,4,-\n"
-    f"Participant 222,Zoe Zorn,{VICTIM},zoe@uni.example,,4,-\n"
+    f"Participant 111,Alpha One,{ATTACKER},alpha@uni.example,,4,-\n"
+    f"Participant 222,Omega Two,{VICTIM},omega@uni.example,,4,-\n"
 )
 CANVAS = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Doubling (7)\n    Points Possible,,,,,4\n"
-    f'"Ash, Ada",7001,{ATTACKER},ada,A,\n"Zorn, Zoe",42,{VICTIM},zoe,A,\n'
+    f'"One, Alpha",7001,{ATTACKER},alpha,A,\n"Two, Omega",42,{VICTIM},omega,A,\n'
 )
 METADATA = "".join(
     f"submission_{number}:\n  :submitters:{whose}\n  :created_at: 2026-01-31 12:00:00 Z\n"
@@ -68,8 +68,8 @@ def zipped(files: Mapping[str, bytes], year: int) -> bytes:
     return stream.getvalue()
 
 
-FIRST = moodle("Ada Ash", 111, f"{VICTIM}_homework.py", factor=HOSTILE)
-SECOND = moodle("Zoe Zorn", 222, f"{VICTIM}_homework.py", factor=HONEST)
+FIRST = moodle("Alpha One", 111, f"{VICTIM}_homework.py", factor=HOSTILE)
+SECOND = moodle("Omega Two", 222, f"{VICTIM}_homework.py", factor=HONEST)
 NOBODYS = "of uploads that carry one id, and of which the LMS says nothing, none gets it"
 
 IMPOSTORS = (
@@ -115,7 +115,7 @@ IMPOSTORS = (
         "nothing happens",
         (
             {
-                f"ashada_42_9999999_7001_100045_{VICTIM}_homework.py": HOSTILE,
+                f"onealpha_42_9999999_7001_100045_{VICTIM}_homework.py": HOSTILE,
                 f"zornzoe_42_100012_{VICTIM}_homework.py": HONEST,
             },
         ),
@@ -128,7 +128,7 @@ IMPOSTORS = (
         "Names its files with the number that the LMS gave another student, who handed in nothing",
         "an id in a name is not compared with the LMS's own numbers",
         "nothing happens",
-        (moodle("Ada Ash", 111, "x_222_homework.py", "222_homework.py", factor=HOSTILE),),
+        (moodle("Alpha One", 111, "x_222_homework.py", "222_homework.py", factor=HOSTILE),),
     ),
     Impostor(
         126,
@@ -177,8 +177,8 @@ IMPOSTORS = (
         "nothing happens",
         (
             {
-                **moodle("Ada Ash", 111, "moodle-222_homework.py", factor=HOSTILE),
-                **moodle("Zoe Zorn", 222, "homework.py", factor=HONEST),
+                **moodle("Alpha One", 111, "moodle-222_homework.py", factor=HOSTILE),
+                **moodle("Omega Two", 222, "homework.py", factor=HONEST),
             },
         ),
         robbed="4",

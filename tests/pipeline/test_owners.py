@@ -27,12 +27,12 @@ GOOD, BAD = "x = 2\n", "x = 3\n"
 A, Z = "400101201", "400101202"  # the attacker's number, and the number of the one who is robbed
 HEADER = "Identifier,Full name,ID number,Email address,Grade,Maximum Grade,Last modified (grade)\n"
 SHEET = (
-    HEADER + f"Participant 111,Ada Ash,{A},ada@uni.example,,4,-\n"
-    f"Participant 222,Zoe Zorn,{Z},zoe@uni.example,,4,-\n"
-    "Participant 333,Bob Birk,400101203,bob@uni.example,,4,-\n"
+    HEADER + f"Participant 111,Alpha One,{A},alpha@uni.example,,4,-\n"
+    f"Participant 222,Omega Two,{Z},omega@uni.example,,4,-\n"
+    "Participant 333,Beta Three,400101203,beta@uni.example,,4,-\n"
 )
 MAILS = HEADER.replace("ID number,", "") + (
-    "Participant 111,Ada Ash,ada@uni.example,,4,-\nParticipant 222,Zoe Zorn,zoe@uni.example,,4,-\n"
+    "Participant 111,Alpha One,alpha@uni.example,,4,-\nParticipant 222,Omega Two,omega@uni.example,,4,-\n"
 )
 
 
@@ -43,9 +43,9 @@ def moodle(person: str, number: int, *names: str, text: str = GOOD) -> dict[str,
 
 FULL_WIDTH = {ord(one): ord(one) + 0xFEE0 for one in "0123456789"}
 BOTH = {
-    **moodle("Ada Ash", 111, f"{Z}_homework.py", text=BAD),
-    **moodle("Zoe Zorn", 222, f"{Z}_homework.py"),
-    **moodle("Bob Birk", 333, "400101203_homework.py"),
+    **moodle("Alpha One", 111, f"{Z}_homework.py", text=BAD),
+    **moodle("Omega Two", 222, f"{Z}_homework.py"),
+    **moodle("Beta Three", 333, "400101203_homework.py"),
 }
 
 
@@ -205,16 +205,16 @@ def test_a_list_that_is_given_later_ends_the_waiting(desk: Desk, examined: list[
 
 def test_the_number_of_the_folder_decides_in_the_worksheet(desk: Desk) -> None:
     """Who handed in nothing gets nothing, though somebody else's files are named so."""
-    desk.grade(moodle("Ada Ash", 111, f"{Z}_homework.py"))
+    desk.grade(moodle("Alpha One", 111, f"{Z}_homework.py"))
     assert desk.held() == set()
     assert desk.exported() == {"111": "4", "222": "", "333": ""}
     desk.say("export", "feedback-zip", desk.out)
     with zipfile.ZipFile(desk.out / "exports/feedback.zip") as archive:
-        assert archive.namelist() == ["Ada Ash_111_assignfeedback_file_report.html"]
+        assert archive.namelist() == ["Alpha One_111_assignfeedback_file_report.html"]
 
 
 def test_an_id_that_the_list_says_is_anothers_is_not_the_uploads(desk: Desk) -> None:
-    """Participant 444 is not on the list, and the number in the files is Zoe's, who handed in nothing."""
+    """Participant 444 is not on the list, and the number in the files is Omega's, who handed in nothing."""
     desk.grade(moodle("New Comer", 444, f"{Z}_homework.py"), "--roster", desk.sheet())
     assert desk.held() == {"moodle-444"}
     assert desk.exported() == {"111": "", "222": "", "333": ""}
@@ -231,7 +231,7 @@ def test_a_list_that_knows_one_of_two(desk: Desk) -> None:
 def test_a_list_without_numbers_of_students_tells_people_apart(desk: Desk) -> None:
     """By addresses; and by Moodle's number alone, where the list has no more."""
     desk.grade(BOTH, "--roster", desk.sheet(MAILS))
-    assert desk.totals() == {"ada": 0, "zoe": 4, "400101203": 4} and desk.held() == set()
+    assert desk.totals() == {"alpha": 0, "omega": 4, "400101203": 4} and desk.held() == set()
     assert desk.exported(MAILS) == {"111": "0", "222": "4"}
     numbers = (
         "Identifier,Grade,Maximum Grade,Last modified (grade)\nParticipant 111,,4,-\nParticipant 222,,4,-\n"
@@ -240,8 +240,8 @@ def test_a_list_without_numbers_of_students_tells_people_apart(desk: Desk) -> No
 
 
 def test_an_address_of_somebody_else_is_no_id_of_ones_own(desk: Desk) -> None:
-    desk.grade(moodle("Ada Ash", 111, "zoe_homework.py"), "--roster", desk.sheet(MAILS))
-    assert desk.totals() == {"ada": 4}
+    desk.grade(moodle("Alpha One", 111, "omega_homework.py"), "--roster", desk.sheet(MAILS))
+    assert desk.totals() == {"alpha": 4}
     assert desk.exported(MAILS) == {"111": "4", "222": ""}
 
 
@@ -250,14 +250,14 @@ def test_a_list_of_ids_alone_tells_nothing_of_two_uploads(desk: Desk) -> None:
     roster.write_text(f"student_id\n{A}\n{Z}\n400101203\n")
     told = desk.grade(BOTH, "--roster", roster)
     assert desk.held() == {"moodle-111", "moodle-222"}
-    assert "class.csv: 1 of 3 students handed in nothing." in told, "Ada; Zoe's may be one of the two"
+    assert "class.csv: 1 of 3 students handed in nothing." in told, "Alpha; Omega's may be one of the two"
     assert "Not listed in class.csv" not in desk.page
 
 
 METADATA = (
-    f"submission_1:\n  :submitters:\n  - :sid: '{Z}'\n    :name: Zoe Zorn\n  - :sid: '400101203'\n"
+    f"submission_1:\n  :submitters:\n  - :sid: '{Z}'\n    :name: Omega Two\n  - :sid: '400101203'\n"
     "  :created_at: 2026-01-31 12:00:00 Z\n"
-    f"submission_2:\n  :submitters:\n  - :sid: '{A}'\n    :name: Ada Ash\n"
+    f"submission_2:\n  :submitters:\n  - :sid: '{A}'\n    :name: Alpha One\n"
     "  :created_at: 2026-01-31 12:00:00 Z\n"
     "submission_3:\n  :submitters: []\n  :created_at: 2026-01-31 12:00:00 Z\n"
 )
@@ -276,20 +276,20 @@ def test_metadata_outranks_names_and_who_is_unknown_to_it_waits(desk: Desk) -> N
         )
         assert desk.totals() == {A: 0, Z: 4, "400101203": 4, "submission_3": 0}
         assert desk.held() == {"submission_3"}
-    assert "Zoe Zorn" in desk.page and "Zoe" not in (desk.out / "results.json").read_text("utf-8")
+    assert "Omega Two" in desk.page and "Omega" not in (desk.out / "results.json").read_text("utf-8")
 
 
 # --- where it does not: nobody gets the id ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("first", ["Ada Ash", "Zzz Zzz"])
+@pytest.mark.parametrize("first", ["Alpha One", "Zzz Zzz"])
 def test_of_two_uploads_with_one_id_nobody_gets_it(desk: Desk, packed: bool, first: str) -> None:
     """Whoever is first in any order; each is in the queue under the name of its upload."""
     files = {
         **moodle(first, 111, f"{Z}_homework.py", text=BAD),
-        **moodle("Zoe Zorn", 222, f"{Z}_homework.py"),
-        **moodle("Bob Birk", 333, "400101203_homework.py"),
+        **moodle("Omega Two", 222, f"{Z}_homework.py"),
+        **moodle("Beta Three", 333, "400101203_homework.py"),
     }
     told = desk.grade(files, packed=packed)
     assert (
@@ -298,9 +298,9 @@ def test_of_two_uploads_with_one_id_nobody_gets_it(desk: Desk, packed: bool, fir
     assert desk.totals() == {"400101203": 4, "moodle-111": 0, "moodle-222": 4}
     assert desk.held() == {"moodle-111", "moodle-222"}
     page = desk.page
-    assert 'id="owner"' in page and f"{first}_111: Its files carry" in page and "Zoe Zorn_222: Its" in page
+    assert 'id="owner"' in page and f"{first}_111: Its files carry" in page and "Omega Two_222: Its" in page
     assert desk.exported() == {"111": "", "222": "", "333": "4"}
-    assert "moodle-222 (Zoe Zorn_222): is left out until `grader owner` says whose it is." in desk.told
+    assert "moodle-222 (Omega Two_222): is left out until `grader owner` says whose it is." in desk.told
     assert "row 3 (Participant 222): nobody has said whose moodle-111 and moodle-222 are" in desk.told
 
 
@@ -314,12 +314,12 @@ def test_exports_feedback_and_publications_leave_out_just_those(desk: Desk) -> N
         ("moodle-gradebook",),
     ):
         told = desk.say("export", words[0], desk.out, *words[1:])
-        assert ": 1 " in told and "moodle-111 (Ada Ash_111): is left out" in told, told
-        assert "moodle-222 (Zoe Zorn_222): is left out" in told
+        assert ": 1 " in told and "moodle-111 (Alpha One_111): is left out" in told, told
+        assert "moodle-222 (Omega Two_222): is left out" in told
     with zipfile.ZipFile(desk.out / "exports/feedback.zip") as archive:
-        assert archive.namelist() == ["Bob Birk_333_assignfeedback_file_report.html"]
+        assert archive.namelist() == ["Beta Three_333_assignfeedback_file_report.html"]
     told = desk.say("publish", desk.out, "--to", desk.folder / "published")
-    assert "the pages of 1 students" in told and "moodle-222 (Zoe Zorn_222): is left out" in told
+    assert "the pages of 1 students" in told and "moodle-222 (Omega Two_222): is left out" in told
     assert [path.name for path in (desk.folder / "published/students").iterdir()] == ["400101203"]
     everything = b"".join(path.read_bytes() for path in (desk.out / "exports").rglob("*.*"))
     assert Z.encode() not in everything
@@ -423,8 +423,8 @@ HONEST: dict[str, tuple[dict[str, str | bytes], set[str]]] = {
     ),
     "files side by side by Moodle": (
         {
-            f"Group 1-Ada Ash_111_assignsubmission_file_{A}_homework.py": GOOD,
-            f"Group 2-Ada Ash_111_assignsubmission_file_{A}_notes.txt": "x",
+            f"Group 1-Alpha One_111_assignsubmission_file_{A}_homework.py": GOOD,
+            f"Group 2-Alpha One_111_assignsubmission_file_{A}_notes.txt": "x",
             "Default group_assignsubmission_file_400101203_homework.py": GOOD,
         },
         {A, "400101203"},
@@ -454,8 +454,8 @@ def test_honest_work_waits_for_nobody(desk: Desk, files: dict[str, str | bytes],
 def test_a_list_with_other_numbers_than_files_have_changes_no_id(desk: Desk) -> None:
     """The course asks for one number in names and its LMS knows another: Moodle's own tells who it is."""
     own = {
-        **moodle("Ada Ash", 111, f"{A}_homework.py"),
-        **moodle("Zoe Zorn", 222, f"{Z}_homework.py"),
+        **moodle("Alpha One", 111, f"{A}_homework.py"),
+        **moodle("Omega Two", 222, f"{Z}_homework.py"),
     }
     other = SHEET.replace(A, "s-17").replace(Z, "s-18")
     desk.grade(own, "--roster", desk.sheet(other))
@@ -467,15 +467,15 @@ def test_a_list_with_other_numbers_than_files_have_changes_no_id(desk: Desk) -> 
 
 
 def test_a_slip_of_the_pen_is_set_right_by_the_list(desk: Desk) -> None:
-    files = {**BOTH, **moodle("Ada Ash", 111, "40010120_homework.py")}
-    del files[f"Ada Ash_111_assignsubmission_file/{Z}_homework.py"]
+    files = {**BOTH, **moodle("Alpha One", 111, "40010120_homework.py")}
+    del files[f"Alpha One_111_assignsubmission_file/{Z}_homework.py"]
     desk.grade(files, "--roster", desk.sheet())
     assert desk.totals() == {A: 4, Z: 4, "400101203": 4}
 
 
 @pytest.mark.parametrize("person", ["Team", "Participant", "Default group", "222"])
 def test_a_name_in_moodle_does_not_hide_the_number(desk: Desk, person: str) -> None:
-    """Zoe handed in nothing, and the list of the class knows who did."""
+    """Omega handed in nothing, and the list of the class knows who did."""
     desk.grade(moodle(person, 111, f"{Z}_homework.py"), "--roster", desk.sheet())
     assert desk.totals() == {A: 4}
     assert desk.exported() == {"111": "4", "222": "", "333": ""}
@@ -485,7 +485,7 @@ def test_who_calls_themselves_anonymous_is_nobody_else(desk: Desk) -> None:
     desk.grade(
         {
             f"anon_142_7001_12345_{Z}_homework.py": BAD,
-            f"smithanna_142_12346_{Z}_homework.py": GOOD,
+            f"fivedelta_142_12346_{Z}_homework.py": GOOD,
             "birkbob_7002_12347_400101203_homework.py": GOOD,
         }
     )
@@ -529,9 +529,9 @@ def test_ids_of_our_own_are_nobodys(desk: Desk, name: str) -> None:
     assert desk.exported() == {"111": "", "222": "", "333": "4"}
 
 
-@pytest.mark.parametrize("name", ["222", "x_222", "Zoe_Zorn_222", "Participant_222", "Participant 222"])
+@pytest.mark.parametrize("name", ["222", "x_222", "Omega_Two_222", "Participant_222", "Participant 222"])
 def test_a_number_of_the_lms_in_a_name_is_nobodys(desk: Desk, name: str) -> None:
-    desk.grade(moodle("Ada Ash", 111, f"{name}_homework.py"))
+    desk.grade(moodle("Alpha One", 111, f"{name}_homework.py"))
     assert desk.exported() == {"111": "4", "222": "", "333": ""}
     desk.out = desk.folder / "out2"
     desk.grade({f"a/{name}_homework.py": GOOD})
@@ -539,22 +539,22 @@ def test_a_number_of_the_lms_in_a_name_is_nobodys(desk: Desk, name: str) -> None
 
 
 def test_a_name_that_somebody_chose_is_nobodys_id(desk: Desk) -> None:
-    """Ada calls herself by Zoe's number: her row is hers, and Zoe's is Zoe's."""
+    """Alpha calls herself by Omega's number: her row is hers, and Omega's is Omega's."""
     desk.grade({f"{Z}_homework.py": GOOD, f"{A}_homework.py": BAD})
-    assert desk.exported(SHEET.replace("Ada Ash", Z)) == {"111": "0", "222": "4", "333": ""}
+    assert desk.exported(SHEET.replace("Alpha One", Z)) == {"111": "0", "222": "4", "333": ""}
 
 
 @pytest.mark.parametrize(
     "prefix",
-    ["doejohn_42_9999999_7001", "doejohn_42_7001", "smithanna_42_9999999_7001", "smithanna_42_7001"],
+    ["sixepsilon_42_9999999_7001", "sixepsilon_42_7001", "fivedelta_42_9999999_7001", "fivedelta_42_7001"],
 )
 def test_a_name_in_canvas_does_not_make_anothers_upload(desk: Desk, prefix: str) -> None:
-    """`Doe, John__42__9999999`: the first pair of numbers is not Canvas's own."""
+    """`Six, Epsilon__42__9999999`: the first pair of numbers is not Canvas's own."""
     desk.grade(
         {
             f"{prefix}_100045_{Z}_homework.py": BAD,
             f"{prefix}_100046_homework.py": BAD,
-            f"smithanna_42_100012_{Z}_homework.py": GOOD,
+            f"fivedelta_42_100012_{Z}_homework.py": GOOD,
             "birkbob_7002_100013_400101203_homework.py": GOOD,
             "coal_7003_100014_2026_10_31_400101204.py": GOOD,
         }
@@ -565,7 +565,8 @@ def test_a_name_in_canvas_does_not_make_anothers_upload(desk: Desk, prefix: str)
     assert sum(one["total"] == 0 for one in results.values()) == 1, "his files stay together, and apart"
     book = (
         "Student,ID,SIS User ID,SIS Login ID,Section,Doubling (7)\n    Points Possible,,,,,4\n"
-        f'"Smith, Anna",42,{Z},anna,A,\n"Doe, John",7001,{A},john,A,\n"Birk, Bob",7002,400101203,bob,A,\n'
+        f'"Five, Delta",42,{Z},delta,A,\n'
+        f'"Six, Epsilon",7001,{A},epsilon,A,\n"Three, Beta",7002,400101203,beta,A,\n'
     )
     path = desk.folder / "canvas.csv"
     path.write_text(book)
@@ -579,11 +580,11 @@ def test_a_name_in_canvas_does_not_make_anothers_upload(desk: Desk, prefix: str)
 
 
 def test_a_students_own_later_attempt_is_no_second_person(desk: Desk) -> None:
-    first = moodle("Zoe Zorn", 222, f"{Z}_homework.py", text=BAD)
+    first = moodle("Omega Two", 222, f"{Z}_homework.py", text=BAD)
     desk.grade(first)
-    desk.grade({**moodle("Zoe Zorn", 222, f"{Z}_homework.py", f"{Z}_homework (1).py")})
+    desk.grade({**moodle("Omega Two", 222, f"{Z}_homework.py", f"{Z}_homework (1).py")})
     assert desk.totals() == {Z: 4} and desk.held() == set()
-    desk.grade(moodle("Zoe Zorn", 222, "400101205_homework.py"))
+    desk.grade(moodle("Omega Two", 222, "400101205_homework.py"))
     assert desk.totals() == {"400101205": 4}, "she corrects the number in her files"
     desk.out = desk.folder / "flat"
     desk.grade({f"{Z}_homework.py": BAD})
@@ -593,10 +594,10 @@ def test_a_students_own_later_attempt_is_no_second_person(desk: Desk) -> None:
 
 def test_a_later_upload_by_somebody_else_does_not_take_an_id(desk: Desk) -> None:
     """A second download into the same results."""
-    desk.grade(moodle("Zoe Zorn", 222, f"{Z}_homework.py"))
+    desk.grade(moodle("Omega Two", 222, f"{Z}_homework.py"))
     assert desk.totals() == {Z: 4}
-    told = desk.grade(moodle("Ada Ash", 111, f"{Z}_homework.py", text=BAD))
-    assert "held: Ada Ash_111 (moodle-111)" in told
+    told = desk.grade(moodle("Alpha One", 111, f"{Z}_homework.py", text=BAD))
+    assert "held: Alpha One_111 (moodle-111)" in told
     assert desk.totals() == {"moodle-111": 0, "moodle-222": 4}
     assert desk.held() == {"moodle-111", "moodle-222"}
     assert desk.exported() == {"111": "", "222": "", "333": ""}
@@ -605,13 +606,13 @@ def test_a_later_upload_by_somebody_else_does_not_take_an_id(desk: Desk) -> None
 
 @pytest.mark.parametrize("how", ["folder", "file", "flat", "another section"])
 def test_whose_it_is_by_the_lms_is_not_asked_again(desk: Desk, how: str) -> None:
-    desk.grade(moodle("Zoe Zorn", 222, f"{Z}_homework.py"), "--roster", desk.sheet())
+    desk.grade(moodle("Omega Two", 222, f"{Z}_homework.py"), "--roster", desk.sheet())
     name = f"{Z}_homework.py"
     later = {
         "folder": f"late/{name}",
         "file": name,
         "flat": name,
-        "another section": f"Ada_999_assignsubmission_file/{name}",
+        "another section": f"Alpha_999_assignsubmission_file/{name}",
     }
     if how == "file":
         path = desk.folder / name
@@ -624,8 +625,8 @@ def test_whose_it_is_by_the_lms_is_not_asked_again(desk: Desk, how: str) -> None
 
 
 def test_what_was_packed_anew_is_the_same_upload(desk: Desk, examined: list[str]) -> None:
-    desk.grade({"anna/x.txt": "", f"anna/{Z}_homework.py": GOOD, "b/400101203_homework.py": GOOD})
-    desk.grade({"anna m/x.txt": "", f"anna m/{Z}_homework.py": GOOD, "b/400101203_homework.py": GOOD})
+    desk.grade({"delta/x.txt": "", f"delta/{Z}_homework.py": GOOD, "b/400101203_homework.py": GOOD})
+    desk.grade({"delta m/x.txt": "", f"delta m/{Z}_homework.py": GOOD, "b/400101203_homework.py": GOOD})
     assert desk.totals() == {Z: 4, "400101203": 4} and desk.held() == set() and len(examined) == 2
 
 
@@ -641,11 +642,11 @@ def test_the_same_place_in_another_download_is_another_upload(desk: Desk) -> Non
 def test_a_person_says_whose_each_is(desk: Desk, examined: list[str]) -> None:
     desk.grade(BOTH)
     told = desk.say("owner", desk.out, "moodle-222", Z, "--why", "I asked her.", "--by", "head")
-    assert told.endswith(f"Zoe Zorn_222 is {Z}'s. 1 total changed.\n")
+    assert told.endswith(f"Omega Two_222 is {Z}'s. 1 total changed.\n")
     assert desk.totals() == {Z: 4, "400101203": 4, "moodle-111": 0} and desk.held() == {"moodle-111"}
     assert desk.results()[Z]["owner"] == "head: I asked her."
     assert desk.exported() == {"111": "", "222": "4", "333": "4"}
-    desk.say("owner", desk.out, "ada ash_111", A, "--why", "A slip of the pen.")
+    desk.say("owner", desk.out, "alpha one_111", A, "--why", "A slip of the pen.")
     assert desk.exported() == {"111": "0", "222": "4", "333": "4"} and desk.held() == set()
     assert "it is 400101202's. I asked her" in desk.say("history", desk.out, Z)
     assert 'id="owner"' not in desk.page
@@ -654,7 +655,7 @@ def test_a_person_says_whose_each_is(desk: Desk, examined: list[str]) -> None:
     before = desk.totals()
     desk.grade(BOTH)
     assert desk.totals() == before and desk.held() == set() and len(examined) == 3
-    changed = {**BOTH, **moodle("Zoe Zorn", 222, f"{Z}_homework.py", "notes.txt")}
+    changed = {**BOTH, **moodle("Omega Two", 222, f"{Z}_homework.py", "notes.txt")}
     desk.grade(changed)
     assert desk.totals() == before and examined[3:] == [Z], "a later attempt is hers as well"
 
@@ -690,19 +691,19 @@ def test_marks_follow_a_submission_to_its_owner(desk: Desk) -> None:
 
 def test_a_second_upload_of_a_student_takes_the_firsts_place(desk: Desk) -> None:
     """By mail, and worse: that is said, and only done when it is meant."""
-    desk.grade(moodle("Zoe Zorn", 222, f"{Z}_homework.py"), "--roster", desk.sheet())
+    desk.grade(moodle("Omega Two", 222, f"{Z}_homework.py"), "--roster", desk.sheet())
     mail = {f"mail/{Z}_homework.py": BAD, "mail/x.txt": "", "400101203_homework.py": GOOD}
     desk.grade(mail)
     (late,) = desk.held()
     words = ("owner", desk.out, late, Z, "--why", "By mail.")
     # what she was told is hers, whichever of the two counts
     desk.say("publish", desk.out, "--to", desk.out.parent / "published", "--partial")
-    assert f"{Z} has a submission already: Zoe Zorn_222 (moodle-222)." in desk.say(*words, code=2)
+    assert f"{Z} has a submission already: Omega Two_222 (moodle-222)." in desk.say(*words, code=2)
     assert "would fall" in desk.say(*words, "--instead", code=2) and desk.totals()[Z] == 4
     told = desk.say(*words, "--instead", "--allow-lower")
-    assert f"Zoe Zorn_222, which was {Z}'s, does not count any more." in told
+    assert f"Omega Two_222, which was {Z}'s, does not count any more." in told
     assert desk.totals() == {Z: 0, "400101203": 4} and desk.held() == set()
-    desk.grade({**moodle("Zoe Zorn", 222, f"{Z}_homework.py"), **mail})
+    desk.grade({**moodle("Omega Two", 222, f"{Z}_homework.py"), **mail})
     assert desk.totals() == {Z: 0, "400101203": 4} and desk.held() == set()
     desk.say("owner", desk.out, "moodle-222", Z, "--why", "The first counts.", "--instead")
     assert desk.totals()[Z] == 4
@@ -710,10 +711,10 @@ def test_a_second_upload_of_a_student_takes_the_firsts_place(desk: Desk) -> None
 
 def test_whose_place_is_taken_by_a_persons_word_waits(desk: Desk) -> None:
     """Only the names of the files said that it was hers."""
-    desk.grade(moodle("Ada Ash", 111, f"{Z}_homework.py"))
-    desk.grade(moodle("Zoe Zorn", 222, "homework.py"))
+    desk.grade(moodle("Alpha One", 111, f"{Z}_homework.py"))
+    desk.grade(moodle("Omega Two", 222, "homework.py"))
     told = desk.say("owner", desk.out, "moodle-222", Z, "--why", "It is.", "--instead")
-    assert f"Ada Ash_111, which was {Z}'s, is listed as moodle-111, and nobody knows whose it is." in told
+    assert f"Alpha One_111, which was {Z}'s, is listed as moodle-111, and nobody knows whose it is." in told
     assert desk.totals() == {Z: 4, "moodle-111": 4} and desk.held() == {"moodle-111"}
 
 
@@ -736,8 +737,8 @@ def test_who_is_meant_must_be_clear(desk: Desk) -> None:
 
 def test_names_are_for_staff(desk: Desk) -> None:
     """On the terminal, the class page, in its queue and in exports; in sheets on request; nowhere else."""
-    told = desk.grade({**BOTH, **moodle("Carl Cole", 444, "homework.py")})
-    names = ("Ada Ash", "Zoe Zorn", "Bob Birk", "Carl Cole")
+    told = desk.grade({**BOTH, **moodle("Gamma Four", 444, "homework.py")})
+    names = ("Alpha One", "Omega Two", "Beta Three", "Gamma Four")
     assert all(name in told and name in desk.page for name in names)
     desk.say("publish", desk.out, "--to", desk.folder / "published", "--partial")
     pages = b"".join(path.read_bytes() for path in (desk.folder / "published/students").rglob("*.html"))

@@ -25,7 +25,7 @@ class Doubler(nn.Module):
 A, Z = "400101201", "400101202"
 SHEET = (
     "Identifier,Full name,ID number,Grade,Maximum Grade,Last modified (grade)\n"
-    f"Participant 1234524,Ada Ash,{A},,4,-\nParticipant 1234525,Zoe Zorn,{Z},,4,-\n"
+    f"Participant 1234524,Alpha One,{A},,4,-\nParticipant 1234525,Omega Two,{Z},,4,-\n"
 )
 
 
@@ -38,7 +38,7 @@ class Desk:
         self.sheet.write_text(SHEET, "utf-8")
         self.download = folder / "DL-Lab8-moodle.zip"
         with zipfile.ZipFile(self.download, "w") as archive:
-            for person, factor in (("Ada Ash_1234524", 3), ("Zoe Zorn_1234525", 2)):
+            for person, factor in (("Alpha One_1234524", 3), ("Omega Two_1234525", 2)):
                 path = f"{person}_assignsubmission_file/{Z}_homework.py"
                 archive.writestr(path, CODE.format(factor=factor))
 
@@ -87,7 +87,7 @@ def desk(tmp_path: Path, tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_by_the_worksheet_everybody_has_their_own_grade(desk: Desk) -> None:
     desk.grade("--roster", desk.sheet)
     assert desk.exported() == {A: "2", Z: "4"}
-    assert desk.reports() == ["Ada Ash", "Zoe Zorn"]
+    assert desk.reports() == ["Alpha One", "Omega Two"]
 
 
 def test_without_it_nobody_has_a_grade_until_a_person_says_whose_each_is(desk: Desk) -> None:
@@ -95,8 +95,8 @@ def test_without_it_nobody_has_a_grade_until_a_person_says_whose_each_is(desk: D
     assert desk.exported() == {A: "", Z: ""} and desk.reports() == []
     with (desk.out / "scores.csv").open(encoding="utf-8") as file:
         assert not {A, Z} & {row["student_id"] for row in csv.DictReader(file)}
-    desk.say("owner", desk.out, "Zoe Zorn_1234525", Z, "--why", "I asked her.")
+    desk.say("owner", desk.out, "Omega Two_1234525", Z, "--why", "I asked her.")
     desk.say("owner", desk.out, "moodle-1234524", A, "--why", "A slip of the pen.")
-    assert desk.exported() == {A: "2", Z: "4"} and desk.reports() == ["Ada Ash", "Zoe Zorn"]
+    assert desk.exported() == {A: "2", Z: "4"} and desk.reports() == ["Alpha One", "Omega Two"]
     assert "2 unchanged" in desk.grade(), "nothing is examined again"
     assert desk.exported() == {A: "2", Z: "4"}

@@ -14,27 +14,27 @@ from grader.reporting.roster import attended, read_roster, roster_record
 
 WORKSHEET = (
     "Identifier,Full name,ID number,Email address,Status,Grade,Maximum grade\n"
-    "Participant 11,Ada Lovelace,400101204,ada@uni.example,Submitted,,100\n"
-    "Participant 12,Kurt Gödel,,kurt@uni.example,No submission,,100\n"
+    "Participant 11,Alpha One,400101204,alpha@uni.example,Submitted,,100\n"
+    "Participant 12,Kappa Seven,,kappa@uni.example,No submission,,100\n"
     "Participant 13,,,,No submission,,100\n"
 )
 PARTICIPANTS = (
     "First name,Last name,ID number,Email address,Roles\n"
-    "Ada,Lovelace,400101204,ada@uni.example,Student\n"
+    "Alpha,One,400101204,alpha@uni.example,Student\n"
     "Alan,Turing,,alan@uni.example,Teacher\n"
 )
 CANVAS = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Lab 8 (77)\n"
     ",,,,,Manual Posting\n"
     "    Points Possible,,,,,100\n"
-    '"Lovelace, Ada",9001,400101204,ada,Lab A,\n'
-    '"Gödel, Kurt",9002,,,Lab A,\n'
+    '"One, Alpha",9001,400101204,alpha,Lab A,\n'
+    '"Seven, Kappa",9002,,,Lab A,\n'
     '"Student, Test",9003,,abc,Lab A,\n'
 )
 GRADESCOPE = (
     "First Name,Last Name,SID,Email,Sections,Role\n"
-    "Ada,Lovelace,400101204,ada@uni.example,,Student\n"
-    "Kurt,Gödel,,kurt@uni.example,,Student\n"
+    "Alpha,One,400101204,alpha@uni.example,,Student\n"
+    "Kappa,Seven,,kappa@uni.example,,Student\n"
     "Alan,Turing,1,alan@uni.example,,TA\n"
 )
 
@@ -67,7 +67,7 @@ def test_each_lists_students_are_read_under_their_ids(tmp_path: Path, content, i
     [
         ("", "list.csv is no CSV table"),
         ("name,group\nAda,1\n", "list.csv: row 1 names no column of student ids."),
-        ("student_id,name\n1,Ada\n,Kurt\n", "list.csv: row 3, column 'student_id': is empty."),
+        ("student_id,name\n1,Alpha\n,Kappa\n", "list.csv: row 3, column 'student_id': is empty."),
         ("student_id\n7\n8\n7\n", "list.csv: row 4, column 'student_id': '7' is in row 2 as well."),
         ("student_id\n\n", "list.csv: lists no student."),
     ],
@@ -103,7 +103,7 @@ def test_results_are_found_on_the_list_by_any_of_its_columns(tmp_path: Path) -> 
 
 
 def test_a_row_that_may_be_two_students_makes_neither_of_them_missing(tmp_path: Path) -> None:
-    roster = listed(tmp_path, "student_id,email\n400101204,kurt@uni.example\n")
+    roster = listed(tmp_path, "student_id,email\n400101204,kappa@uni.example\n")
     record = roster_record(roster, those("400101204", "kurt"))
     assert record.notes == ["list.csv, row 2: fits 400101204 and kurt."]
     found = attended(account(record), those("400101204", "kurt")).roster
