@@ -55,13 +55,6 @@ _ASSIGNMENT = click.option(
 )
 
 
-def reading_options(command: Command) -> Command:
-    """The options of commands that only read a book: `assignment_id`, `course`, `gradebook`."""
-    for option in (_COURSE, gradebook_option, _ASSIGNMENT):
-        command = option(command)
-    return command
-
-
 def book_options(command: Command) -> Command:
     """The options of commands that add to a book: `assignment_id`, `course`, `gradebook`, `by`."""
     for option in (_COURSE, by_option, gradebook_option, _ASSIGNMENT):

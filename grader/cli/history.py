@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grader.gradebook import Gradebook, RunRecord
 
 WORDS = {
-    EditKind.NO_GRADE: ("rule", "no grade"),
+    EditKind.NO_GRADE: ("rule", "0 points"),
     EditKind.WAIVE_MISSING: ("rule", "the total counts all the same"),
     EditKind.WAIVE: ("waive", "{target} counts as passed for the whole class"),
     EditKind.UNWAIVE: ("waive", "{target} counts again"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from grader.marking.files import SheetRow
     from grader.pipeline.lowering import LoweringRow
     from grader.pipeline.result import Result
+    from grader.pipeline.revision import Revision
 
 
 @click.group("marks")
@@ -154,7 +155,7 @@ def import_(
     for entry in taking.entries:
         if entry.before is not None and entry.before.value is not None:
             click.echo(f"changed: {entry} ({at.who})")
-    for sentence in taking.left:
+    for sentence in (*taking.left, *_without_effect(taking.entries, revision)):
         _say(sentence)
     told_revision(revision, _count(taking.entries))
     if taking.refused:
@@ -215,7 +216,7 @@ def set_(
         revision = at.revised("marks set", decide=decide, allow_lower=allow_lower)
     for entry in taking.entries:
         click.echo(f"{entry} ({at.who})")
-    for sentence in taking.left:
+    for sentence in (*taking.left, *_without_effect(taking.entries, revision)):
         _say(sentence)
     told_revision(revision, "" if taking.entries else "That is the mark already.")
 
@@ -262,6 +263,16 @@ def _count(entries: "Sequence[Entry]") -> str:
     count, mates = len(entries), sum(entry.mate for entry in entries)
     others = f", {mates} of them for others of a team" if mates else ""
     return f"{count} {'mark' if count == 1 else 'marks'} taken{others}."
+
+
+def _without_effect(entries: "Sequence[Entry]", revision: "Revision") -> list[str]:
+    """Whose marks were taken and count for nothing, a sentence each."""
+    closed = {result.score.student_id for result in revision.results if result.score.closed}
+    about = dict.fromkeys(entry.student_id for entry in entries if entry.student_id in closed)
+    return [
+        f"{student}: by a rule the total is 0, so marks count for nothing until `grader rule --lift`."
+        for student in about
+    ]
 
 
 def _say(sentence: str) -> None:

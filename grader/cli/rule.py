@@ -78,7 +78,7 @@ def command(
 
         cause = "rule --lift" if lift else "rule"
         revision = at.revised(cause, decide=decide, absent=absent, allow_lower=allow_lower)
-    done = f"What there is counts for {count}" if lift else f"No grade for {count}"
+    done = f"What there is counts for {count}" if lift else f"0 points for {count}"
     told_revision(revision, f"{done} of the class.")
 
 

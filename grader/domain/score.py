@@ -167,18 +167,16 @@ class Release:
     Attributes:
         first: When it did so first.
         last: When it did so last, and `points` what it was then, after what lateness costs; None: no grade.
-        first_points: What it was first.
-        lines: Rubric item, or part of one (`q10.patches`) -> its points at the first release, without those
-            that nobody knew then.
-        awaited: The items that were open at the first release.
+        whole: The first grade in which nothing was open, and when it left; None: there was none.
+        lines: Rubric item, or part of one (`q10.patches`), its points when they were first released, and when
+            that was; without those that nobody knew.
     """
 
     first: datetime
     last: datetime
     points: float | None
-    first_points: float | None = None
-    lines: tuple[tuple[str, float], ...] = ()
-    awaited: tuple[str, ...] = ()
+    whole: tuple[float, datetime] | None = None
+    lines: tuple[tuple[str, float, datetime], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -433,12 +433,17 @@ class Gradebook:
             return ()
         with self._database.reading() as connection:
             listed = listing_of(connection, self._assignment())
-            row = None if student_id is None else listed.row(student_id)
-            found = edits_of(connection, self._assignment(), row)
+            row = listed.row(student_id or "")
+            rows = () if student_id is None else (row, student_id)
+            found = edits_of(connection, self._assignment(), rows)
         if student_id is None:
             return tuple(edit for one in found if (edit := listed.of(one)) is not None)
+        # what is about the row, and what this person was told
+        about = {kind: student_id if kind is EditKind.RELEASED else row for kind in EditKind}
         return tuple(
-            edit if edit.student_id is None else replace(edit, student_id=student_id) for edit in found
+            edit if edit.student_id is None else replace(edit, student_id=student_id)
+            for edit in found
+            if edit.student_id in (None, about[edit.kind])
         )
 
     def totals(self, student_id: str) -> tuple[Total, ...]:

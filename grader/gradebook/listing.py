@@ -8,7 +8,7 @@ several submissions that are one student's, that which a person named last count
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from grader.domain.edit import BY_PERSON, OWNERSHIP, Edit, standing_owner
+from grader.domain.edit import BY_PERSON, OWNERSHIP, Edit, EditKind, standing_owner
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,12 @@ class Listing:
         return student_id if self.current.get(student_id, row) == row else None
 
     def of(self, edit: Edit) -> Edit | None:
-        """An edit about a row as one about the id that it is listed under; None where that is not listed."""
+        """An edit about a row as one about the id that it is listed under; None where that is not listed.
+
+        A release is about the person who was told, whatever turned out about the submission since.
+        """
+        if edit.kind is EditKind.RELEASED:
+            return edit
         student_id = self.listed(edit.student_id) if edit.student_id is not None else None
         if edit.student_id is None or student_id == edit.student_id:
             return edit

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
-from grader.domain.edit import BY_PERSON, OWNERSHIP, UNOWNED, Edit
+from grader.domain.edit import BY_PERSON, OWNERSHIP, UNOWNED, Edit, EditKind
 from grader.domain.evidence import Evidence
 from grader.domain.submission import KnownUpload
 from grader.domain.total import Total
@@ -121,9 +121,12 @@ def listed_as(record: Record, student_id: str) -> Record:
 
 
 def of_row(edit: Edit, listed: Listing) -> Edit:
-    """An edit about a student as one about the row; those on whose a submission is are about rows."""
+    """An edit about a student as one about the row.
+
+    Those on whose a submission is are about rows, and a release is about the person who was told.
+    """
     return (
         edit
-        if edit.student_id is None or edit.kind in OWNERSHIP
+        if edit.student_id is None or edit.kind in (*OWNERSHIP, EditKind.RELEASED)
         else replace(edit, student_id=listed.row(edit.student_id))
     )

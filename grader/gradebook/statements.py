@@ -1,6 +1,6 @@
 """The statements about one assignment's rows. Rows are read and added: there is no UPDATE and no DELETE."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -97,11 +97,13 @@ def listing_of(connection: Connection, assignment_id: str) -> Listing:
     )
 
 
-def edits_of(connection: Connection, assignment_id: str, student_id: str | None = None) -> tuple[Edit, ...]:
-    """The edits about all students, or about one, and about the whole class, oldest first."""
+def edits_of(
+    connection: Connection, assignment_id: str, student_ids: Collection[str] = ()
+) -> tuple[Edit, ...]:
+    """The edits about all students, or about some, and about the whole class, oldest first."""
     wanted = select(EDITS).where(of(EDITS, assignment_id)).order_by(EDITS.c.id)
-    if student_id is not None:
-        wanted = wanted.where(EDITS.c.student_id.is_(None) | (EDITS.c.student_id == student_id))
+    if student_ids:
+        wanted = wanted.where(EDITS.c.student_id.is_(None) | EDITS.c.student_id.in_(student_ids))
     return tuple(map(edit_of, connection.execute(wanted)))
 
 

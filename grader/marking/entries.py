@@ -6,6 +6,7 @@ the mark since, unless the sheet was exported after that change.
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -81,7 +82,11 @@ class Reader:
         marks, given = standing_marks(self.edits), _given(self.edits)
         found: dict[tuple[str, str], Entry] = {}
         for row in rows:
-            if self._untouched(row) and not _takes_back_its_own(row, marks):
+            own = given[self._key(row)]
+            newer = bool(row.sheet and own and own[-1].sheet == row.sheet)  # the sheet's own word stands
+            if self._untouched(row) and not newer:
+                if _says_none(row) and own and own[-1].value is not None:
+                    self.left.append(_not_taken_back(row, own[-1]))
                 continue  # as it was handed out, whatever others marked since
             student_id, target = self._student(row), self._target(row)
             mark = self._mark(row, target)
@@ -90,7 +95,7 @@ class Reader:
             before = marks.get((student_id, target))
             if mark == mark_of(before) or (mark == Mark() and not row.cells["points"]):
                 continue
-            if before is not None and _was_imported(row, mark, given[student_id, target]):
+            if before is not None and not newer and _was_imported(row, mark, given[student_id, target]):
                 self.left.append(_left(row, mark, before))
                 continue
             texts = before.remarks if before else ()
@@ -158,18 +163,26 @@ class Reader:
         if self._is_broken(row, "student_id"):
             return None
         given = unguarded(row.cells["student_id"])
-        if given in self.students:
-            return given
-        # a spreadsheet takes the zeros from the front of a number
-        same = [one for one in self.students if one.lstrip("0") == given.lstrip("0")] if given else []
-        if len(same) == 1 and given.isdigit():
-            return same[0]
+        if (known := self._known(given)) is not None:
+            return known
         if not given:
             self._fault(row, "student_id", "it is empty. Write the student's id")
             return None
         advice = remedy(given, self.students, "Grade that submission first, or remove the row").rstrip(".")
         self._fault(row, "student_id", f"'{given}' is not in the gradebook. {advice}")
         return None
+
+    def _known(self, given: str) -> str | None:
+        """The student who is meant by an id: a spreadsheet takes the zeros from the front of a number."""
+        if given in self.students:
+            return given
+        same = [one for one in self.students if one.lstrip("0") == given.lstrip("0")] if given else []
+        return same[0] if len(same) == 1 and given.isdigit() else None
+
+    def _key(self, row: SheetRow) -> tuple[str, str]:
+        """The student and the item of a row, as far as they can be made out."""
+        given = unguarded(row.cells["student_id"])
+        return self._known(given) or given, unguarded(row.cells["item"])
 
     def _target(self, row: SheetRow) -> str | None:
         if self._is_broken(row, "item"):
@@ -247,16 +260,15 @@ class Reader:
         return given
 
     def _was_chosen(self, row: SheetRow, remark_id: str) -> bool:
-        key = (unguarded(row.cells["student_id"]), unguarded(row.cells["item"]))
-        return remark_id in mark_of(standing_marks(self.edits).get(key)).remarks
+        return remark_id in mark_of(standing_marks(self.edits).get(self._key(row))).remarks
 
 
-def _given(edits: Iterable[Edit]) -> dict[tuple[str, str], list[Edit]]:
+def _given(edits: Iterable[Edit]) -> defaultdict[tuple[str, str], list[Edit]]:
     """(student, item or part) -> all marks that were given or taken back, oldest first."""
-    found: dict[tuple[str, str], list[Edit]] = {}
+    found: defaultdict[tuple[str, str], list[Edit]] = defaultdict(list)
     for edit in edits:
         if edit.kind is EditKind.MARK:
-            found.setdefault((edit.student_id or "", edit.target), []).append(edit)
+            found[edit.student_id or "", edit.target].append(edit)
     return found
 
 
@@ -278,14 +290,17 @@ def _was_imported(row: SheetRow, mark: Mark, given: Sequence[Edit]) -> bool:
     return mark in before or (same_points and mark.points != stands.points)
 
 
-def _takes_back_its_own(row: SheetRow, marks: Mapping[tuple[str, str], Edit]) -> bool:
-    """Whether `none` was written where an earlier import of the sheet gave the mark that stands.
+def _says_none(row: SheetRow) -> bool:
+    return row.cells["points"].lower() in TAKEN_BACK
 
-    The sheet was exported without a mark, so that by itself the cell says nothing new.
-    """
-    stands = marks.get((unguarded(row.cells["student_id"]), unguarded(row.cells["item"])))
-    written = row.cells["points"].lower() in TAKEN_BACK
-    return written and stands is not None and stands.value is not None and row.sheet == stands.sheet
+
+def _not_taken_back(row: SheetRow, stands: Edit) -> str:
+    """That `none` in a sheet that was exported without a mark takes nothing back that another way gave."""
+    given = points(mark_of(stands).points)
+    return (
+        f"{row.place}: `{TAKEN_BACK[0]}` was left: {stands.who} gave {given}, not by this sheet. Export the "
+        "sheet again to take it back, or use `grader marks set`."
+    )
 
 
 def _left(row: SheetRow, mark: Mark, stands: Edit) -> str:

@@ -47,7 +47,7 @@ class Account:
 
     def is_outdated_by(self, later: "Account") -> bool:
         """Whether a later download holds all that is in this one: it is the same one, or a fuller one."""
-        if self.source == later.source:
+        if self.source == later.source and not (self.uploads and later.uploads):
             return True
         if self.uploads:
             return self.uploads <= later.uploads
@@ -55,8 +55,8 @@ class Account:
         return bool(files) and files <= {file.name for file in later.download.files}
 
     def is_another_than(self, other: "Account") -> bool:
-        """Whether it is certainly another download, though it is called the same: they share no upload."""
-        return bool(self.uploads and other.uploads) and not self.uploads & other.uploads
+        """Whether it is another download, though it is called the same: it lacks uploads of the other."""
+        return bool(self.uploads and other.uploads) and not other.uploads <= self.uploads
 
     def text(self) -> str:
         """The account as the book holds it."""

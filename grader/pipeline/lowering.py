@@ -11,7 +11,7 @@ from grader.domain.total import Total
 from grader.gradebook import Snapshot
 from grader.pipeline.result import Result
 from grader.pipeline.revision import Change, releases_of
-from grader.scoring import falls, score
+from grader.scoring import score
 
 Row = tuple[str, Sequence[Edit]]
 """(where the row stands, its edits: several where a team is marked)."""
@@ -64,15 +64,13 @@ def _lowered(
     def with_marks(rows: Sequence[Row]) -> Score:
         return score(assignment, result.evidence, edits=[*earlier, *(one for _, new in rows for one in new)])
 
-    now = result.score.final
-    if not falls(now, with_marks(marks).final, released):
+    def change(rows: Sequence[Row]) -> Change:
+        return Change(_total(result.score), _total(with_marks(rows)), released)
+
+    if not change(marks).lowers:
         return []
-    alone = [(place, with_marks([(place, new)])) for place, new in marks]
-    return [
-        (place, Change(_total(result.score), _total(after), released))
-        for place, after in alone
-        if now is not None and (after.final is None or after.final < now)
-    ]
+    alone = [(place, change([(place, new)])) for place, new in marks]
+    return [(place, one) for place, one in alone if one.is_less]
 
 
 def _total(made: Score) -> Total:

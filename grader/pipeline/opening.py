@@ -27,6 +27,7 @@ from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.processes import Processes
 
 LIMITS = ProcessLimits(memory_mb=500, cpu_seconds=30, file_mb=1, scratch_mb=16)
+_FURTHEST = 2**62  # no file is longer, and no parser can ask for what is no position
 SPEED = 25 * MEGABYTE  # bytes per second that unpacking reaches at least; usually ten times as many
 FROM_PARSER = FrameLimit(document=1_000_000, arrays=CHUNK)
 FROM_PIPELINE = FrameLimit(document=100_000, arrays=CHUNK)
@@ -158,7 +159,7 @@ def _ended_badly(name: str, why: str) -> SubmissionError:
 
 
 def _part(file: BinaryIO, offset: int, count: int) -> Frame:
-    file.seek(max(offset, 0))
+    file.seek(min(max(offset, 0), _FURTHEST))
     return Frame({}, {"data": np.frombuffer(file.read(min(max(count, 0), CHUNK)), dtype=np.uint8)})
 
 

@@ -133,7 +133,7 @@ def publish(found: Iterable[Page], target: Path, now: datetime) -> None:
         UsageError: Something is there already, or the disk does not take it.
     """
     if target.exists():
-        raise UsageError(f"{target} is there already. Give another --to, or remove it.")
+        raise UsageError(f"{target} is there already. Add --update, or give another --to.")
     if not target.parent.is_dir():
         raise UsageError(f"{target}: there is no folder {target.parent}. Make it, or give another --to.")
     if target.suffix.lower() == ".zip":

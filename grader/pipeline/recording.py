@@ -59,16 +59,17 @@ def outcome(
     totals = book.totals(student_id)
     if not totals:
         return new
+
+    def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
+        return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
+
     told, after = totals[-1], _total(new.score, now)
     records = {record.number: record for record in book.run_records(student_id)}
     counting, digest = book.counting(student_id), evidence.submission_digest
     earlier = [record.submission_digest for record in records.values()]
     if digest != records[counting].submission_digest and digest in earlier:
-        old = book.evidence(student_id, counting)
-        return Outcome(old, score(assignment, old, edits=edits))
-
-    def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
-        return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
+        again = decided("", f"An earlier attempt came again: run {counting} counts.", counting)
+        return _with(assignment, book.evidence(student_id, counting), edits, again)
 
     same_files = digest == records[counting].submission_digest
     falls = after.has_fewer_points_than(told)

@@ -1,10 +1,12 @@
 """Grades that leave for students: each is noted in the book, once for every way and value."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from grader.domain.edit import Edit, EditKind
+from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook, Snapshot
 from grader.pipeline.page_state import note, noted
 from grader.pipeline.result import Result
@@ -54,9 +56,12 @@ def note_releases(
     ]
     earlier = _last_releases(seen.edits)
     new = [edit for edit in made if not _is_noted(edit, earlier.get(edit.student_id or "", {}))]
+    if not new:
+        return 0
     state, before = book.note(new, seen), noted(out)
     if state is not None and before is not None and before.state == seen.state:
-        note(out, book, before.assignment, state)
+        with contextlib.suppress(UsageError):  # the next command writes what is older
+            note(out, book, before.assignment, state)
     return len(new)
 
 

@@ -44,7 +44,22 @@ class Change:
     @property
     def lowers(self) -> bool:
         """Whether it takes from the student what was released."""
-        return falls(_grade(self.before), self.after.final, self.released)
+        return self.moves and falls(*self._grades, self.released)
+
+    @property
+    def is_less(self) -> bool:
+        """Whether the grade is less than before, or not known any more, released or not."""
+        before, after = self._grades
+        return before is not None and (after is None or after < before)
+
+    @property
+    def _grades(self) -> tuple[float | None, float | None]:
+        """The grade before and after: where nobody knows what lateness costs, the points without it."""
+        if self.before is None:
+            return None, self.after.final
+        if self.before.final is None:
+            return self.before.points, self.after.points if self.after.final is None else self.after.final
+        return self.before.final, self.after.final
 
     @property
     def moves(self) -> bool:
@@ -174,13 +189,6 @@ def releases_of(snapshot: Snapshot) -> dict[str, Release]:
         if edit.kind is EditKind.RELEASED and edit.student_id is not None:
             edits.setdefault(edit.student_id, []).append(edit)
     return {student_id: left for student_id, own in edits.items() if (left := release(own)) is not None}
-
-
-def _grade(total: Total | None) -> float | None:
-    """What a total came to after what lateness costs; records of older versions do not tell that."""
-    if total is None:
-        return None
-    return total.points if total.final is None else total.final
 
 
 def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:

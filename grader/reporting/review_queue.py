@@ -1,7 +1,7 @@
 """Everything in a class that needs a person's eye, by reason, and whether grades can be handed out."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
@@ -89,6 +89,7 @@ def review_queue(
     """
     graded, mates = {score.student_id for _, score in results}, team_mates(results)
     lacking = still_lacking(download, candidates(results))
+    nothing = {evidence.student_id for evidence, _ in results if evidence.absent}
     every = [
         # a file that a team handed in is one
         *(
@@ -99,7 +100,7 @@ def review_queue(
         *_suspects(results, rates),
         *_near_boundaries(assignment, results),
         *_files(download, graded),
-        *_listed(download.roster if download else None, lacking),
+        *_listed(download.roster if download else None, lacking, nothing),
         *_similar(similarity),
     ]
     queue = tuple(
@@ -209,8 +210,14 @@ def _lacking(lacking: Sequence[LackingRecord]) -> Iterator[Case]:
         yield Case(LACKING, one.told, one.student_id)
 
 
-def _listed(roster: RosterRecord | None, lacking: Sequence[LackingRecord]) -> Iterator[Case]:
-    """What the list of the class adds."""
+def _listed(
+    roster: RosterRecord | None, lacking: Sequence[LackingRecord], nothing: Collection[str]
+) -> Iterator[Case]:
+    """What the list of the class adds.
+
+    Args:
+        nothing: Who handed in nothing, as a person said: they are on no list by handing in.
+    """
     if roster is None:
         return
     told = {one.student_id.casefold() for one in lacking}
@@ -218,7 +225,7 @@ def _listed(roster: RosterRecord | None, lacking: Sequence[LackingRecord]) -> It
         if student_id.casefold() in told:
             continue
         yield Case(NOTHING, f"Listed in {roster.source}.", student_id)
-    for student_id in roster.unlisted:
+    for student_id in sorted(set(roster.unlisted) - set(nothing)):
         yield Case(UNLISTED, f"Not listed in {roster.source}.", student_id)
 
 

@@ -140,7 +140,7 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
         text = reason or "No file in it can be read as this assignment's code."
         title = "Nothing in this submission could be graded"
         if score.closed:
-            title += ": no grade"
+            title += ": 0 points"
         elif score.total is not None:
             title = "The code could not be graded; the rest counts"
         found.append(Banner("note" if score.total else "warning", title, text))
@@ -154,9 +154,9 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
         if evidence.findings:
             told += " Everything else was graded and is shown below."
         if evidence.absent:
-            title = "Nothing was handed in" + (": no grade" if score.closed else "")
+            title = "Nothing was handed in" + (": 0 points" if score.closed else "")
         elif score.closed:
-            title = "A required file is missing: no grade"
+            title = "A required file is missing: 0 points"
         elif score.total is None:
             title = "A required file is missing, so the total is withheld"
         else:

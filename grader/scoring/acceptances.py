@@ -10,7 +10,9 @@ from grader.domain.submission import Role
 
 
 def acceptance(evidence: Evidence, edits: Sequence[Edit]) -> Acceptance | None:
-    """The file that a person accepted as the report, while it is among those that were set aside."""
+    """The file that a person accepted as the report: while there is no other, and it was set aside."""
+    if Role.REPORT not in evidence.missing:
+        return None
     last = next((edit for edit in reversed(edits) if edit.kind is EditKind.ACCEPTED), None)
     if last is None or last.target not in {file.name for file in evidence.refused_files}:
         return None

@@ -1,6 +1,7 @@
 """Whether a grade left for the student, and what it was then."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from grader.domain.edit import Edit, EditKind
 from grader.domain.score import Release, Score
@@ -16,14 +17,22 @@ def release(edits: Sequence[Edit]) -> Release | None:
     found = [edit for edit in edits if edit.kind is EditKind.RELEASED]
     if not found:
         return None
-    first, last = found[0], found[-1]
+    lines: dict[str, tuple[float, datetime]] = {}
+    for edit in found:
+        for target, points in edit.remarks:
+            if points:
+                lines.setdefault(target, (float(points), edit.when))
+    whole = (
+        (edit.value, edit.when)
+        for edit in found
+        if edit.value is not None and all(points for _, points in edit.remarks)
+    )
     return Release(
-        first=first.when,
-        last=last.when,
-        points=last.value,
-        first_points=first.value,
-        lines=tuple((target, float(points)) for target, points in first.remarks if points),
-        awaited=tuple(target for target, points in first.remarks if not points),
+        first=found[0].when,
+        last=found[-1].when,
+        points=found[-1].value,
+        whole=next(whole, None),
+        lines=tuple((target, points, when) for target, (points, when) in lines.items()),
     )
 
 

@@ -8,7 +8,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, ScoreEdit
 
 RULED = (GradeStatus.INCOMPLETE, GradeStatus.REFUSED)  # what people rule on
-_RULES = {EditKind.NO_GRADE: "no grade", EditKind.WAIVE_MISSING: "the total counts all the same"}
+_RULES = {EditKind.NO_GRADE: "0 points", EditKind.WAIVE_MISSING: "the total counts all the same"}
 _ON_REFUSED = {EditKind.NO_GRADE: "No grade", EditKind.WAIVE_MISSING: "The rest counts all the same"}
 
 

@@ -171,13 +171,13 @@ def test_the_rule_on_missing_files(graded_class: Path, tmp_path: Path) -> None:
     output = said("rule", graded_class, "--all", "--why", "One missing file means no grade.")
     assert output.splitlines() == [
         "400101204: withheld, 65 decided, 35 awaiting -> 0 of 100 decided",
-        "No grade for 1 of the class. 1 total changed.",
+        "0 points for 1 of the class. 1 total changed.",
     ]
     entry = told(graded_class, "400101204")
     assert (entry["status"], entry["total"], entry["awaiting"]) == ("incomplete", 0, [])
     assert [(edit["who"], edit["old"], edit["new"]) for edit in entry["edits"]] == [("ta1", None, 0)]
     page = (graded_class / "students/400101204/report.html").read_text("utf-8")
-    assert "A required file is missing: no grade" in page
+    assert "A required file is missing: 0 points" in page
     lift = ("--lift", "--why", "By mail.", "--by", "ta2")
     output = said("rule", graded_class, "--missing", "400101204", *lift)
     assert "0 of 100 decided -> 62 of 65 decided, 35 awaiting" in output

@@ -122,6 +122,27 @@ def test_what_takes_more_points_off_must_be_meant_once_it_was_released(
     assert late(graded_class)["penalty"] == 6
 
 
+def test_a_grade_that_nobody_knows_any_more_stops_nobody_else(
+    say: Say, graded_class: Path, late_assignment: Assignment, marked: Evidence, tmp_path: Path
+) -> None:
+    """A late attempt came after the release, and nobody said yet what that costs."""
+    say("received", STUDENT, "in-time", "--why", "By mail.")
+    release(say, tmp_path / "published")
+    with Gradebook(graded_class) as book:
+        keeper = Keeper(late_assignment, book, graded_class, "ta1")
+        keeper.kept(replace(marked, submission_digest="another"), {}, NOW)
+        write_pages(late_assignment, book, graded_class, NOW)
+
+    def mark(*given: str) -> str:
+        words = ["marks", "set", str(graded_class), *given, "--why", "Read again."]
+        return CliRunner().invoke(cli, words, prog_name="grader").output
+
+    for student, item in (("400101202", "q6"), (STUDENT, "q6"), (STUDENT, "q7")):
+        assert mark(student, item, "5").endswith("1 total changed.\n")
+    assert "0 totals changed" in say("regrade")
+    assert "would fall" in mark(STUDENT, "model", "1")
+
+
 def test_what_was_said_is_about_those_files_alone(
     say: Say, graded_class: Path, late_assignment: Assignment, marked: Evidence
 ) -> None:

@@ -178,7 +178,7 @@ def test_a_refused_one_can_be_closed_without_points(out: Path, tmp_path: Path) -
     said("rule", out, REFUSED, *WHY)
     assert (told(out, REFUSED)["total"], told(out, REFUSED)["awaiting"]) == (0, [])
     report = page(out, REFUSED)
-    assert "could be graded: no grade" in report and "0 of 100 points" in report
+    assert "could be graded: 0 points" in report and "0 of 100 points" in report
     assert "No points were given or taken" not in report
     assert exported(out, tmp_path)[REFUSED] == "0"
     said("publish", out, "--to", tmp_path / "p")
@@ -199,7 +199,7 @@ def test_marks_on_every_item_need_no_rule(out: Path, tmp_path: Path) -> None:
 def test_all_are_those_that_nobody_decided_about_and_each_is_told(out: Path) -> None:
     output = said("rule", out, "--all", *WHY).splitlines()
     assert [line.partition(":")[0] for line in output[:-1]] == [REFUSED, WORD]
-    assert output[-1] == "No grade for 2 of the class. 2 totals changed."
+    assert output[-1] == "0 points for 2 of the class. 2 totals changed."
     assert told(out, FAILED)["total"] is None
 
 
@@ -239,7 +239,7 @@ def test_nothing_by_the_deadline_is_a_grade_of_zero(out: Path, tmp_path: Path) -
     assert (entry["status"], entry["total"], entry["absent"]) == ("incomplete", 0, True)
     assert entry["missing"] == ["code", "checkpoint", "report"]
     report = page(out, LISTED)
-    assert "Nothing was handed in: no grade" in report and "0 of 100 points" in report
+    assert "Nothing was handed in: 0 points" in report and "0 of 100 points" in report
     assert exported(out, tmp_path)[LISTED] == "0"
     document = json.loads((out / "results.json").read_text("utf-8"))
     assert document["download"]["roster"]["missing"] == []

@@ -307,6 +307,46 @@ def test_a_growing_sheet_undoes_no_correction(graded_class: Path, tmp_path: Path
         assert items(graded_class)["q6"]["points"] == float(points), "it is said here and now, not in a sheet"
 
 
+@pytest.mark.parametrize("first", ["", "5"])
+def test_the_latest_word_of_one_sheet_counts(graded_class: Path, tmp_path: Path, first: str) -> None:
+    """Whoever works in one file goes back and forth in it, also to what was exported."""
+    if first:
+        said("marks", "set", graded_class, "400101201", "q6", first, "--why", "So far.", "--by", "ta1")
+    said("marks", "export", graded_class, tmp_path / "m.csv")
+    for written in ("5", "4", "5", "none", "3", "4"):
+        sheet = filled(tmp_path / "m.csv", {("400101201", "q6"): {"points": written, "comment": ""}})
+        said("marks", "import", graded_class, sheet, "--by", "ta1")
+        expected = None if written == "none" else float(written)
+        assert items(graded_class)["q6"]["points"] == expected, written
+
+
+def test_none_that_is_not_taken_is_told(graded_class: Path, tmp_path: Path) -> None:
+    said("marks", "export", graded_class, tmp_path / "m.csv")
+    sheet = filled(tmp_path / "m.csv", {("400101201", "q6"): {"points": "5"}})
+    said("marks", "import", graded_class, sheet, "--by", "ta1")
+    other = filled(sheet.rename(tmp_path / "renamed.csv"), {("400101201", "q6"): {"points": "none"}})
+    told = said("marks", "import", graded_class, other, "--by", "ta1")
+    assert "`none` was left: ta1 gave 5, not by this sheet." in told
+    assert items(graded_class)["q6"]["points"] == 5
+
+
+def test_marks_that_a_rule_leaves_without_effect_are_told(graded_class: Path, tmp_path: Path) -> None:
+    student = "400101204"
+    said("rule", graded_class, student, "--why", "No report.", "--by", "head")
+    told = said("marks", "set", graded_class, student, "q6", "3", "--why", "Read.", "--by", "ta1")
+    assert f"{student}: by a rule the total is 0, so marks count for nothing until" in told
+
+
+def test_a_release_is_about_the_person_who_was_told(graded_class: Path, tmp_path: Path) -> None:
+    """The grade was published under a wrong id; whoever gets the submission then was told nothing."""
+    released(graded_class, tmp_path / "published")
+    said("owner", graded_class, "400101201", "400101999", "--why", "It is theirs.", "--by", "head")
+    said("marks", "set", graded_class, "400101999", "model", "1", "--why", "Copied.", "--by", "head")
+    report = (graded_class / "students/400101999/report.html").read_text("utf-8")
+    assert "Changed since" not in report
+    assert "released" not in said("history", graded_class, "400101999")
+
+
 def items(out: Path) -> dict[str, dict[str, Any]]:
     return {item["id"]: item for item in told(out, "400101201")["items"]}
 

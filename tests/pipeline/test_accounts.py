@@ -194,6 +194,15 @@ def test_the_same_download_again_has_one_account(desk: Desk) -> None:
         assert book.accounts() == kept
 
 
+def test_a_download_of_the_same_name_that_lacks_some_takes_no_place(desk: Desk) -> None:
+    """Every LMS names all of its downloads the same: a section's, in which one student is as well."""
+    desk.grade("submissions.zip", {**moodle(111, A), **moodle(222, B)})
+    before = desk.document["downloads"][0]
+    desk.grade("section/submissions.zip", {**moodle(222, B), **moodle(333, C)})
+    assert desk.sources == ["submissions.zip", "submissions.zip (2)"]
+    assert desk.document["downloads"][0] == before
+
+
 def test_a_fuller_download_of_the_same_lms_takes_the_place_of_the_first(desk: Desk) -> None:
     desk.grade("monday.zip", MOODLE)
     desk.grade("gradescope.zip", gradescope({1: C}, {}))

@@ -234,3 +234,20 @@ def test_a_later_attempt_that_is_worth_less_after_lateness_is_asked_about(
         later = keeper.kept(worse, {}, NOW).score
         assert (later.total, later.final) == (62, 52) and later.lower is not None
         assert "62 of 65 decided, 35 awaiting, 60 after lateness -> " in later.lower.reason
+
+
+def test_an_earlier_attempt_that_comes_again_does_not_count_again(
+    keep: Keep, worse: Evidence, good: Evidence, graded_class: Path, assignment: Assignment
+) -> None:
+    """The class's download is graded again after a better upload came by mail."""
+    keep(worse, allow_lower=True)
+    mailed = keep(replace(good, submission_digest="mail"))
+    again = keep(replace(worse, graded_at=NOW + timedelta(days=1)))
+    assert again.score.total == mailed.score.total
+    with Gradebook(graded_class) as book:
+        found = {one.score.student_id: one.score for one in results_now(assignment, book.snapshot())}
+        assert found[STUDENT].total == mailed.score.total, "the book says what was told"
+        assert book.evidence(STUDENT).submission_digest == "mail"
+    keep(replace(good, submission_digest="later"))
+    with Gradebook(graded_class) as book:
+        assert book.evidence(STUDENT).submission_digest == "later"

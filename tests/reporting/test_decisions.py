@@ -44,7 +44,7 @@ def test_the_rule_is_told_first(assignment, incomplete, no_grade, examples):
         return banners(assignment, incomplete.evidence, score)[0].title
 
     assert first(incomplete.score) == "A required file is missing, so the total is withheld"
-    assert first(no_grade) == "A required file is missing: no grade"
+    assert first(no_grade) == "A required file is missing: 0 points"
     lifted = replace(incomplete.score, total=40.0)
     assert first(lifted) == "A required file is missing; the total counts all the same"
     page = student_page(assignment, incomplete.evidence, no_grade, images={}, generated_at=examples.WHEN)
@@ -88,14 +88,17 @@ def test_only_what_changed_since_the_release_is_a_change(assignment, class_resul
         score = replace(good.score, lines=lines, released=release)
         return student_page(assignment, good.evidence, score, images={}, generated_at=examples.WHEN)
 
-    def released(points, *told, awaited=()):
-        return Release(examples.WHEN, examples.WHEN, points, points, told, awaited)
+    def released(points, *told, whole=True):
+        when = examples.WHEN
+        lines = tuple((target, before, when) for target, before in told)
+        grade = (points, when) if whole and points is not None else None
+        return Release(when, when, points, grade, lines)
 
     for silent in (
         None,
         released(None),
         released(good.score.final, ("q6", 4.0)),
-        released(1, awaited=("q7",)),
+        released(1, whole=False),
     ):
         assert "Changed since" not in page(silent)
     same = [(line.id, line.points) for line in lines if line.points is not None and line.id != "q6"]

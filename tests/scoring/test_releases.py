@@ -45,5 +45,7 @@ def test_the_last_release_counts_and_the_first_is_kept() -> None:
     assert release([]) is None
     later = NOW + timedelta(days=1)
     told = (("q6", "4"), ("q10.patches", "2.5"), ("q7", ""))
-    found = release([left(70, remarks=told), left(75, "canvas", when=later, remarks=(("q6", "5"),))])
-    assert found == Release(NOW, later, 75, 70, (("q6", 4.0), ("q10.patches", 2.5)), ("q7",))
+    whole = (("q6", "5"), ("q7", "3"))
+    found = release([left(70, remarks=told), left(75, "canvas", when=later, remarks=whole)])
+    lines = (("q6", 4.0, NOW), ("q10.patches", 2.5, NOW), ("q7", 3.0, later))
+    assert found == Release(NOW, later, 75, (75, later), lines), "each line since it was told"

@@ -878,7 +878,7 @@ def test_the_rule_makes_the_total_zero_and_closes_it() -> None:
     found = score(ASSIGNMENT, INCOMPLETE, edits=[decision(EditKind.NO_GRADE)])
     assert (found.status, found.total, found.decided) == (GradeStatus.INCOMPLETE, 0, 32)
     assert found.closed and found.awaiting == () and found.not_run == ()
-    assert found.reason == "400101204_homework.pdf is missing: no grade (The handout was wrong)."
+    assert found.reason == "400101204_homework.pdf is missing: 0 points (The handout was wrong)."
     assert [(edit.who, edit.old, edit.new) for edit in found.edits] == [("ta1", None, 0)]
     assert line_of(found, "model").points == 12, "what was found out is shown all the same"
 
@@ -962,7 +962,7 @@ def test_nothing_handed_in_is_a_zero_by_rule_alone() -> None:
     assert score(ASSIGNMENT, absent).total is None
     found = score(ASSIGNMENT, absent, edits=[decision(EditKind.NO_GRADE)])
     assert (found.status, found.total) == (GradeStatus.INCOMPLETE, 0)
-    assert found.reason == "Nothing was handed in: no grade (The handout was wrong)."
+    assert found.reason == "Nothing was handed in: 0 points (The handout was wrong)."
 
 
 def test_a_zero_by_rule_is_one_however_late_it_is() -> None:

@@ -126,19 +126,34 @@ def filled(form: Form, results: Results, grades: Mapping[str, Grade], choices: C
                 [*(f"{one}, which is less." for one in lower), "Nothing was written. If meant, add --anyway."]
             )
         )
-    return Export(table.with_cells(changes), len(left), (*remarks, *lower, *_listed(form, match)), left)
+    return Export(
+        table.with_cells(changes), len(left), (*remarks, *lower, *_listed(form, match, results)), left
+    )
 
 
+FEW = 3  # students of another LMS who are named
 _STAYS = "its cell stays as it was"
 
 
-def _listed(form: Form, match: Matching) -> list[str]:
-    """The rows and students that have nothing to do with one another."""
+def _listed(form: Form, match: Matching, results: Results) -> list[str]:
+    """The rows and students that have nothing to do with one another.
+
+    Those who handed in through another LMS are told in one line: their rows are in that LMS's file.
+    """
+    through = {score.student_id: evidence.origin.lms for evidence, score in results}
+    elsewhere = [one for one in match.absent if form.lms and through.get(one, "") not in ("", form.lms)]
+    others = listed(sorted({through[one] for one in elsewhere}))
+    alone = [one for one in match.absent if len(elsewhere) < FEW or one not in elsewhere]
     return [
         *(f"{doubt}; {_STAYS}" for doubt in match.doubts.values()),
         *(f"{form.place(row)}: {unsaid(students)}; {_STAYS}" for row, students in match.held.items()),
         *(f"{form.place(row)}: has no result; {_STAYS}" for row in match.unknown),
-        *(f"{student_id}: has no row in {form.table.name}" for student_id in match.absent),
+        *(f"{student_id}: has no row in {form.table.name}" for student_id in alone),
+        *(
+            [f"{len(elsewhere)} students who handed in by {others} have no row in {form.table.name}"]
+            if len(elsewhere) >= FEW
+            else []
+        ),
     ]
 
 
