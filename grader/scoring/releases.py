@@ -1,7 +1,6 @@
 """Whether a grade left for the student, and what it was then."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from grader.domain.edit import Edit, EditKind
 from grader.domain.score import Release, Score
@@ -17,11 +16,11 @@ def release(edits: Sequence[Edit]) -> Release | None:
     found = [edit for edit in edits if edit.kind is EditKind.RELEASED]
     if not found:
         return None
-    lines: dict[str, tuple[float, datetime]] = {}
+    lines: dict[str, tuple[float, Edit]] = {}
     for edit in found:
         for target, points in edit.remarks:
             if points:
-                lines.setdefault(target, (float(points), edit.when))
+                lines.setdefault(target, (float(points), edit))
     whole = (
         (edit.value, edit.when)
         for edit in found
@@ -32,7 +31,7 @@ def release(edits: Sequence[Edit]) -> Release | None:
         last=found[-1].when,
         points=found[-1].value,
         whole=next(whole, None),
-        lines=tuple((target, points, when) for target, (points, when) in lines.items()),
+        lines=tuple((target, points, edit.when) for target, (points, edit) in lines.items()),
     )
 
 
