@@ -82,7 +82,7 @@ def published(tmp_path, assignment, class_evidence):
     )
     (out / "similarity.json").write_text(record_text(similarity))
     account = download_record(Download(condensed(uploads.account), uploads.notes))
-    write_class(assignment, results, out, NOW, account)
+    write_class(assignment, results, out, NOW, [account])
     made = pages(
         assignment, results, lambda _: {}, now=NOW, download=account, similarity=(similarity, b"<p>")
     )
