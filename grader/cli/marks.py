@@ -72,8 +72,8 @@ def export(
     from grader.course.toml_file import listing, remedy
     from grader.marking.files import require_sheet, write_sheet
     from grader.marking.sheet import marking_rows, split_rows
-    from grader.marking.teams import shared_by
     from grader.pipeline.revision import results_now
+    from grader.reporting.teams import shared_by
 
     require_sheet(file)
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
@@ -143,7 +143,7 @@ def import_(
 
         def decide(snapshot: "Snapshot", results: "Sequence[Result]") -> Sequence[Edit]:
             from grader.marking.entries import Reader
-            from grader.marking.teams import shared_by
+            from grader.reporting.teams import shared_by
 
             teams = shared_by(snapshot.evidence.values())
             reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
@@ -205,7 +205,7 @@ def set_(
 
         def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
             from grader.marking.entries import Reader, edits_of
-            from grader.marking.teams import shared_by
+            from grader.reporting.teams import shared_by
 
             teams = {} if alone else shared_by(snapshot.evidence.values())
             reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)

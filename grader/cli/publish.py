@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,8 +92,7 @@ def _about(at: Desk, grades: "Mapping[str, float | None]") -> "Manifest":
     """What is known of a publication before it has pages."""
     from grader.pipeline.publication_update import Manifest
 
-    book = sha256(f"publication {at.book.class_salt()}".encode()).hexdigest()[:16]
-    return Manifest(assignment=at.assignment.id, book=book, grades=dict(grades))
+    return Manifest(assignment=at.assignment.id, book=at.book.identity(), grades=dict(grades))
 
 
 def _tell_update(to: Path, done: "Update") -> None:

@@ -87,6 +87,8 @@ def _absent(at: Desk, named: Sequence[str]) -> "tuple[list[Evidence], Collection
     from grader.pipeline.absences import absence, known_students
     from grader.pipeline.accounts import standing_downloads
 
+    if set(named) <= set(at.book.students()):
+        return [], ()
     snapshot = at.book.snapshot()
     known = known_students(standing_downloads(at.book, at.out, snapshot))
     absent = [

@@ -36,8 +36,8 @@ class Total:
     lateness: str | None = None
 
     @classmethod
-    def of(cls, score: Score, *, who: str, when: datetime, cause: str) -> Self:
-        """The total of a score as it is told now."""
+    def of(cls, score: Score, *, who: str = "", when: datetime = datetime.min, cause: str = "") -> Self:
+        """The total of a score as it is told now; of one that is only compared, nobody needs to know more."""
         return cls(
             student_id=score.student_id,
             points=score.total,
@@ -56,13 +56,13 @@ class Total:
         """Whether the student had more before, before or after what lateness costs, or had a total at all."""
         if before is None:
             return False
-        return _is_less(self.points, before.points) or (
-            self.lateness is not None and _is_less(self.final, before.final)
+        return is_less(self.points, before.points) or (
+            self.lateness is not None and is_less(self.final, before.final)
         )
 
     def has_fewer_points_than(self, before: "Total") -> bool:
         """Whether the student had more before, whatever lateness costs."""
-        return _is_less(self.points, before.points)
+        return is_less(self.points, before.points)
 
     def says_the_same_as(self, other: "Total") -> bool:
         """Whether a reader would see no difference; of lateness, only where both tell of it."""
@@ -78,6 +78,6 @@ class Total:
         return self.student_id, self.points, self.decided, self.awaiting, self.maximum, self.status
 
 
-def _is_less(after: float | None, before: float | None) -> bool:
+def is_less(after: float | None, before: float | None) -> bool:
     """Whether points fell, or are not known any more."""
     return before is not None and (after is None or after < before)

@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from grader.domain.errors import GraderError, ReadOnlyBook, UsageError
+from grader.gradebook import durable
 from grader.gradebook.read_only import Copy, may_write, opened, shared
 from grader.gradebook.tables import METADATA
 
@@ -120,7 +121,7 @@ class Database:
                     self._engine = self._for_reading(self._path)
                     return self._engine
                 if self._file is not None:
-                    self._make_folder()
+                    durable.make_folder(self._folder, remedy="Give another folder by --out.")
                 engine = _engine(self._url)
                 try:
                     self._update(engine)
@@ -149,14 +150,6 @@ class Database:
             engine.dispose()
             raise
         return engine
-
-    def _make_folder(self) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"{self._folder} cannot be written ({error.strerror}). Give another folder by --out."
-            ) from None
 
     def _update(self, engine: Engine) -> None:
         """Bring the tables up to date, in one transaction."""

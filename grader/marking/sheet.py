@@ -11,9 +11,9 @@ from grader.domain.evidence import Evidence
 from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreLine
 from grader.marking.row import Mark, MarkRow, mark_of
-from grader.marking.teams import shared_by
 from grader.reporting.answers_page import ANSWERS_PAGE
 from grader.reporting.code_links import beside
+from grader.reporting.teams import shared_by
 from grader.reporting.typesetting import SPACE, clipped, percent, printable
 
 _LONGEST = 2000  # characters of hyperparameters

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
-from grader.domain.total import Total
 from grader.gradebook import Gradebook
 from grader.pipeline.page_state import are_stale, is_graded_now
-from grader.pipeline.revision import results_now, write_pages
+from grader.pipeline.release import told_results
+from grader.pipeline.revision import write_pages
 from grader.reporting.typesetting import counted
 
 OLDER = "The pages are older than the gradebook"
@@ -34,11 +34,10 @@ def caught_up(assignment: Assignment, book: Gradebook, out: Path, clock: Callabl
     if not os.access(out, os.W_OK):
         return f"{OLDER}, and {out} may only be read here."
     snapshot = book.snapshot()
-    for result in results_now(assignment, snapshot):
-        told = snapshot.totals.get(result.score.student_id)
-        now = Total.of(result.score, who="", when=result.evidence.graded_at, cause="")
-        if told is not None and not told.says_the_same_as(now):
-            return f"{OLDER}, and the rubric changed since. `grader regrade` writes them anew."
+    try:
+        told_results(assignment, snapshot)
+    except UsageError:
+        return f"{OLDER}, and the rubric changed since. `grader regrade` writes them anew."
     try:
         count = write_pages(assignment, book, out, clock())
     except UsageError as error:

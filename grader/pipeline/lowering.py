@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit
-from grader.domain.score import Release, Score
 from grader.domain.total import Total
 from grader.gradebook import Snapshot
 from grader.pipeline.result import Result
-from grader.pipeline.revision import Change, releases_of
+from grader.pipeline.revision import Change
 from grader.scoring import score
 
 Row = tuple[str, Sequence[Edit]]
@@ -39,39 +37,33 @@ def lowering_rows(
         snapshot: The state of the book, and `results` what it comes to.
         rows: New marks, which are to be taken together.
     """
-    left = releases_of(snapshot)
+    released = {one.score.student_id: one for one in results if one.score.released is not None}
     own: dict[str, list[Row]] = {}
     for place, edits in rows:
         for edit in edits:
-            if edit.student_id in left:
+            if edit.student_id in released:
                 own.setdefault(edit.student_id, []).append((place, [edit]))
-    before = {result.score.student_id: result for result in results}
     found: dict[str, list[Change]] = {}
     for student_id, marks in own.items():
-        for place, change in _lowered(assignment, snapshot, before[student_id], marks, left[student_id]):
+        for place, change in _lowered(assignment, snapshot, released[student_id], marks):
             found.setdefault(place, []).append(change)
     places = dict.fromkeys(place for place, _ in rows if place in found)
     return [LoweringRow(place, tuple(found[place])) for place in places]
 
 
 def _lowered(
-    assignment: Assignment, snapshot: Snapshot, result: Result, marks: Sequence[Row], released: Release
+    assignment: Assignment, snapshot: Snapshot, result: Result, marks: Sequence[Row]
 ) -> list[tuple[str, Change]]:
     """The marks of one student that lower the grade, each taken by itself; none where all together do not."""
     student_id = result.score.student_id
     earlier = [edit for edit in snapshot.edits if edit.student_id in (None, student_id)]
 
-    def with_marks(rows: Sequence[Row]) -> Score:
-        return score(assignment, result.evidence, edits=[*earlier, *(one for _, new in rows for one in new)])
-
     def change(rows: Sequence[Row]) -> Change:
-        return Change(_total(result.score), _total(with_marks(rows)), released)
+        edits = [*earlier, *(one for _, new in rows for one in new)]
+        after = score(assignment, result.evidence, edits=edits)
+        return Change(Total.of(result.score), Total.of(after), result.score.released)
 
     if not change(marks).lowers:
         return []
     alone = [(place, change([(place, new)])) for place, new in marks]
     return [(place, one) for place, one in alone if one.is_less]
-
-
-def _total(made: Score) -> Total:
-    return Total.of(made, who="", when=datetime.min, cause="")

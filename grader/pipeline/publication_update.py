@@ -34,7 +34,7 @@ class Manifest(BaseModel):
     """What a publication holds. It is for staff, as is all that lies beside it.
 
     Attributes:
-        book: A short digest of the gradebook that it is of.
+        book: Of which gradebook it is: see `Gradebook.identity`.
         pages: By their paths within the publication.
         grades: Student -> the grade that the pages tell, after what lateness costs; None: none.
     """
@@ -163,10 +163,7 @@ def _is_there(target: Path, path: str, old: PageRecord, new: PageRecord) -> bool
 
 def _write(target: Path, path: str, content: bytes) -> None:
     place = target / path
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{place.parent} cannot be made ({error.strerror}).") from None
+    durable.make_folder(place.parent)
     durable.write(place, content)
 
 

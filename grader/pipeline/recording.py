@@ -63,7 +63,7 @@ def outcome(
     def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
         return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
 
-    told, after = totals[-1], _total(new.score, now)
+    told, after = totals[-1], Total.of(new.score)
     records = {record.number: record for record in book.run_records(student_id)}
     counting, digest = book.counting(student_id), evidence.submission_digest
     earlier = [record.submission_digest for record in records.values()]
@@ -85,7 +85,7 @@ def outcome(
     if not same_files:
         return _with(assignment, evidence, edits, decided(FELL, f"A later attempt gives less: {change}."))
     old = book.evidence(student_id, counting)
-    if after.has_fewer_points_than(_total(score(assignment, old, edits=edits), now)):
+    if after.has_fewer_points_than(Total.of(score(assignment, old, edits=edits))):
         why = f"The same files gave less when they were examined again: {change}. Run {counting} counts."
         return _with(assignment, old, edits, decided(KEPT, why, counting))
     return _with(assignment, evidence, edits, decided(FELL, f"The same files give less now: {change}."))
@@ -95,7 +95,3 @@ def _with(
     assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], new: tuple[Edit, ...]
 ) -> Outcome:
     return Outcome(evidence, score(assignment, evidence, edits=(*edits, *new)), new)
-
-
-def _total(made: Score, now: datetime) -> Total:
-    return Total.of(made, who="", when=now, cause="")

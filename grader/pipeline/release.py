@@ -42,7 +42,7 @@ def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
     results = results_now(assignment, snapshot)
     for result in results:
         told = snapshot.totals.get(result.score.student_id)
-        now = Total.of(result.score, who="", when=result.evidence.graded_at, cause="")
+        now = Total.of(result.score)
         if told is not None and not told.says_the_same_as(now):
             raise UsageError(
                 f"{told.student_id}: the report says another total than the rubric gives now. "

@@ -12,7 +12,7 @@ from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Release
-from grader.domain.total import Total
+from grader.domain.total import Total, is_less
 from grader.gradebook import Gradebook, Snapshot
 from grader.pipeline.accounts import standing_downloads
 from grader.pipeline.class_files import lying_beside, report_path, write_class, write_student
@@ -22,7 +22,7 @@ from grader.pipeline.result import Result
 from grader.reporting.results_file import submission_text, told_submissions
 from grader.reporting.standing import final_words, total_sentence
 from grader.reporting.typesetting import points
-from grader.scoring import falls, release, score, stray_targets
+from grader.scoring import falls, score, stray_targets
 
 _ATTEMPTS = 5
 Decision = Callable[[Snapshot, Sequence[Result]], Sequence[Edit]]
@@ -50,7 +50,7 @@ class Change:
     def is_less(self) -> bool:
         """Whether the grade is less than before, or not known any more, released or not."""
         before, after = self._grades
-        return before is not None and (after is None or after < before)
+        return is_less(after, before)
 
     @property
     def _grades(self) -> tuple[float | None, float | None]:
@@ -135,12 +135,11 @@ def revised(
         after = _with_runs(book, snapshot, new).with_edits(new)
         results = results_now(assignment, after)
         told = _with_lateness(snapshot.totals, so_far)
-        left = releases_of(snapshot)
         changes = [
             Change(
                 told.get(result.score.student_id),
                 Total.of(result.score, who=who, when=now, cause=cause),
-                left.get(result.score.student_id),
+                result.score.released,
             )
             for result in results
         ]
@@ -180,15 +179,6 @@ def results_now(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
         Result(evidence, score(assignment, evidence, edits=by_student[student_id]))
         for student_id, evidence in snapshot.evidence.items()
     ]
-
-
-def releases_of(snapshot: Snapshot) -> dict[str, Release]:
-    """Student -> what left for that student so far, whichever submission counts from now on."""
-    edits: dict[str, list[Edit]] = {}
-    for edit in snapshot.edits:
-        if edit.kind is EditKind.RELEASED and edit.student_id is not None:
-            edits.setdefault(edit.student_id, []).append(edit)
-    return {student_id: left for student_id, own in edits.items() if (left := release(own)) is not None}
 
 
 def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:

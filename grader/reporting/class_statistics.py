@@ -9,7 +9,7 @@ from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reporting.fixes import unimplemented
-from grader.reporting.set_aside import team_mates
+from grader.reporting.teams import team_mates
 
 Results = Sequence[tuple[Evidence, Score]]
 
@@ -77,7 +77,7 @@ class ItemFigures:
 def submission_count(results: Results) -> int:
     """How many submissions there are: what a team handed in together is one, and nothing is none."""
     there = [(evidence, score) for evidence, score in results if not evidence.absent]
-    return len(there) - len(team_mates(there))
+    return len(there) - len(team_mates(evidence for evidence, _ in there))
 
 
 def item_figures(assignment: Assignment, results: Results) -> tuple[ItemFigures, ...]:

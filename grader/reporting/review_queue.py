@@ -28,8 +28,8 @@ from grader.reporting.review_cases import (
     Case,
     Cause,
 )
-from grader.reporting.set_aside import team_mates
 from grader.reporting.similarity_record import PAGE, SimilarityRecord, pair_anchor
+from grader.reporting.teams import team_mates
 from grader.reporting.training_advice import measured_item
 from grader.reporting.typesetting import counted, percent, points, round_percent
 
@@ -87,7 +87,10 @@ def review_queue(
         download: The account of the files.
         similarity: What was found when the submissions were compared, if they were.
     """
-    graded, mates = {score.student_id for _, score in results}, team_mates(results)
+    graded, mates = (
+        {score.student_id for _, score in results},
+        team_mates(evidence for evidence, _ in results),
+    )
     lacking = still_lacking(download, candidates(results))
     nothing = {evidence.student_id for evidence, _ in results if evidence.absent}
     every = [

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.reporting.results_contract import DownloadRecord
+from grader.reporting.teams import team_mates
 
 
 @dataclass(frozen=True)
@@ -28,22 +29,10 @@ def set_aside(download: DownloadRecord | None, results: Sequence[tuple[Evidence,
     Args:
         download: The account of the files.
     """
-    mates = team_mates(results)
+    mates = team_mates(evidence for evidence, _ in results)
     graded = {score.student_id for _, score in results}
     within = sum(len(evidence.refused_files) for evidence, score in results if score.student_id not in mates)
     refused = [file for file in download.files if file.fate == "refused"] if download else []
     nobodys = sum(file.count for file in refused if not file.student_id)
     theirs = sum(file.count for file in refused if file.student_id in graded)
     return SetAside(nobodys + within, max(within - theirs, 0) if download else 0)
-
-
-def team_mates(results: Sequence[tuple[Evidence, Score]]) -> frozenset[str]:
-    """The students whose submission is listed under another of their team already."""
-    firsts: dict[tuple[tuple[str, ...], str], str] = {}
-    others = set()
-    for evidence, score in results:
-        if evidence.team:
-            first = firsts.setdefault((evidence.team, evidence.submission_digest), score.student_id)
-            if first != score.student_id:
-                others.add(score.student_id)
-    return frozenset(others)

@@ -6,7 +6,7 @@ What is unknown is never a pass and never a zero: its points are None, and a per
 from grader.scoring.measured import accuracy_points, passes, uncertainties
 from grader.scoring.people import stray_targets
 from grader.scoring.points import interpolated
-from grader.scoring.releases import falls, line_points, release
+from grader.scoring.releases import falls, line_points
 from grader.scoring.score import score
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "interpolated",
     "line_points",
     "passes",
-    "release",
     "score",
     "stray_targets",
     "uncertainties",

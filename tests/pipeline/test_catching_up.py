@@ -233,9 +233,9 @@ def test_a_changed_rubric_is_not_made_up_for(
 ) -> None:
     """That is for `grader regrade`, which tells whose total changes."""
     kill()
-    from grader.pipeline import catching_up
+    from grader.pipeline import release
 
-    real = catching_up.results_now
+    real = release.results_now
 
     def dearer(assignment: Any, snapshot: Any) -> Any:
         results = real(assignment, snapshot)
@@ -243,7 +243,7 @@ def test_a_changed_rubric_is_not_made_up_for(
             object.__setattr__(one.score, "total", 1.0)
         return results
 
-    monkeypatch.setattr(catching_up, "results_now", dearer)
+    monkeypatch.setattr(release, "results_now", dearer)
     output = say(NEXT["history"])
     assert "note: The pages are older than the gradebook, and the rubric changed since." in output
     assert told(graded_class) == OLD

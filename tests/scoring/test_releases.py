@@ -6,7 +6,8 @@ import pytest
 
 from grader.domain.edit import Edit, EditKind
 from grader.domain.score import Release
-from grader.scoring import falls, release
+from grader.scoring import falls
+from grader.scoring.releases import release
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 

@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from grader.gradebook.migrations.append_only import forbid_changes
+
 revision = "0001"
 down_revision = None
 
@@ -68,25 +70,11 @@ def upgrade() -> None:
         sa.Column("cause", sa.Text, nullable=False),
     )
     op.create_index("totals_by_student", "totals", ["assignment_id", "student_id"])
-    _refuse_changes(op.get_bind().dialect.name)
-
-
-def _refuse_changes(dialect: str) -> None:
-    if dialect == "postgresql":
+    if op.get_bind().dialect.name == "postgresql":
         op.execute(
             "CREATE FUNCTION book_never_changes() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN RAISE EXCEPTION 'the gradebook only grows: nothing in % is changed', TG_TABLE_NAME; "
             "END $$"
         )
-        for table in TABLES:
-            op.execute(
-                f"CREATE TRIGGER {table}_never_change BEFORE UPDATE OR DELETE ON {table} "
-                "FOR EACH ROW EXECUTE FUNCTION book_never_changes()"
-            )
-    elif dialect == "sqlite":
-        for table in TABLES:
-            for action in ("UPDATE", "DELETE"):
-                op.execute(
-                    f"CREATE TRIGGER {table}_no_{action.lower()} BEFORE {action} ON {table} BEGIN "
-                    f"SELECT RAISE(ABORT, 'the gradebook only grows: nothing in {table} is changed'); END"
-                )
+    for table in TABLES:
+        forbid_changes(table)

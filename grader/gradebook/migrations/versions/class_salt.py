@@ -5,6 +5,8 @@ import secrets
 import sqlalchemy as sa
 from alembic import op
 
+from grader.gradebook.migrations.append_only import forbid_changes
+
 revision = "0002"
 down_revision = "0001"
 
@@ -19,15 +21,4 @@ def upgrade() -> None:
         sa.Column("salt", sa.Text, nullable=False),
     )
     op.bulk_insert(table, [{"salt": secrets.token_hex(32)}])
-    dialect = op.get_bind().dialect.name
-    if dialect == "postgresql":
-        op.execute(
-            f"CREATE TRIGGER {TABLE}_never_change BEFORE UPDATE OR DELETE ON {TABLE} "
-            "FOR EACH ROW EXECUTE FUNCTION book_never_changes()"
-        )
-    elif dialect == "sqlite":
-        for action in ("UPDATE", "DELETE"):
-            op.execute(
-                f"CREATE TRIGGER {TABLE}_no_{action.lower()} BEFORE {action} ON {TABLE} BEGIN "
-                f"SELECT RAISE(ABORT, 'the gradebook only grows: nothing in {TABLE} is changed'); END"
-            )
+    forbid_changes(TABLE)

@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from grader.gradebook.migrations.append_only import forbid_changes
+
 revision = "0003"
 down_revision = "0002"
 
@@ -24,15 +26,4 @@ def upgrade() -> None:
         sa.Column("at", sa.Text, nullable=False),
         sa.Column("record", sa.Text, nullable=False),
     )
-    dialect = op.get_bind().dialect.name
-    if dialect == "postgresql":
-        op.execute(
-            f"CREATE TRIGGER {TABLE}_never_change BEFORE UPDATE OR DELETE ON {TABLE} "
-            "FOR EACH ROW EXECUTE FUNCTION book_never_changes()"
-        )
-    elif dialect == "sqlite":
-        for action in ("UPDATE", "DELETE"):
-            op.execute(
-                f"CREATE TRIGGER {TABLE}_no_{action.lower()} BEFORE {action} ON {TABLE} BEGIN "
-                f"SELECT RAISE(ABORT, 'the gradebook only grows: nothing in {TABLE} is changed'); END"
-            )
+    forbid_changes(TABLE)

@@ -21,3 +21,8 @@ def shared_by(found: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
         if len(students) > 1
         for student_id in students
     }
+
+
+def team_mates(found: Iterable[Evidence]) -> frozenset[str]:
+    """The students whose submission is listed under another of their team already: the first by id."""
+    return frozenset(student for student, team in shared_by(found).items() if student != team[0])
