@@ -159,7 +159,7 @@ def test_nothing_is_read_or_written_where_nothing_is_older(
 ) -> None:
     """The state alone is asked for: no evidence, and not what the class's files say."""
     say(MARK)
-    for name in ("results_now", "write_pages"):
+    for name in ("told_results", "write_pages"):
         monkeypatch.setattr(f"grader.pipeline.catching_up.{name}", None)
     monkeypatch.setattr("grader.pipeline.revision.told_submissions", None)
     before = {path: path.stat().st_mtime_ns for path in graded_class.rglob("*.*") if path.suffix != ".sqlite"}
