@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.grading.class_run import graded
+from grader.grading.run import Run
 from grader.intake import submissions
-from grader.pipeline.class_files import write_class
-from grader.pipeline.class_run import graded
-from grader.pipeline.opening import OpenedApart
-from grader.pipeline.run import Run
+from grader.parser.opening import OpenedApart
+from grader.results.class_files import write_class
 from grader.training import Job, measured_checkpoint
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

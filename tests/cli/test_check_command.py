@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from grader.cli.check_watch import ctrl_c
-from grader.pipeline.local_watch import saves_of
+from grader.students.check_on_save import saves_of
 
 STUBS = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")
 

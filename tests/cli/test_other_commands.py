@@ -8,10 +8,10 @@ from PIL import Image
 
 from grader.course.dataset_file import DatasetFile
 from grader.course.template import student_files
-from grader.pipeline import local_training
-from grader.pipeline.local_training import TorchProbe
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.survey import LayerState, Survey
+from grader.students import own_training
+from grader.students.own_training import TorchProbe
 
 
 def test_the_schema_is_the_published_one(run, course_root):
@@ -89,7 +89,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(sys.modules["grader.sandbox.survey"], "survey", survey)
         monkeypatch.setattr("grader.sandbox.bubblewrap.installed", lambda: bubblewrap)
         monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
-        monkeypatch.setattr(local_training, "torch_probe", lambda: TorchProbe("A card", fault))
+        monkeypatch.setattr(own_training, "torch_probe", lambda: TorchProbe("A card", fault))
 
     return give
 

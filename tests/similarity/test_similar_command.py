@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from grader.cli import cli
 from grader.course.locate import located_course
 from grader.domain.errors import SandboxError
-from grader.pipeline.hosts import running_parsers
+from grader.grading.hosts import running_parsers
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,63 @@
+"""A handed-in file rendered in the parser that parses it, as a person reads it. Nothing of it is executed.
+
+nbconvert is imported in a parser only, and at its start only where views are asked for: that takes as long as
+all else that a parser loads.
+"""
+
+import math
+from typing import Any
+
+from pydantic import ValidationError
+
+from grader.domain.errors import SubmissionError
+from grader.domain.view import View
+from grader.files.typed_json import validator
+
+VIEWS = "--views"  # the parsers' host loads what rendering takes
+SECONDS = 5  # of processor time that rendering may take
+MOST_TEXT = 12_000_000  # characters of a view, pictures included
+
+
+def view_told(answer: dict[str, Any]) -> View | None:
+    """In the process that asks: the view in a parser's answer, None where it has none that makes sense.
+
+    Its HTML is hostile until it is cleaned.
+    """
+    try:
+        view = validator(View).validate_python(answer.get("view"))
+    except ValidationError:
+        return None
+    return view if _size(view) <= MOST_TEXT else None
+
+
+def told_view(name: str, data: bytes) -> dict[str, Any]:
+    """In the parser: the answer with the view of a file, or without one where it cannot be rendered."""
+    import resource  # only where submissions are graded, on Linux
+
+    from grader.analysis.view import viewed
+
+    # Markdown can take a renderer hours; what ends then is this process, which has told the program already
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    most = math.ceil(used) + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # the first of a namespace ignores the soft limit
+    try:
+        return {"view": validator(View).dump_python(viewed(name, data), mode="json")}
+    except SubmissionError as error:
+        return {"refused": str(error)}
+    except (MemoryError, RecursionError):
+        return {"exhausted": True}
+    except Exception as error:  # noqa: BLE001 - what nobody thought of yet costs the view and nothing else
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+def warm() -> None:
+    """Load what rendering the first file would load."""
+    from grader.analysis import view
+
+    view.warm()
+    validator(View)
+
+
+def _size(view: View) -> int:
+    pieces = sum(len(text) for cell in view.cells for line in cell.lines for _, text in line)
+    return pieces + sum(len(cell.html) for cell in view.cells)
