@@ -1,6 +1,7 @@
 # make demo   grades a small example class on the synthetic data (first run: sets up .venv)
 # make test   all checks but those that need a browser
 # make test-all   everything that CI checks: the pages in Chromium as well
+# make picture   renews docs/report.png, the report at the top of README.md, from the demo's (needs Chromium)
 # make lock   renews requirements.lock: the newest versions that pyproject.toml allows, with their hashes
 # make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
 #             (hours of training only where they are named: make bench BENCH=recipes)
@@ -13,7 +14,7 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: demo test test-all bench lint types floors unit browser template lock setup clean
+.PHONY: demo test test-all bench lint types floors unit browser template picture lock setup clean
 
 setup: $(STAMP)
 
@@ -58,6 +59,17 @@ bench: $(STAMP)
 
 template: $(STAMP)
 	@$(BIN)/grader template vit_defects
+
+# one with a mistake that the checks name
+REPORT := demo/results/students/400101204/report.html
+
+$(REPORT):
+	@$(MAKE) demo
+
+picture: $(REPORT)
+	@chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+	    --disable-component-update --disable-sync --hide-scrollbars --user-data-dir=demo/chromium \
+	    --window-size=980,960 --screenshot=docs/report.png "file://$(CURDIR)/$(REPORT)" 2>/dev/null
 
 lock:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
