@@ -1,15 +1,17 @@
 # make demo   grades a small example class on the synthetic data (first run: sets up .venv)
-# make test   all checks but those that need a browser
-# make test-all   everything that CI checks: the pages in Chromium as well
+# make test   what a change needs: style, types, floors, and the tests that take at most minutes together
+# make test-all   everything that CI checks: make test, then make test-rest (slow, browser, service)
+# make coverage   which lines of grader/ the tests run: htmlcov/index.html
 # make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
 #             (hours of training only where they are named: make bench BENCH=recipes)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -rs
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: demo test test-all bench lint types floors unit browser template setup clean
+.PHONY: demo test test-rest test-all coverage bench lint types floors unit template setup clean
 
 setup: $(STAMP)
 
@@ -26,7 +28,7 @@ demo: $(STAMP)
 
 test: lint types floors unit
 
-test-all: test browser
+test-all: test test-rest
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
@@ -39,10 +41,10 @@ floors: $(STAMP)
 	@$(BIN)/lint-imports
 
 unit: $(STAMP)
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(PYTEST)
 
-browser: $(STAMP)
-	@$(BIN)/python -m pytest -m browser -rs
+test-rest: $(STAMP)
+	@$(PYTEST) -m "slow or browser or service"
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(BENCH)

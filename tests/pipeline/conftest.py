@@ -80,14 +80,21 @@ def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run_of_class(
-    course: Course, assignment: Assignment, class_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    course: Course,
+    assignment: Assignment,
+    class_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    warm_hosts: Any,
 ) -> tuple[Path, list[Progress]]:
     """The folder of the class's results, and all progress that was told."""
     out = tmp_path_factory.mktemp("out")
     told: list[Progress] = []
     uploads = submissions(class_folder, assignment, tmp_path_factory.mktemp("scratch"))
     try:
-        with running_hosts(course, assignment, hidden=(class_folder, out), unofficial=False) as hosts:
+        with (
+            warm_hosts.shared(),
+            running_hosts(course, assignment, hidden=(class_folder, out), unofficial=False) as hosts,
+        ):
             run = Run(course, assignment, hosts, few_images(assignment.data.classes))
             results = graded(run, uploads.submissions, out, jobs=2, clock=lambda: NOW, watch=told.append)
     except SandboxError as error:

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -67,7 +68,9 @@ def _course(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def graded_class(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+def graded_class(
+    tmp_path_factory: pytest.TempPathFactory, warm_hosts: Any
+) -> Iterator[tuple[Path, dict[str, str]]]:
     """The folder of the graded class, and LMS -> what its grading printed."""
     folder = tmp_path_factory.mktemp("weekend")
     made = weekend()
@@ -78,7 +81,9 @@ def graded_class(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pat
             patch.delenv(name, raising=False)
         patch.setenv("GRADER_BY", "head")
         desk = Desk(folder, folder / "results", made)
-        yield folder, {lms: desk.grade(lms) for lms in made.uploads}
+        with warm_hosts.shared():
+            printed = {lms: desk.grade(lms) for lms in made.uploads}
+        yield folder, printed
 
 
 @pytest.fixture
@@ -88,7 +93,12 @@ def printed(graded_class: tuple[Path, dict[str, str]]) -> dict[str, str]:
 
 
 @pytest.fixture
-def desk(graded_class: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(
+    graded_class: tuple[Path, dict[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    on_warm_hosts: None,
+) -> Desk:
     """A copy of the graded class."""
     for name in ("GRADER_COURSE", "GRADER_GRADEBOOK", "GRADER_SECRET"):
         monkeypatch.delenv(name, raising=False)
