@@ -17,6 +17,7 @@ from grader.domain.evidence import Status
 from grader.pipeline.mutation_report import LEAST_NAMED, MutationReport, mutation_report
 from grader.pipeline.validation import Outcome, outcomes, trials
 from grader.pipeline.variant_verdict import Verdict
+from tests.warm_hosts import WarmHosts
 
 ROOT = Path(__file__).parents[2]
 FORMS = sorted(
@@ -54,7 +55,7 @@ def tried(
     assignment: Assignment,
     known: tuple[Variant, ...],
     solved: str,
-    warm_hosts: Any,
+    warm_hosts: WarmHosts,
 ) -> dict[str, Outcome]:
     """What became of every variant, and of an Attention that cannot be constructed, by name."""
     slow = any(

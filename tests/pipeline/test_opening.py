@@ -15,26 +15,24 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.ending import Ending
-from grader.domain.errors import SandboxError, SubmissionError
+from grader.domain.errors import SubmissionError
 from grader.intake import intake, submissions
 from grader.intake.archive import Caps
 from grader.intake.unpacking import HERE, unpacked
 from grader.pipeline import opening
 from grader.pipeline.opening import OpenedApart
+from grader.pipeline.rendering import VIEWS
 from grader.protocol.frames import Frame, write_frame
 from grader.sandbox.host import Host
+from tests.warm_hosts import WarmHosts
 
 CAPS = Caps(total_bytes=100_000_000, file_bytes=50_000_000)
 
 
 @pytest.fixture(scope="module")
-def parsers() -> Iterator[Host]:
+def parsers(warm_hosts: WarmHosts) -> Iterator[Host]:
     """The parsers' host."""
-    try:
-        host = Host.start("grader.pipeline.parser")
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
-    with host:
+    with warm_hosts.shared(), Host.start("grader.pipeline.parser", [VIEWS], wrapped=True) as host:
         yield host
 
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from grader.domain.answers import ANSWERS_FILE, DrawnPage, Undrawn
-from grader.domain.errors import SandboxError, SubmissionError
+from grader.domain.errors import SubmissionError
 from grader.intake import submissions
 from grader.intake.pdf_pages import MOST_PAGES
 from grader.pipeline import paper, parser
@@ -23,16 +23,13 @@ from grader.pipeline.rendering import VIEWS
 from grader.pipeline.similar import read_works
 from grader.protocol.frames import Frame
 from grader.sandbox.host import Host
+from tests.warm_hosts import WarmHosts
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[OpenedApart]:
+def opened(warm_hosts: WarmHosts) -> Iterator[OpenedApart]:
     """Parsers that are warm for drawing."""
-    try:
-        host = Host.start("grader.pipeline.parser", [VIEWS], wrapped=True)
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
-    with host:
+    with warm_hosts.shared(), Host.start("grader.pipeline.parser", [VIEWS], wrapped=True) as host:
         yield OpenedApart(host)
 
 

@@ -10,21 +10,18 @@ import pytest
 from PIL import Image
 
 from grader.domain.assignment import Assignment
-from grader.domain.errors import SandboxError, SubmissionError
+from grader.domain.errors import SubmissionError
 from grader.domain.view import View
 from grader.pipeline import rendering
 from grader.pipeline.parser import SECONDS, parsed
 from grader.sandbox.host import Host
+from tests.warm_hosts import WarmHosts
 
 
 @pytest.fixture(scope="module")
-def parsers() -> Iterator[Host]:
+def parsers(warm_hosts: WarmHosts) -> Iterator[Host]:
     """The parsers' host, ready to render."""
-    try:
-        host = Host.start("grader.pipeline.parser", [rendering.VIEWS])
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
-    with host:
+    with warm_hosts.shared(), Host.start("grader.pipeline.parser", [rendering.VIEWS], wrapped=True) as host:
         yield host
 
 
