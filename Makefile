@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -rs
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder -rs
 export PYTHONDONTWRITEBYTECODE = 1
 
 .PHONY: demo test test-rest test-all coverage bench lint types floors unit template setup clean
