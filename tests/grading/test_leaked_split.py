@@ -17,7 +17,7 @@ from grader.grading.hosts import running_hosts
 from grader.grading.run import Findings, Run
 from grader.grading.training_stage import train
 from grader.kit.splits import Splits
-from grader.parser.parser import parsed
+from grader.parser.client.parsed_program import parsed
 from grader.reports.student.student_page import student_page
 from grader.scoring import score
 

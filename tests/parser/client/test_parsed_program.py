@@ -12,8 +12,8 @@ from PIL import Image
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SandboxError, SubmissionError
 from grader.domain.view import View
-from grader.parser import rendering
-from grader.parser.parser import SECONDS, parsed
+from grader.parser.client.parsed_program import SECONDS, parsed, view_in
+from grader.parser.messages import MODULE, VIEWS
 from grader.sandbox.host import Host
 
 
@@ -21,7 +21,7 @@ from grader.sandbox.host import Host
 def parsers() -> Iterator[Host]:
     """The parsers' host, ready to render."""
     try:
-        host = Host.start("grader.parser.parser", [rendering.VIEWS])
+        host = Host.start(MODULE, [VIEWS])
     except SandboxError as error:
         pytest.skip(f"this machine gives too little isolation: {error}")
     with host:
@@ -88,4 +88,4 @@ def test_a_rendering_that_ends_badly_costs_the_view_alone(parsers: Host, assignm
     ],
 )
 def test_an_answer_that_makes_no_sense_is_no_view(told: dict[str, object]) -> None:
-    assert rendering.view_told(told) is None
+    assert view_in(told) is None
