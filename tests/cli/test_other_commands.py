@@ -22,7 +22,9 @@ def test_the_template_is_written(run, course_root, tmp_path):
     result = run("--course", course_root, "template", "vit_defects", "--out", tmp_path / "new")
     assert result.exit_code == 0, result.output
     expected = student_files(course_root / "reference" / "vit_defects")
-    written = [path for path in (tmp_path / "new").rglob("*") if path.is_file()]
+    [wheel] = (tmp_path / "new").glob("vit_grader-*.whl")
+    assert result.output.splitlines()[-1] == str(wheel)
+    written = [path for path in (tmp_path / "new").rglob("*") if path.is_file() and path != wheel]
     assert {
         path.relative_to(tmp_path / "new").as_posix(): path.read_text("utf-8") for path in written
     } == expected
