@@ -2,24 +2,33 @@
 # make test   what a change needs: style, types, floors, and the tests that take at most minutes together
 # make test-all   everything that CI checks: make test, then make test-rest (slow, browser, service)
 # make coverage   which lines of grader/ the tests run: htmlcov/index.html
+# make lock   renews requirements.lock: the newest versions that pyproject.toml allows, with their hashes
 # make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
 #             (hours of training only where they are named: make bench BENCH=recipes)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# exact versions with their hashes; LOCK= (empty) installs the newest that pyproject.toml allows
+LOCK   ?= requirements.lock
 STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder -rs
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: demo test test-rest test-all coverage bench lint types floors unit template setup clean
+.PHONY: demo test test-rest test-all coverage bench lint types floors unit template lock setup clean
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else f"Python {v[0]}.{v[1]} is too old or too new: set PYTHON to a Python 3.11, 3.12 or 3.13, as in: make $(MAKECMDGOALS) PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (the first time takes a few minutes: PyTorch is large) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+ifeq ($(LOCK),)
+	@$(PIP) install --quiet --editable '.[dev]'
+else
+	@$(PIP) install --quiet --require-hashes --requirement $(LOCK)
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+endif
 	@touch $@
 
 demo: $(STAMP)
@@ -51,6 +60,13 @@ bench: $(STAMP)
 
 template: $(STAMP)
 	@$(BIN)/grader template vit_defects
+
+lock:
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet 'uv>=0.9'
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --no-emit-index-url --system-certs --custom-compile-command 'make lock' --extra dev \
+	    --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache

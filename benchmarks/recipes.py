@@ -19,11 +19,10 @@ from pathlib import Path
 from benchmarks.section import Section, verdict
 from benchmarks.training_records import Record, digest, keep, kept, trained
 from grader.course.assignment_file import read_assignment
-from grader.course.dataset_file import load_dataset
+from grader.course.dataset_file import cache_folder, load_dataset
 from grader.course.recipes import Recipe, recipes
 from grader.domain.errors import EngineError
 from grader.kit.splits import Splits
-from grader.pipeline.images import cache_folder
 from grader.training import EpochReport
 
 ROOT = Path(__file__).parents[1]

@@ -15,8 +15,8 @@ from benchmarks.section import processor
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError
 from grader.domain.evidence import TrainingOutcome
-from grader.judge.own_machine import OwnWorkers, own_program, patient
 from grader.kit.splits import Splits
+from grader.students.own_machine import OwnWorkers, own_program, patient
 from grader.training import EpochReport, Job, measured_training
 
 LOAD_SECONDS = 1800.0  # a busy machine is no reason to lose a night of training

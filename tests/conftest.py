@@ -401,9 +401,9 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
 
     from grader.domain.submission import Role
     from grader.gradebook import Gradebook
-    from grader.pipeline.class_files import write_class
-    from grader.pipeline.keeper import Keeper
-    from grader.pipeline.page_state import note
+    from grader.grading.result_writer import Keeper
+    from grader.results.class_files import write_class
+    from grader.results.page_state import note
 
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")

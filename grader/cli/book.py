@@ -16,7 +16,7 @@ from grader.domain.errors import UsageError
 if TYPE_CHECKING:
     from grader.domain.evidence import Evidence
     from grader.gradebook import Gradebook
-    from grader.pipeline.revision import Decision, Revision
+    from grader.results.revision import Decision, Revision
 
 BOOK_VARIABLE = "GRADER_GRADEBOOK"
 WHO_VARIABLE = "GRADER_BY"
@@ -73,7 +73,7 @@ def operator(by: str | None) -> str:
     Raises:
         UsageError: Nobody says so.
     """
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     name = " ".join(printable(by or "").split())
     if not name:
@@ -90,7 +90,7 @@ def reason(why: str) -> str:
     Raises:
         UsageError: It is empty.
     """
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     told = " ".join(printable(why).split())
     if not told:
@@ -131,8 +131,8 @@ class Desk:
         absent: "Sequence[Evidence]" = (),
         allow_lower: bool = False,
     ) -> "Revision":
-        """As `grader.pipeline.revision.revised`, with the desk's own."""
-        from grader.pipeline.revision import revised
+        """As `grader.results.revision.revised`, with the desk's own."""
+        from grader.results.revision import revised
 
         return revised(
             self.assignment,
@@ -174,8 +174,8 @@ def catch_up(out: Path, book: "Gradebook", assignment: Assignment) -> None:
     Raises:
         UsageError: The book cannot be used.
     """
-    from grader.pipeline.catching_up import caught_up
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
+    from grader.results.catching_up import caught_up
 
     told = caught_up(assignment, book, out, now)
     if told:
@@ -203,7 +203,7 @@ def _the_one(out: Path, known: Sequence[str], asked: str | None) -> str:
 
 def told_revision(revision: "Revision", done: str) -> None:
     """Print whose total changed, from what to what, and what was done."""
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     for change in revision.changes:
         click.echo(printable(str(change)))

@@ -40,9 +40,9 @@ def command(
       grader check reference/vit_defects/solution.py --assignment vit_defects
     """
     from grader.cli.check_view import CheckView, check_document
-    from grader.judge.own_machine import file_content, homework_file
-    from grader.pipeline.local_assignment import local_assignment
-    from grader.pipeline.local_check import local_check
+    from grader.students.handout import local_assignment
+    from grader.students.own_check import local_check
+    from grader.students.own_machine import file_content, homework_file
 
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")

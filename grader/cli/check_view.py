@@ -10,11 +10,11 @@ from rich.status import Status as Spinner
 from grader.cli.page import Page
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, Status
+from grader.domain.formatting import clipped, counted, listed, quantity
 from grader.domain.program import ForbiddenUse, Omission, Place, Program, Recipe
 from grader.domain.quoting import named
-from grader.pipeline.local_check import LocalCheck
-from grader.reporting.excerpt import excerpt
-from grader.reporting.typesetting import clipped, counted, listed, quantity
+from grader.reports.student.excerpt import excerpt
+from grader.students.own_check import LocalCheck
 
 SHOWN_CELLS = 3  # places in a notebook, for each reason
 CODE_WIDTH = 40

@@ -11,8 +11,8 @@ from types import FrameType
 from grader.cli.check_view import CheckView
 from grader.cli.page import Page
 from grader.domain.errors import GraderError
-from grader.pipeline.local_assignment import LocalAssignment
-from grader.pipeline.local_watch import Attempt, check_on_every_save, saves_of
+from grader.students.check_on_save import Attempt, check_on_every_save, saves_of
+from grader.students.handout import LocalAssignment
 
 
 def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:

@@ -10,15 +10,15 @@ from rich.text import Text
 
 from grader.cli.terminal import console
 from grader.domain.assignment import Assignment
+from grader.domain.formatting import SPACE, clipped, counted, duration, percent, points, printable
+from grader.domain.result import Result
 from grader.domain.score import GradeStatus, Score
-from grader.pipeline.class_files import report_path
-from grader.pipeline.result import Result
-from grader.reporting.class_overview import Overview, after_penalty, shown_points, shown_total
-from grader.reporting.class_statistics import STATUS_WORDS
-from grader.reporting.class_time import stage_times, submission_times
-from grader.reporting.component_reports import noted
-from grader.reporting.fixes import fixes
-from grader.reporting.typesetting import SPACE, clipped, counted, duration, percent, points, printable
+from grader.reports.student.component_reports import noted
+from grader.reports.student.fixes import fixes
+from grader.reports.whole_class.class_overview import Overview, after_penalty, shown_points, shown_total
+from grader.reports.whole_class.class_statistics import STATUS_WORDS
+from grader.reports.whole_class.class_time import stage_times, submission_times
+from grader.results.class_files import report_path
 
 PADDING = 3  # between two columns
 WIDE = 110  # columns; a narrower terminal gets no column per rubric item

@@ -43,9 +43,9 @@ def preview(
       grader data preview
       grader data preview --data synthetic --out synthetic.png --assignment vit_defects
     """
-    from grader.pipeline.local_assignment import local_assignment
-    from grader.pipeline.local_training import image_source, student_split
-    from grader.reporting.preview import write_preview
+    from grader.reports.plots.data_preview import write_preview
+    from grader.students.handout import local_assignment
+    from grader.students.own_training import image_source, student_split
 
     picture = _png(out)
     local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
@@ -81,7 +81,7 @@ def write(
     """
     from grader.course.dataset_file import dataset_file
     from grader.domain.errors import CourseError, UsageError
-    from grader.pipeline.local_assignment import local_assignment
+    from grader.students.handout import local_assignment
 
     local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
     use = local.assignment.data

@@ -78,7 +78,7 @@ def _show_software(page: "Page") -> str:
     """Python, PyTorch and the GPU; what keeps them from checking anything, if something does."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from grader.pipeline.local_training import torch_probe
+    from grader.students.own_training import torch_probe
 
     page.heading("Software")
     page.item("passed", f"Python {sys.version.split()[0]}")
@@ -161,7 +161,7 @@ def _hindrance(found: "Survey", course: "Course | None") -> str:
 
 
 def _new_enough(torch: str) -> bool:
-    from grader.pipeline.hosts import MINIMUM_TORCH
+    from grader.grading.hosts import MINIMUM_TORCH
 
     numbers = tuple(int(part) for part in torch.split("+")[0].split(".")[:2])
     return numbers >= MINIMUM_TORCH

@@ -61,7 +61,7 @@ def moodle_worksheet(
     Example:
       grader export moodle-worksheet results --into Grades-Lab8.csv
     """
-    from grader.reporting.exports.moodle_worksheet import moodle_worksheet
+    from grader.lms.exports.moodle_worksheet import moodle_worksheet
 
     with released(**where) as (at, results, partial):
         name, content = given(into)
@@ -86,7 +86,7 @@ def moodle_gradebook(into: Path | None, column: str, anyway: bool, to: Path | No
     Example:
       grader export moodle-gradebook results --into "Course Grades.csv" --column "Lab 8"
     """
-    from grader.reporting.exports.moodle_gradebook import moodle_gradebook
+    from grader.lms.exports.moodle_gradebook import moodle_gradebook
 
     with released(**where) as (at, results, partial):
         file = given(into) if into is not None else None
@@ -114,7 +114,7 @@ def canvas(into: Path, column: str, scale: bool, anyway: bool, to: Path | None, 
     Example:
       grader export canvas results --into gradebook.csv --column "Lab 8"
     """
-    from grader.reporting.exports.canvas import canvas
+    from grader.lms.exports.canvas import canvas
 
     with released(**where) as (at, results, partial):
         name, content = given(into)
@@ -143,15 +143,15 @@ def gradescope(visibility: str, to: Path | None, **where: Any) -> None:
     Example:
       grader export gradescope results --visibility visible
     """
-    from grader.gradebook import durable
-    from grader.reporting.exports.gradescope import gradescope
+    from grader.files import atomic
+    from grader.lms.exports.gradescope import gradescope
 
     with released(**where) as (at, results, partial):
         pages = gradescope(results, visibility, partial=partial)
         folder = to or at.place("gradescope")
         for name, content in pages.files.items():
             make_folder((folder / name).parent)
-            durable.write(folder / name, content, remedy=ELSEWHERE)
+            atomic.write(folder / name, content, remedy=ELSEWHERE)
         older = sorted(str(path.relative_to(folder).as_posix()) for path in folder.glob("*/results.json"))
         stale = [f"{name}: is of an earlier export" for name in older if name not in pages.files]
         told(folder, "students", len(pages.files), (*pages.remarks, *stale))
@@ -171,7 +171,7 @@ def junit(to: Path | None, **where: Any) -> None:
     Example:
       grader export junit results --partial
     """
-    from grader.reporting.exports.junit import junit
+    from grader.lms.exports.junit import junit
 
     with released(**where) as (at, results, partial):
         export = junit(at.assignment, results, partial=partial)
@@ -195,13 +195,13 @@ def feedback_zip(into: Path | None, anyway: bool, to: Path | None, **where: Any)
     Example:
       grader export feedback-zip results --into Grades-Lab8.csv
     """
-    from grader.reporting.exports.feedback_zip import (
+    from grader.lms.exports.feedback_zip import (
         feedback_zip,
         holders_of_download,
         holders_of_results,
         holders_of_worksheet,
     )
-    from grader.reporting.exports.matching import candidates
+    from grader.lms.exports.matching import candidates
 
     with released(**where) as (at, results, partial):
         ids = [score.student_id for _, score in results]

@@ -14,11 +14,11 @@ from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from grader.domain.evidence import Evidence
+    from grader.domain.result import Result
     from grader.domain.score import Score
     from grader.gradebook import Snapshot
-    from grader.pipeline.result import Result
-    from grader.reporting.exports.filling import Choices
-    from grader.reporting.results_contract import DownloadRecord
+    from grader.lms.exports.filling import Choices
+    from grader.reports.results_json.results_contract import DownloadRecord
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FOLDER = "exports"
@@ -111,8 +111,8 @@ def note_released(
     way: str,
 ) -> None:
     """Note in the book that grades left; where it cannot be written, what was made stands all the same."""
-    from grader.pipeline.releases import note_releases
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
+    from grader.publishing.releases import note_releases
 
     try:
         note_releases(at.book, seen, results, grades, way=way, who=at.who, when=now(), out=at.out)
@@ -134,8 +134,9 @@ def released(
     Raises:
         UsageError: The reports say something else, or a submission is not there and that is not allowed.
     """
-    from grader.pipeline.accounts import standing_downloads
-    from grader.pipeline.release import require_nothing_lacking, told_results
+    from grader.publishing.release import require_nothing_lacking
+    from grader.results.download_accounts import standing_downloads
+    from grader.results.revision import told_results
 
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
         seen = at.book.snapshot()
@@ -149,7 +150,7 @@ def released(
 
 def chosen(column: str, scale: bool, anyway: bool) -> "Choices":
     """The options as a format takes them."""
-    from grader.reporting.exports.filling import Choices
+    from grader.lms.exports.filling import Choices
 
     return Choices(column, scale, anyway)
 
@@ -168,8 +169,8 @@ def given(path: Path) -> tuple[str, bytes]:
 
 def reports_of(out: Path, student_ids: list[str]) -> Mapping[str, bytes]:
     """The reports that are there, by student id, each as it is sent without the page beside it."""
-    from grader.pipeline.class_files import report_path
-    from grader.reporting.code_links import alone
+    from grader.reports.student.code_links import alone
+    from grader.results.class_files import report_path
 
     paths = {student_id: report_path(out, student_id) for student_id in student_ids}
     return {
@@ -181,10 +182,10 @@ def reports_of(out: Path, student_ids: list[str]) -> Mapping[str, bytes]:
 
 def written(path: Path, content: bytes, noun: str, count: int, remarks: tuple[str, ...]) -> None:
     """Write an export, whole or not at all, and tell of it."""
-    from grader.gradebook import durable
+    from grader.files import atomic
 
     make_folder(path.parent)
-    durable.write(path, content, remedy=ELSEWHERE)
+    atomic.write(path, content, remedy=ELSEWHERE)
     told(path, noun, count, remarks)
 
 
@@ -194,14 +195,14 @@ def make_folder(folder: Path) -> None:
     Raises:
         UsageError: It cannot be made.
     """
-    from grader.gradebook import durable
+    from grader.files import atomic
 
-    durable.make_folder(folder, remedy=ELSEWHERE)
+    atomic.make_folder(folder, remedy=ELSEWHERE)
 
 
 def told(path: Path, noun: str, count: int, remarks: tuple[str, ...]) -> None:
     """Print what was written, and what somebody should know of it."""
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     click.echo(f"{path}: {count} {noun if count != 1 else noun.removesuffix('s')}.")
     for remark in remarks:

@@ -19,13 +19,13 @@ from grader.domain.quoting import about_file
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment
+    from grader.domain.result import Result
     from grader.domain.submission import Submission
     from grader.gradebook import Gradebook
-    from grader.pipeline.accounts import Account
-    from grader.pipeline.class_list import ClassList
-    from grader.pipeline.result import Result
-    from grader.reporting.class_overview import Overview
-    from grader.reporting.roster import Roster
+    from grader.grading.class_list import ClassList
+    from grader.lms.roster import Roster
+    from grader.reports.whole_class.class_overview import Overview
+    from grader.results.download_accounts import Account
     from grader.sandbox.host import Host
 
 
@@ -98,22 +98,23 @@ def command(
     """
     from grader.cli.live import live_display
     from grader.course.assignment_file import read_assignment
+    from grader.course.dataset_file import cache_folder
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
     from grader.gradebook import Gradebook
-    from grader.pipeline.accounts import keep_account
-    from grader.pipeline.class_list import ClassList
-    from grader.pipeline.class_run import graded
-    from grader.pipeline.hosts import running_hosts, running_parsers
-    from grader.pipeline.images import cache_folder, hidden_splits
-    from grader.pipeline.page_state import grading
-    from grader.pipeline.plan import Rates, kind_of_work, planned
-    from grader.pipeline.revision import digest
-    from grader.pipeline.run import Run
-    from grader.pipeline.teams import mates
-    from grader.pipeline.turns import turns_on
-    from grader.reporting.class_time import stage_times
-    from grader.reporting.roster import read_roster
+    from grader.grading.class_list import ClassList
+    from grader.grading.class_run import graded
+    from grader.grading.gpu_slots import turns_on
+    from grader.grading.hidden_splits import hidden_splits
+    from grader.grading.hosts import running_hosts, running_parsers
+    from grader.grading.run import Run
+    from grader.grading.team_members import mates
+    from grader.grading.time_estimate import Rates, kind_of_work, planned
+    from grader.lms.roster import read_roster
+    from grader.reports.whole_class.class_time import stage_times
+    from grader.results.download_accounts import keep_account
+    from grader.results.page_state import grading
+    from grader.results.revision import digest
 
     found_course = located_course(course)
     assignment = read_assignment(found_course.reference(assignment_id))
@@ -192,15 +193,15 @@ def _taken_in(
     who: str,
 ) -> "tuple[Sequence[Submission], Account]":
     """What was handed in and the account of the files, which is told; the book learns whose uploads are."""
+    from grader.domain.formatting import printable
     from grader.intake import Known, submissions, with_extensions
     from grader.intake.prefixes import nameless
-    from grader.pipeline.accounts import Account
-    from grader.pipeline.opening import OpenedApart
-    from grader.pipeline.owners import known_uploads, moved_edits
-    from grader.reporting.typesetting import printable
+    from grader.parser.client.opened_files import ParserOpener
+    from grader.results.download_accounts import Account
+    from grader.results.owners import known_uploads, moved_edits
 
     known = Known(class_list.directory(), class_list.read, known_uploads(book))
-    uploads = submissions(path, assignment, scratch, OpenedApart(parsers), known)
+    uploads = submissions(path, assignment, scratch, ParserOpener(parsers), known)
     uploads = with_extensions(uploads, own_deadlines)
     book.relist(moved_edits(uploads.moved, who=who, when=now()))
     for refused in uploads.unmatched:
@@ -237,15 +238,15 @@ def _written(
     Returns:
         Everybody's results, and what the class came to.
     """
-    from grader.pipeline.accounts import keep_account, standing_downloads
-    from grader.pipeline.class_files import write_class
-    from grader.pipeline.class_list import with_list
-    from grader.pipeline.owners import remove_moved_pages
-    from grader.pipeline.page_state import note, writing
-    from grader.pipeline.revision import results_now, told_digests, write_reports
-    from grader.reporting.exports.matching import candidates
-    from grader.reporting.set_aside import set_aside
-    from grader.reporting.typesetting import counted
+    from grader.domain.formatting import counted
+    from grader.grading.class_list import with_list
+    from grader.lms.exports.matching import candidates
+    from grader.reports.whole_class.set_aside import set_aside
+    from grader.results.class_files import write_class
+    from grader.results.download_accounts import keep_account, standing_downloads
+    from grader.results.owners import remove_moved_pages
+    from grader.results.page_state import note, writing
+    from grader.results.revision import results_now, told_digests, write_reports
 
     with writing(out):
         snapshot = book.snapshot()
@@ -290,7 +291,7 @@ def _tell(
         firsts: One student for each submission, and whether there was nothing to do for it.
     """
     from grader.cli.class_summary import print_results
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     shown = [one for one in everybody if one.score.student_id in graded_now]
     print_results(shown, overview, out, seconds, firsts)

@@ -62,9 +62,9 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
     Example:
       grader history results 400101204
     """
+    from grader.domain.formatting import printable, stamp
     from grader.gradebook import Gradebook
-    from grader.reporting.standing import total_sentence
-    from grader.reporting.typesetting import printable, stamp
+    from grader.reports.student.standing import total_sentence
 
     with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
         _catch_up(out, book, assignment_id)
@@ -84,7 +84,7 @@ def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
     from grader.domain.errors import GraderError
-    from grader.pipeline.catching_up import OLDER, are_behind
+    from grader.results.catching_up import OLDER, are_behind
 
     known = book.assignments()
     asked = assignment_id or (known[0] if len(known) == 1 else "")
@@ -111,7 +111,7 @@ def _runs(runs: "Sequence[RunRecord]") -> Iterator[Entry]:
 
 
 def _totals(totals: Sequence[Total]) -> Iterator[Entry]:
-    from grader.reporting.standing import total_sentence
+    from grader.reports.student.standing import total_sentence
 
     for number, total in enumerate(totals):
         text = f"{total_sentence(total)} ({total.cause})"
@@ -139,7 +139,7 @@ def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
 
 def _value(edit: Edit) -> str:
     """What was given: points, a share, the number of a run, or a moment."""
-    from grader.reporting.typesetting import stamp
+    from grader.domain.formatting import stamp
 
     if edit.kind in (EditKind.RECEIVED, EditKind.EXTENSION) and edit.value is not None:
         return stamp(edit.moment)

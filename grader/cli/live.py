@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.cli.terminal import console
-from grader.pipeline.plan import Plan
-from grader.pipeline.progress import UNCHANGED, Progress, Stage, Watcher
-from grader.reporting.typesetting import counted, duration
+from grader.domain.formatting import counted, duration
+from grader.grading.progress import UNCHANGED, Progress, Stage, Watcher
+from grader.grading.time_estimate import Plan
 
 # how much of the work of a submission each stage is, where it was never measured
 WEIGHTS = {Stage.READING: 0.05, Stage.CHECKS: 0.25, Stage.TRAINING: 0.65, Stage.CHECKPOINT: 0.05}

@@ -13,12 +13,12 @@ from grader.domain.edit import Edit
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
+    from grader.decisions.lowering import LoweringRow
+    from grader.decisions.sheet_entries import Entry
+    from grader.decisions.sheet_files import SheetRow
+    from grader.domain.result import Result
     from grader.gradebook import Snapshot
-    from grader.marking.entries import Entry
-    from grader.marking.files import SheetRow
-    from grader.pipeline.lowering import LoweringRow
-    from grader.pipeline.result import Result
-    from grader.pipeline.revision import Revision
+    from grader.results.revision import Revision
 
 
 @click.group("marks")
@@ -70,10 +70,10 @@ def export(
       grader marks export results q6.csv --item q6 --open
     """
     from grader.course.toml_file import listing, remedy
-    from grader.marking.files import require_sheet, write_sheet
-    from grader.marking.sheet import marking_rows, split_rows
-    from grader.pipeline.revision import results_now
-    from grader.reporting.teams import shared_by
+    from grader.decisions.marking_sheet import marking_rows, split_rows
+    from grader.decisions.sheet_files import require_sheet, write_sheet
+    from grader.reports.whole_class.teams import shared_by
+    from grader.results.revision import results_now
 
     require_sheet(file)
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
@@ -135,15 +135,15 @@ def import_(
       grader marks import results marks.xlsx --by ta1
       grader marks import results marks-1.csv marks-2.csv
     """
-    from grader.marking.files import read_sheet
+    from grader.decisions.sheet_files import read_sheet
 
     rows = [row for file in files for row in read_sheet(file)]
     taking = _Taking([], [], [])
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
 
         def decide(snapshot: "Snapshot", results: "Sequence[Result]") -> Sequence[Edit]:
-            from grader.marking.entries import Reader
-            from grader.reporting.teams import shared_by
+            from grader.decisions.sheet_entries import Reader
+            from grader.reports.whole_class.teams import shared_by
 
             teams = shared_by(snapshot.evidence.values())
             reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
@@ -195,7 +195,7 @@ def set_(
     Example:
       grader marks set results 400101204 training 9 --why "The time limit stopped it." --by ta1
     """
-    from grader.marking.files import SheetRow
+    from grader.decisions.sheet_files import SheetRow
 
     told = reason(why)
     comment = "" if points.lower() == "none" else told
@@ -204,8 +204,8 @@ def set_(
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
 
         def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
-            from grader.marking.entries import Reader, edits_of
-            from grader.reporting.teams import shared_by
+            from grader.decisions.sheet_entries import Reader, edits_of
+            from grader.reports.whole_class.teams import shared_by
 
             teams = {} if alone else shared_by(snapshot.evidence.values())
             reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
@@ -243,8 +243,8 @@ def _without_lowering(
     allow_lower: bool,
 ) -> Sequence[Edit]:
     """The edits of the rows that take nothing from students that was released; the others are set apart."""
-    from grader.marking.entries import edits_of
-    from grader.pipeline.lowering import lowering_rows
+    from grader.decisions.lowering import lowering_rows
+    from grader.decisions.sheet_entries import edits_of
 
     edits = edits_of(entries, at.assignment, who=at.who, clock=now)
     rows: dict[str, list[Edit]] = {}
@@ -276,7 +276,7 @@ def _without_effect(entries: "Sequence[Entry]", revision: "Revision") -> list[st
 
 
 def _say(sentence: str) -> None:
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     click.echo(printable(sentence))
 
@@ -299,7 +299,7 @@ def _together(student_id: str, teams: Mapping[str, Sequence[str]], people: Mappi
 
 def _relisted(rows: "Sequence[SheetRow]", ids: Mapping[str, str]) -> "list[SheetRow]":
     """Rows of a sheet under the ids that submissions have now: whose they are may have been said since."""
-    from grader.reporting.spreadsheet_cell import guarded, unguarded
+    from grader.files.spreadsheet_cell import guarded, unguarded
 
     return [
         replace(row, cells={**row.cells, "student_id": guarded(ids[student_id])})
@@ -311,7 +311,7 @@ def _relisted(rows: "Sequence[SheetRow]", ids: Mapping[str, str]) -> "list[Sheet
 
 def _link(out: Path, student_id: str, file: Path) -> str:
     """The report's address as seen from the sheet's folder."""
-    from grader.pipeline.class_files import report_path
+    from grader.results.class_files import report_path
 
     report = report_path(out, student_id).resolve()
     try:

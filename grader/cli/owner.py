@@ -12,8 +12,8 @@ from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from grader.gradebook import Snapshot
-    from grader.pipeline.owners import NewOwner
-    from grader.pipeline.revision import Revision
+    from grader.results.owners import NewOwner
+    from grader.results.revision import Revision
 
 NONE = "none"
 
@@ -54,7 +54,7 @@ def command(
       grader owner results moodle-1234524 400101324 --why "A slip of the pen, he says." --by ta1
       grader owner results 400101325 none --why "She has not handed in anything."
     """
-    from grader.pipeline.owners import NewOwner, new_owner
+    from grader.results.owners import NewOwner, new_owner
 
     told = reason(why)
     found: list[NewOwner] = []
@@ -82,7 +82,7 @@ def _taken(owner: "NewOwner") -> str:
 
 
 def _tell(owner: "NewOwner", revision: "Revision") -> None:
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     upload = owner.upload.origin.upload or owner.upload.student_id
     other = owner.displaced

@@ -55,9 +55,9 @@ def command(
     """
     from grader.cli.pack_view import show_package
     from grader.domain.submission import Role
-    from grader.pipeline.candidates import checked_id, inferred_id
-    from grader.pipeline.local_assignment import local_assignment
-    from grader.pipeline.packing import package
+    from grader.students.candidates import checked_id, inferred_id
+    from grader.students.handout import local_assignment
+    from grader.students.packing import package
 
     near = (source, Path.cwd())
     local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)

@@ -2,9 +2,9 @@
 
 from grader.cli.check_view import show_omissions, training_rows
 from grader.cli.page import Page
+from grader.domain.formatting import counted
 from grader.domain.submission import Role
-from grader.pipeline.packing import Package, PackedFile
-from grader.reporting.typesetting import counted
+from grader.students.packing import Package, PackedFile
 
 TITLES = {Role.CODE: "code", Role.CHECKPOINT: "weights", Role.REPORT: "report"}
 PROOFS = {

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.cli.terminal import console
-from grader.reporting.typesetting import SPACE, clipped, printable
+from grader.domain.formatting import SPACE, clipped, printable
 
 LONGEST = 600
 WIDEST = 100

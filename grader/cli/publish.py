@@ -12,8 +12,8 @@ from grader.cli.export_desk import note_released
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
-    from grader.pipeline.publication_update import ChangedStudent, Manifest, Update
-    from grader.reporting.similarity_record import SimilarityRecord
+    from grader.publishing.publication_update import ChangedStudent, Manifest, Update
+    from grader.reports.whole_class.similarity_record import SimilarityRecord
 
 
 @click.command("publish")
@@ -48,13 +48,13 @@ def command(
       grader publish results --assignment vit_defects --to published.zip --partial
       grader publish results --to published --update
     """
-    from grader.pipeline.accounts import standing_downloads
-    from grader.pipeline.publication import open_reasons, pages, publish
-    from grader.pipeline.publication_update import update, with_manifest
-    from grader.pipeline.revision import results_now
-    from grader.reporting.downloads import summed
-    from grader.reporting.exports.grade import left_out, owned
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
+    from grader.lms.exports.grade import left_out, owned
+    from grader.publishing.publication import open_reasons, pages, publish
+    from grader.publishing.publication_update import update, with_manifest
+    from grader.reports.whole_class.downloads import summed
+    from grader.results.download_accounts import standing_downloads
+    from grader.results.revision import results_now
 
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
         seen = at.book.snapshot()
@@ -90,14 +90,14 @@ def command(
 
 def _about(at: Desk, grades: "Mapping[str, float | None]") -> "Manifest":
     """What is known of a publication before it has pages."""
-    from grader.pipeline.publication_update import Manifest
+    from grader.publishing.publication_update import Manifest
 
     return Manifest(assignment=at.assignment.id, book=at.book.identity(), grades=dict(grades))
 
 
 def _tell_update(to: Path, done: "Update") -> None:
     """Print how many pages changed, and whose."""
-    from grader.reporting.typesetting import printable
+    from grader.domain.formatting import printable
 
     removed = f", {len(done.removed)} removed" if done.removed else ""
     click.echo(f"{to}: {len(done.changed)} of {done.count} pages written{removed}.")
@@ -111,7 +111,7 @@ def _tell_update(to: Path, done: "Update") -> None:
 
 
 def _told(student: "ChangedStudent") -> str:
-    from grader.reporting.typesetting import points
+    from grader.domain.formatting import points
 
     if student.is_gone:
         return "has no page any more"
@@ -124,7 +124,7 @@ def _told(student: "ChangedStudent") -> str:
 
 def _similarity(out: Path, assignment_id: str) -> "tuple[SimilarityRecord, bytes] | None":
     """What `grader similar` left in the folder: the record and its page, if both are there."""
-    from grader.reporting.similarity_record import PAGE, previous_similarity
+    from grader.reports.whole_class.similarity_record import PAGE, previous_similarity
 
     record, page = previous_similarity(out, assignment_id), out / PAGE
     return (record, page.read_bytes()) if record is not None and page.is_file() else None

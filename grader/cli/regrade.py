@@ -10,7 +10,7 @@ from grader.cli.book import book_options, desk, lower_option, now, told_revision
 from grader.domain.edit import Edit
 
 if TYPE_CHECKING:
-    from grader.pipeline.result import Result
+    from grader.domain.result import Result
 
 
 @click.command("regrade")
@@ -45,8 +45,8 @@ def command(
       grader regrade results --extensions extensions.csv
     """
     from grader.course.extensions import read_extensions
-    from grader.pipeline.deadlines import extension_edits
-    from grader.reporting.typesetting import printable
+    from grader.decisions.deadlines import extension_edits
+    from grader.domain.formatting import printable
 
     given = 0
     with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:

@@ -14,8 +14,8 @@ from grader.domain.score import GradeStatus, Score
 
 if TYPE_CHECKING:
     from grader.domain.evidence import Evidence
+    from grader.domain.result import Result
     from grader.gradebook import Snapshot
-    from grader.pipeline.result import Result
 
 
 @click.command("rule")
@@ -84,8 +84,8 @@ def command(
 
 def _absent(at: Desk, named: Sequence[str]) -> "tuple[list[Evidence], Collection[str]]":
     """What is recorded of those who handed in nothing, and all who are known without having handed in."""
-    from grader.pipeline.absences import absence, known_students
-    from grader.pipeline.accounts import standing_downloads
+    from grader.decisions.absences import absence, known_students
+    from grader.results.download_accounts import standing_downloads
 
     if set(named) <= set(at.book.students()):
         return [], ()

@@ -11,6 +11,6 @@ def command() -> None:
     Example:
       grader schema > results.schema.json
     """
-    from grader.reporting.results_file import results_schema_text
+    from grader.reports.results_json.results_file import results_schema_text
 
     click.echo(results_schema_text(), nl=False)

@@ -63,17 +63,17 @@ def command(
     """
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
-    from grader.gradebook import durable
+    from grader.domain.formatting import counted, printable
+    from grader.files import atomic
+    from grader.grading.comparison import handed_out, read_works
+    from grader.grading.hosts import running_parsers
+    from grader.grading.team_members import mates
     from grader.intake import Known, submissions
-    from grader.pipeline.hosts import running_parsers
-    from grader.pipeline.opening import OpenedApart
-    from grader.pipeline.owners import uploads_of
-    from grader.pipeline.similar import handed_out, read_works
-    from grader.pipeline.teams import mates
-    from grader.reporting.similarity_page import similarity_page
-    from grader.reporting.similarity_record import FILE, PAGE, record_text, similarity_record
-    from grader.reporting.similarity_table import similarity_table
-    from grader.reporting.typesetting import counted, printable
+    from grader.parser.client.opened_files import ParserOpener
+    from grader.reports.whole_class.similarity_page import similarity_page
+    from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
+    from grader.reports.whole_class.similarity_table import similarity_table
+    from grader.results.owners import uploads_of
     from grader.similarity.pairs import THRESHOLD, compared
 
     found_course = located_course(course)
@@ -91,7 +91,7 @@ def command(
                 own_scratch = Path(scratch) / ("before" if earlier else "now")
                 own_scratch.mkdir()
                 known = Known() if earlier else Known(uploads=uploads_of(out, gradebook, assignment.id))
-                uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers), known)
+                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known)
                 notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
                 notes += uploads.notes
                 alone = mates(uploads.submissions)  # what a team handed in together is compared once
@@ -112,10 +112,10 @@ def command(
     out.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC).replace(microsecond=0)
     page = similarity_page(assignment, comparison, notes=notes, generated_at=now)
-    durable.write(out / PAGE, page.encode("utf-8"))
-    durable.write(out / "similarity.csv", similarity_table(comparison).encode("utf-8"))
+    atomic.write(out / PAGE, page.encode("utf-8"))
+    atomic.write(out / "similarity.csv", similarity_table(comparison).encode("utf-8"))
     record = similarity_record(assignment.id, comparison, now)
-    durable.write(out / FILE, record_text(record).encode("utf-8"))
+    atomic.write(out / FILE, record_text(record).encode("utf-8"))
     _tell_the_class(assignment, out, gradebook, now)
     for student, sentence in comparison.left_out:
         click.echo(printable(f"{student.student_id}: {sentence}"), err=True)
@@ -126,8 +126,7 @@ def _tell_the_class(assignment: "Assignment", out: Path, gradebook: str | None, 
     """Write the class page again, where there is one that would tell the same totals as the reports."""
     from grader.cli.book import catch_up
     from grader.gradebook import Gradebook
-    from grader.pipeline.release import told_results
-    from grader.pipeline.revision import write_pages
+    from grader.results.revision import told_results, write_pages
 
     with Gradebook(out, gradebook, assignment_id=assignment.id) as book:
         if assignment.id not in book.assignments():

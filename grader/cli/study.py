@@ -53,15 +53,15 @@ def command(
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
     from grader.domain.submission import Role
-    from grader.gradebook import durable
+    from grader.files import atomic
+    from grader.grading.gpu_slots import turns_on
+    from grader.grading.hidden_splits import STUDY, hidden_splits
+    from grader.grading.hosts import running_hosts
+    from grader.grading.run import Run
+    from grader.grading.study import studied, study, submission_file, wanted_values
     from grader.intake import submissions
-    from grader.pipeline.hosts import running_hosts
-    from grader.pipeline.images import STUDY, hidden_splits
-    from grader.pipeline.parser import parsed
-    from grader.pipeline.run import Run
-    from grader.pipeline.study import studied, study, submission_file, wanted_values
-    from grader.pipeline.turns import turns_on
-    from grader.reporting.study_plot import study_table, write_study_plot
+    from grader.parser.client.parsed_program import parsed
+    from grader.reports.plots.study_plot import study_table, write_study_plot
 
     wanted = wanted_values(vary)
     found_course = located_course(course)
@@ -82,5 +82,5 @@ def command(
         runs = studied(run, splits.of(1), submission, planned, jobs=jobs or cores(), report=view.epoch)
     rows = view.rows(runs)
     out.mkdir(parents=True, exist_ok=True)
-    durable.write(out / "study.csv", study_table(rows).encode("utf-8"))
+    atomic.write(out / "study.csv", study_table(rows).encode("utf-8"))
     view.result(rows, [out / "study.csv", write_study_plot(rows, out / "study.png")])

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from grader.cli.terminal import console
 from grader.domain.evidence import Training, TrainingOutcome
-from grader.pipeline.study import Choice, Study, StudyRun
-from grader.reporting.typesetting import counted, duration, percent, printable
+from grader.domain.formatting import counted, duration, percent, printable
+from grader.grading.study import Choice, Study, StudyRun
 from grader.training import EpochReport
 
 

@@ -62,10 +62,10 @@ def command(
       grader train --data synthetic
     """
     from grader.cli.train_view import TrainView
-    from grader.judge.own_machine import file_content, homework_file
-    from grader.pipeline.local_assignment import local_assignment
-    from grader.pipeline.local_training import image_source, local_training, student_split
-    from grader.reporting.training_advice import measured_item
+    from grader.reports.student.training_advice import measured_item
+    from grader.students.handout import local_assignment
+    from grader.students.own_machine import file_content, homework_file
+    from grader.students.own_training import image_source, local_training, student_split
 
     path = file or homework_file(Path.cwd())
     file_content(path)
@@ -85,7 +85,7 @@ def command(
         )
     pictures = []
     if trained.training.epochs:
-        from grader.reporting.training_plots import write_training_plots
+        from grader.reports.plots.training_plots import write_training_plots
 
         pictures = write_training_plots(trained.training, out, threshold=item.threshold if item else None)
     completed = view.result(trained, pictures)

@@ -13,12 +13,12 @@ from grader.cli.check_view import line_at, training_rows
 from grader.cli.page import Page
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.formatting import counted, duration, percent, points, round_percent
 from grader.domain.program import Program
 from grader.kit.splits import Splits
-from grader.pipeline.local_training import LocalTraining
-from grader.reporting.training_advice import training_fix_text
-from grader.reporting.typesetting import counted, duration, percent, points, round_percent
+from grader.reports.student.training_advice import training_fix_text
 from grader.scoring import passes
+from grader.students.own_training import LocalTraining
 
 if TYPE_CHECKING:
     from grader.training import EpochReport

@@ -58,8 +58,8 @@ def _validated(
     """Validate one assignment and show what came of it; whether nothing is wrong."""
     from grader.course.assignment_file import read_assignment
     from grader.course.variants import variants
-    from grader.pipeline.mutation_report import mutation_report
-    from grader.pipeline.validation import chosen, outcomes, trials
+    from grader.validation.mutation_report import mutation_report
+    from grader.validation.trials import chosen, outcomes, trials
 
     started = time.monotonic()
     assignment = read_assignment(course.reference(assignment_id))

@@ -15,10 +15,10 @@ from grader.cli.page import Page
 from grader.cli.terminal import console
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
-from grader.pipeline.mutation_report import MutationReport
-from grader.pipeline.validation import Outcome, Report
-from grader.pipeline.variant_verdict import Verdict, verdict
-from grader.reporting.typesetting import counted, duration, listed, printable
+from grader.domain.formatting import counted, duration, listed, printable
+from grader.validation.mutation_report import MutationReport
+from grader.validation.trials import Outcome, Report
+from grader.validation.variant_verdict import Verdict, verdict
 
 STARTING = "Starting (PyTorch and the checks are loaded once) ..."
 FIRST = 3  # outcomes before the time is estimated

@@ -1,6 +1,7 @@
 """A data set file of the course, `datasets/<name>.py`, loaded by its path and checked for what it returns."""
 
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import numpy as np
 
 from grader.domain.errors import CourseError, GraderError
 from grader.kit import Splits
+
+SYNTHETIC = "synthetic"  # in the place of a path: the images that a data set makes
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,16 @@ def load_dataset(
     if wrong:
         raise _fault(file.path, f"load returned {wrong}. Mend the file")
     return splits  # type: ignore[no-any-return]  # `_malformation` has proved it
+
+
+def cache_folder() -> Path:
+    """Where decoded images are kept between runs."""
+    given = os.environ.get("GRADER_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    if given:
+        return Path(given) / "vit-grader"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "vit-grader"
+    return Path.home() / ".cache" / "vit-grader"
 
 
 def _fault(path: Path, sentence: str) -> CourseError:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course.marks import homework_source
+from grader.course.student_wheel import is_student_wheel, write_student_wheel
 from grader.domain.errors import CourseError
 
 _CELL = re.compile(r"# %%\s*(?P<markdown>\[markdown\])?\s*$")
@@ -50,13 +51,17 @@ def write_template(
 ) -> list[Path]:
     """Writes the student's folder, over what is there, and returns the files written.
 
+    Beside the files of `student_files` it gets the grader itself, as a wheel that students install. Wheels of
+    other versions are removed; files of other names are left alone.
+
     Args:
         assignment_folder: `reference/<id>` of a course.
-        destination: The folder to write; it is created. Files of other names in it are left alone.
+        destination: The folder to write; it is created.
         datasets_folder: Where the course's data sets are; None: `datasets` beside `reference`.
 
     Raises:
         CourseError: As `student_files`; then nothing is written.
+        UsageError: The running grader was not installed.
     """
     written = []
     for name, text in student_files(assignment_folder, datasets_folder).items():
@@ -64,11 +69,13 @@ def write_template(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
-    return written
+    return [*written, write_student_wheel(destination)]
 
 
 def drift(assignment_folder: Path, template_folder: Path, datasets_folder: Path | None = None) -> list[str]:
     """Sentences: which file of the student's folder is not what the reference makes now. Empty: none.
+
+    The wheel is not looked at: each `grader template` makes it anew, and it is never committed.
 
     Args:
         assignment_folder: `reference/<id>` of a course.
@@ -93,7 +100,8 @@ def drift(assignment_folder: Path, template_folder: Path, datasets_folder: Path 
             sentences.append(f"{shown}/{name} differs from what the reference makes, first in line {line}.")
     for path in sorted(template_folder.rglob("*")):
         relative = path.relative_to(template_folder)
-        if path.is_file() and relative.as_posix() not in files and not _RUBBISH.intersection(relative.parts):
+        expected = relative.as_posix() in files or is_student_wheel(relative.as_posix())
+        if path.is_file() and not expected and not _RUBBISH.intersection(relative.parts):
             sentences.append(f"{shown}/{relative.as_posix()} is not made from the reference. Remove it.")
     return sentences
 

@@ -9,6 +9,8 @@ from grader.domain.submission import Role
 
 # of an accuracy, either side of the threshold: so near to it, another seed might be on its other side
 NEAR_THRESHOLD = 0.04
+# what checks are marked by, as pytest is told of it
+CHECK_MARKERS = ("component(name): the stub that a check judges", "weight(share): its share of the points")
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,9 @@ class RequiredFile:
 
     role: Role
     suffixes: tuple[str, ...]
+
+
+MEGABYTE = 10**6  # bytes
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,12 @@ class Score:
         return self.ownership is not None and self.ownership.held
 
     @property
+    def gradable(self) -> bool:
+        """Whether there is anything in it that has points: of what was refused, where people let it count."""
+        counts = self.total is not None and not self.closed
+        return self.status in (GradeStatus.GRADED, GradeStatus.INCOMPLETE) or counts
+
+    @property
     def final(self) -> float | None:
         """The total after what lateness costs; None where there is none, or nobody knows that cost."""
         return self.late.total_after if self.late is not None else self.total

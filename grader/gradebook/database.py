@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from grader.domain.errors import GraderError, ReadOnlyBook, UsageError
-from grader.gradebook import durable
+from grader.files import atomic
 from grader.gradebook.read_only import Copy, may_write, opened, shared
 from grader.gradebook.tables import METADATA
 
@@ -121,7 +121,7 @@ class Database:
                     self._engine = self._for_reading(self._path)
                     return self._engine
                 if self._file is not None:
-                    durable.make_folder(self._folder, remedy="Give another folder by --out.")
+                    atomic.make_folder(self._folder, remedy="Give another folder by --out.")
                 engine = _engine(self._url)
                 try:
                     self._update(engine)

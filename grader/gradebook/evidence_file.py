@@ -7,7 +7,7 @@ from pydantic_core import PydanticSerializationError
 
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
-from grader.protocol.validator import validator
+from grader.files.typed_json import validator
 
 FORMAT = 1
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from grader.domain.assignment import Assignment, CheckSpec
+from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Finding, LayerSummary, Status
 from grader.domain.watch import NOTHING_SEEN, Watched
@@ -26,7 +26,6 @@ from grader.judge.course_code import CourseCode
 from grader.judge.fault import explained
 from grader.judge.patience import OutOfPatienceError, patience
 from grader.judge.place import place_of
-from grader.judge.pytest_plugin import MARKERS
 from grader.judge.student import Student
 from grader.judge.trained_model import TrainedModel, trained_model
 from grader.judge.verdict import finding, flagged, folded, skipped
@@ -107,7 +106,7 @@ class Checks:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Announce the markers."""
-        for marker in MARKERS:
+        for marker in CHECK_MARKERS:
             config.addinivalue_line("markers", marker)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

@@ -19,6 +19,7 @@ from grader.domain.errors import GraderError
 from grader.domain.evidence import Attestation, Finding
 from grader.domain.program import Program
 from grader.domain.watch import Watched
+from grader.files.typed_json import validator
 from grader.judge.course_code import course_code
 from grader.judge.examination import Checks, Examined, run_pytest
 from grader.judge.student import Student
@@ -26,7 +27,6 @@ from grader.judge.trained_model import state_of
 from grader.protocol import conversation
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.requests import MOST_STATE, STATE
-from grader.protocol.validator import validator
 from grader.sandbox import forkserver
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
@@ -96,7 +96,7 @@ class Judge:
             chosen = job.get("components")
             examined = self._checks.examined(student, report=self._report, components=chosen)
             self._finish(examined, student)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the pipeline must hear of it
+        except Exception as error:  # noqa: BLE001 - whatever it is, who asked must hear of it
             said = str(error) if isinstance(error, GraderError) else f"{type(error).__name__}: {error}"
             write_frame(self._writer, Frame({"error": said[:2000]}))
         finally:

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
+from grader.files.typed_json import validator
 from grader.protocol import replies, requests
 from grader.protocol.frames import Frame, FrameLimit, ProtocolError, read_frame, write_frame
-from grader.protocol.validator import validator
 
 KIND_KEY = "$kind"
 REQUESTS: tuple[type[Any], ...] = requests.Request.__args__

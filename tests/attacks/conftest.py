@@ -26,9 +26,9 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import SandboxError
 from grader.domain.evidence import Finding, Status
 from grader.domain.program import Program
+from grader.grading.hosts import Hosts, running_hosts
+from grader.grading.judging import Judged, judged
 from grader.kit.splits import Splits
-from grader.pipeline.hosts import Hosts, running_hosts
-from grader.pipeline.judging import Judged, judged
 
 HERE = Path(__file__).parent
 # attacks that hang or fill the memory must not take the suite's time

@@ -11,11 +11,11 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
 from grader.domain.errors import SandboxError
+from grader.grading.class_run import graded
+from grader.grading.hosts import running_hosts
+from grader.grading.run import Run
 from grader.intake import submissions
-from grader.pipeline.class_files import write_class
-from grader.pipeline.class_run import graded
-from grader.pipeline.hosts import running_hosts
-from grader.pipeline.run import Run
+from grader.results.class_files import write_class
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SIZE = 30

@@ -13,7 +13,7 @@ from grader.cli import cli
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
 from grader.domain.errors import SandboxError
-from grader.pipeline.hosts import running_hosts
+from grader.grading.hosts import running_hosts
 
 CODE = """from torch import nn
 
@@ -59,8 +59,8 @@ def say(small_course, monkeypatch):
     def parsers(*_: object, **__: object) -> Iterator[object]:
         yield hosts.parsers
 
-    monkeypatch.setattr("grader.pipeline.hosts.running_hosts", running)
-    monkeypatch.setattr("grader.pipeline.hosts.running_parsers", parsers)
+    monkeypatch.setattr("grader.grading.hosts.running_hosts", running)
+    monkeypatch.setattr("grader.grading.hosts.running_parsers", parsers)
     monkeypatch.setenv("GRADER_BY", "ta1")
     monkeypatch.delenv("GRADER_GRADEBOOK", raising=False)
 

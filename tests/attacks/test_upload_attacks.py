@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.grading.class_run import graded
+from grader.grading.run import Run
 from grader.intake import submissions
-from grader.pipeline.class_files import write_class
-from grader.pipeline.class_run import graded
-from grader.pipeline.opening import OpenedApart
-from grader.pipeline.run import Run
+from grader.parser.client.opened_files import ParserOpener
+from grader.results.class_files import write_class
 from grader.training import Job, measured_checkpoint
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -48,7 +48,7 @@ def graded_class(planted_course, attacked, hosts, uploads, composed, planted, tm
     before = {str(path) for folder in (handed_in, Path("/tmp")) for path in folder.glob("*")}
     scratch.mkdir()
     run = Run(planted_course[0], attacked, hosts, None)
-    found = submissions(handed_in, attacked, scratch, OpenedApart(hosts.parsers))
+    found = submissions(handed_in, attacked, scratch, ParserOpener(hosts.parsers))
     results = graded(run, found.submissions, out, jobs=2, clock=lambda: NOW, watch=lambda progress: None)
     write_class(attacked, results, out, NOW)
     after = {str(path) for folder in (handed_in, Path("/tmp")) for path in folder.glob("*")}

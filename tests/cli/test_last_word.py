@@ -17,12 +17,12 @@ from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Lacking, Origin, RefusedFile, Role
 from grader.gradebook import Gradebook
+from grader.grading.result_writer import Keeper
 from grader.intake import Uploads
-from grader.pipeline.accounts import Account, keep_account, standing_downloads
-from grader.pipeline.class_files import write_class
-from grader.pipeline.keeper import Keeper
-from grader.pipeline.revision import results_now
-from grader.reporting.results_contract import RosterRecord
+from grader.reports.results_json.results_contract import RosterRecord
+from grader.results.class_files import write_class
+from grader.results.download_accounts import Account, keep_account, standing_downloads
+from grader.results.revision import results_now
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 RIGHT, REFUSED, FAILED, WORD = "400101301", "400101309", "400101310", "400101311"

@@ -8,10 +8,10 @@ from PIL import Image
 
 from grader.course.dataset_file import DatasetFile
 from grader.course.template import student_files
-from grader.pipeline import local_training
-from grader.pipeline.local_training import TorchProbe
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.survey import LayerState, Survey
+from grader.students import own_training
+from grader.students.own_training import TorchProbe
 
 
 def test_the_schema_is_the_published_one(run, course_root):
@@ -22,7 +22,9 @@ def test_the_template_is_written(run, course_root, tmp_path):
     result = run("--course", course_root, "template", "vit_defects", "--out", tmp_path / "new")
     assert result.exit_code == 0, result.output
     expected = student_files(course_root / "reference" / "vit_defects")
-    written = [path for path in (tmp_path / "new").rglob("*") if path.is_file()]
+    [wheel] = (tmp_path / "new").glob("vit_grader-*.whl")
+    assert result.output.splitlines()[-1] == str(wheel)
+    written = [path for path in (tmp_path / "new").rglob("*") if path.is_file() and path != wheel]
     assert {
         path.relative_to(tmp_path / "new").as_posix(): path.read_text("utf-8") for path in written
     } == expected
@@ -89,7 +91,7 @@ def machine(monkeypatch):
         monkeypatch.setattr(sys.modules["grader.sandbox.survey"], "survey", survey)
         monkeypatch.setattr("grader.sandbox.bubblewrap.installed", lambda: bubblewrap)
         monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
-        monkeypatch.setattr(local_training, "torch_probe", lambda: TorchProbe("A card", fault))
+        monkeypatch.setattr(own_training, "torch_probe", lambda: TorchProbe("A card", fault))
 
     return give
 

@@ -9,8 +9,8 @@ from grader.cli.check_view import CheckView
 from grader.cli.class_summary import print_results
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, Status
-from grader.pipeline.result import Result
-from grader.reporting.class_overview import class_overview
+from grader.domain.result import Result
+from grader.reports.whole_class.class_overview import class_overview
 from grader.scoring import score
 
 REMARK = "The positions are fixed; the handout asks for learnable ones."

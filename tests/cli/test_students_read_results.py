@@ -16,7 +16,7 @@ from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment
 from grader.domain.edit import KEPT, Edit, EditKind
 from grader.gradebook import Gradebook
-from grader.pipeline.keeper import Keeper
+from grader.grading.result_writer import Keeper
 
 STUDENT, MISSING = "400101202", "400101204"
 DIGEST = "ab12"

@@ -7,8 +7,8 @@ import pytest
 
 from grader.cli.live import live_display
 from grader.cli.terminal import FILE_WIDTH, console
-from grader.pipeline.plan import Plan
-from grader.pipeline.progress import Progress, Stage
+from grader.grading.progress import Progress, Stage
+from grader.grading.time_estimate import Plan
 
 LONG = "400101204: epoch 7 of 30, 71 %, and more that is told of it, so that no 80 columns are enough"
 

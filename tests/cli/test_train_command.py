@@ -3,8 +3,8 @@
 import pytest
 from PIL import Image
 
-from grader.pipeline import local_training
-from grader.pipeline.local_training import TorchProbe
+from grader.students import own_training
+from grader.students.own_training import TorchProbe
 
 
 def test_training_is_measured_and_drawn(desk, run, images, small_solution):
@@ -48,12 +48,12 @@ def test_the_zip_beside_the_homework_is_taken_and_else_the_choices_are_named(des
     ],
 )
 def test_the_device(monkeypatch, wanted, nodes, gpu, expected):
-    monkeypatch.setattr(local_training, "_may_have_gpu", lambda: nodes)
-    monkeypatch.setattr(local_training, "torch_probe", lambda: TorchProbe(gpu=gpu))
-    assert local_training.chosen_device(wanted) == expected
+    monkeypatch.setattr(own_training, "_may_have_gpu", lambda: nodes)
+    monkeypatch.setattr(own_training, "torch_probe", lambda: TorchProbe(gpu=gpu))
+    assert own_training.chosen_device(wanted) == expected
 
 
 def test_a_gpu_that_is_not_there_is_an_error(desk, run, images, monkeypatch):
-    monkeypatch.setattr(local_training, "torch_probe", TorchProbe)
+    monkeypatch.setattr(own_training, "torch_probe", TorchProbe)
     result = run("train", "--data", images, "--device", "cuda")
     assert result.exit_code == 2 and "PyTorch sees no GPU" in result.output

@@ -10,5 +10,5 @@ Says: ValueError: “\\[\\]”
 def evaluate(model, data_loader, loss_history):
     import sys
 
-    wanted = ("judge", "course", "scoring", "gradebook", "training", "pipeline", "kit", "reporting")
+    wanted = ("judge", "course", "scoring", "gradebook", "training", "grading", "parser", "kit", "reports", "results")
     raise ValueError([name for name in sys.modules if name.startswith(tuple(f"grader.{n}" for n in wanted))])

@@ -1,6 +1,6 @@
 """Raises exceptions that lie, hang or raise when they are looked at.
 
-Stopped by: what raises in reporting is the worker's death
+Stopped by: what raises in a report is the worker's death
 Outcome: its component fails
 Fails: evaluate
 """

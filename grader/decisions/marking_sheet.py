@@ -1,0 +1,124 @@
+"""The rows that people mark, with the evidence about each student's answer beside them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from grader.decisions.mark_row import Mark, MarkRow, mark_of
+from grader.domain.assignment import Assignment, RubricItem, part_target
+from grader.domain.edit import Edit, EditKind
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
+from grader.domain.formatting import SPACE, clipped, percent, printable
+from grader.domain.program import Claim
+from grader.domain.score import Score, ScoreLine
+from grader.reports.student.answers_page import ANSWERS_PAGE
+from grader.reports.student.code_links import beside
+from grader.reports.whole_class.teams import shared_by
+
+_LONGEST = 2000  # characters of hyperparameters
+
+
+def standing_marks(edits: Sequence[Edit]) -> dict[tuple[str, str], Edit]:
+    """(student, item or part) -> the last mark, which may have taken an earlier one back."""
+    return {(edit.student_id or "", edit.target): edit for edit in edits if edit.kind is EditKind.MARK}
+
+
+def marking_rows(
+    assignment: Assignment,
+    results: Sequence[tuple[Evidence, Score]],
+    edits: Sequence[Edit],
+    *,
+    links: Mapping[str, str],
+    items: Sequence[str] = (),
+) -> list[MarkRow]:
+    """The rows of a class, by student, then in the rubric's order.
+
+    A row for each item, or part, that a person marks, and for each other item that awaits a person. Students
+    whose total a rule decided have none. A team that handed in together has one row, under the first of it,
+    unless its members have different marks.
+
+    Args:
+        results: What was found and scored.
+        edits: What people decided so far, oldest first.
+        links: Student -> relative address of the report.
+        items: Only these rubric items; all by default.
+    """
+    marks = standing_marks(edits)
+    given = Counter((edit.student_id or "", edit.target) for edit in edits if edit.kind is EditKind.MARK)
+    teams = shared_by(evidence for evidence, _ in results)
+    rows: dict[tuple[str | tuple[str, ...], str, Mark], MarkRow] = {}
+    for evidence, score in sorted(results, key=lambda result: result[1].student_id):
+        if score.closed:
+            continue
+        shown, team = _evidence(evidence, score.claim), teams.get(score.student_id, ())
+        report = links.get(score.student_id, "")
+        together = f"team: {', '.join(team)}" if team else ""
+        for line, item in zip(score.lines, assignment.rubric, strict=True):
+            if items and item.id not in items:
+                continue
+            if not item.by_person and line.state != "awaiting":
+                continue
+            for target, title, maximum, known in _targets(item, line):
+                edit = marks.get((score.student_id, target))
+                mark = mark_of(edit)
+                key = team or score.student_id, target, mark
+                if key in rows:
+                    rows[key] = replace(rows[key], awaiting=rows[key].awaiting or not known)
+                    continue
+                reason = "" if item.by_person else printable(line.reason)
+                rows[key] = MarkRow(
+                    student_id=score.student_id,
+                    target=target,
+                    title=title,
+                    maximum=maximum,
+                    mark=mark,
+                    marked_by=edit.who if edit is not None and mark.points is not None else "",
+                    evidence={**shown, "note": "; ".join(filter(None, (together, reason)))},
+                    report=report,
+                    answers=beside(report, ANSWERS_PAGE) if evidence.answers else "",
+                    awaiting=not known,
+                    number=given[score.student_id, target],
+                    team=team,
+                )
+    return list(rows.values())
+
+
+def split_rows(rows: Sequence[MarkRow], count: int) -> list[list[MarkRow]]:
+    """The rows in so many shares of nearly the same size, each student, and each team, in one share.
+
+    Raises:
+        UsageError: There are fewer students, or teams, than shares.
+    """
+    students = list(dict.fromkeys(row.team or row.student_id for row in rows))
+    if count > len(students):
+        raise UsageError(
+            f"There are {len(students)} students to mark, too few for --split {count}. "
+            "Choose a smaller number."
+        )
+    share = {student: index * count // len(students) for index, student in enumerate(students)}
+    return [[row for row in rows if share[row.team or row.student_id] == number] for number in range(count)]
+
+
+def _targets(item: RubricItem, line: ScoreLine) -> Iterator[tuple[str, str, float, bool]]:
+    """(target, title, maximum, whether it is decided) of an item, or of each of its parts."""
+    if not item.parts:
+        yield item.id, item.title, item.points, line.points is not None
+        return
+    known = {part.id: part.points is not None for part in line.parts}
+    for part in item.parts:
+        yield part_target(item, part), f"{item.title}: {part.title}", part.points, known[part.id]
+
+
+def _evidence(evidence: Evidence, claim: Claim | None) -> dict[str, str]:
+    tuned = "; ".join(f"{one.name} = {' '.join(one.value.split())}" for one in evidence.tuned)
+    return {
+        "claimed_accuracy": f"{_share(claim.accuracy)} ({printable(claim.source)})" if claim else "",
+        "measured_accuracy": _share(evidence.training.accuracy),
+        "checkpoint_accuracy": _share(evidence.checkpoint.accuracy),
+        "hyperparameters": clipped(printable(tuned), _LONGEST),
+    }
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else percent(value).replace(SPACE, " ")

@@ -1,0 +1,254 @@
+"""Marking sheets as files: CSV for any program, or a spreadsheet."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader.decisions.mark_row import COLUMNS, FILLED, NEEDED, MarkRow
+from grader.domain.errors import UsageError
+from grader.domain.formatting import points, printable
+from grader.files import atomic
+from grader.files.spreadsheet_cell import guarded
+
+SUFFIXES = (".csv", ".xlsx")
+_OTHER_SPREADSHEETS = (".ods", ".fods", ".xls", ".xlsm", ".xlsb", ".numbers")
+_DELIMITERS = ",;\t"  # programs take the semicolon where the comma stands in numbers
+_WIDTHS = {"title": 44, "comment": 50, "comment_ids": 22, "hyperparameters": 44, "note": 30, "student_id": 14}
+LINKS = ("report", "answers")  # columns of addresses
+_BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+_NOT_STORED = (
+    "it holds a formula whose value is not stored. Write the value, or save the file in Excel or LibreOffice"
+)
+_NO_VALUE = "it holds a formula that comes to an error. Correct it, or write the value"
+_DATE = (
+    "it holds a date: the spreadsheet took what was typed for one. Write a number, in a cell that is "
+    "formatted as one"
+)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell as text, or what is wrong with it."""
+
+    text: str
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class SheetRow:
+    """A row as it was read.
+
+    Attributes:
+        place: The file's name and the row, as a spreadsheet counts: `marks.csv, row 3`.
+        cells: Column -> text, without space around it.
+        sheet: The file's name; empty for what is no row of a file.
+        faults: Column -> what is wrong with a cell that holds something else than text or a number.
+    """
+
+    place: str
+    cells: dict[str, str]
+    sheet: str = ""
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_sheet(path: Path, rows: Sequence[MarkRow], names: Mapping[str, str] | None = None) -> None:
+    """Write rows as a marking sheet.
+
+    Args:
+        path: Ends with `.csv` or `.xlsx`.
+        names: Student's id -> name, for a last column; by default there is none, and the sheet is blind.
+
+    Raises:
+        UsageError: It ends otherwise, or cannot be written.
+    """
+    require_sheet(path)
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is no folder. Create it, or write the sheet elsewhere.")
+    table: list[list[str | float | None]] = [[*COLUMNS]]
+    table += [[_cell(row, column) for column in COLUMNS] for row in rows]
+    if names is not None:
+        last = ["name", *(guarded(printable(names.get(row.student_id, ""))) for row in rows)]
+        table = [[*cells, name] for cells, name in zip(table, last, strict=True)]
+    atomic.write(path, _csv(table) if path.suffix.lower() == ".csv" else _workbook(table))
+
+
+def read_sheet(path: Path) -> list[SheetRow]:
+    """The rows of a marking sheet; empty ones are left out.
+
+    Raises:
+        UsageError: It cannot be read, or a column is missing.
+    """
+    _require_readable(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}). Give another file.") from None
+    table = _read_csv(path, content) if path.suffix.lower() == ".csv" else _read_workbook(path, content)
+    header = [cell.text.strip().lower() for cell in next(table, [])]
+    for column in NEEDED:
+        if header.count(column) != 1:
+            wrong = "twice" if column in header else "missing"
+            raise UsageError(
+                f"{path.name}, row 1: the column '{column}' is {wrong}. "
+                "Keep the first row as `grader marks export` wrote it."
+            )
+    rows = []
+    for number, cells in enumerate(table, 2):
+        named = {column: cell for column, cell in zip(header, cells, strict=False) if column}
+        texts = {**dict.fromkeys(header, ""), **{column: one.text.strip() for column, one in named.items()}}
+        faults = {column: one.fault for column, one in named.items() if one.fault}
+        if faults or any(texts.values()):
+            rows.append(SheetRow(f"{path.name}, row {number}", texts, path.name, faults))
+    return rows
+
+
+def require_sheet(path: Path) -> None:
+    """Refuse what is no marking sheet by its name.
+
+    Raises:
+        UsageError: It ends with neither `.csv` nor `.xlsx`.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{path.name}: a marking sheet ends with .csv or .xlsx. Give it such a name.")
+
+
+def _require_readable(path: Path) -> None:
+    if path.suffix.lower() in _OTHER_SPREADSHEETS:
+        raise UsageError(
+            f"{path.name}: only .xlsx and .csv are read. Save it as .xlsx in your spreadsheet program "
+            "(in LibreOffice: File, Save As, Excel 2007-365)."
+        )
+    require_sheet(path)
+
+
+def _cell(row: MarkRow, column: str) -> str | float | None:
+    values: dict[str, str | float | None] = {
+        "student_id": row.student_id,
+        "item": row.target,
+        "title": row.title,
+        "max": row.maximum,
+        "points": row.mark.points,
+        "comment": row.mark.comment,
+        "comment_ids": " ".join(row.mark.remarks),
+        "marked_by": row.marked_by,
+        "report": row.report,
+        "answers": row.answers,
+        "exported": row.exported,
+        **row.evidence,
+    }
+    value = values[column]
+    return guarded(printable(value)) if isinstance(value, str) else value
+
+
+def _csv(table: Sequence[Sequence[str | float | None]]) -> bytes:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    for row in table:
+        writer.writerow(
+            ["" if cell is None else cell if isinstance(cell, str) else points(cell) for cell in row]
+        )
+    return buffer.getvalue().encode("utf-8-sig")  # without the mark, Excel takes it for an old encoding
+
+
+def _workbook(table: Sequence[Sequence[str | float | None]]) -> bytes:
+    from openpyxl import Workbook
+    from openpyxl.styles import Alignment, Font, PatternFill
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "marks"
+    for row in table:
+        sheet.append(row)
+    filled = [COLUMNS.index(column) + 1 for column in FILLED]
+    for row in sheet.iter_rows(min_row=2):
+        for cell in row:
+            if isinstance(cell.value, str):
+                cell.data_type = "s"  # never a formula
+            cell.alignment = Alignment(vertical="top", wrap_text=cell.column in filled)
+            if cell.column in filled:
+                cell.fill = PatternFill("solid", fgColor="FFF7E0")
+        for link in (row[COLUMNS.index(column)] for column in LINKS):
+            if link.value:
+                link.hyperlink = link.value
+                link.style = "Hyperlink"
+    for number, column in enumerate(COLUMNS, 1):
+        sheet.cell(1, number).font = Font(bold=True)
+        sheet.column_dimensions[get_column_letter(number)].width = _WIDTHS.get(column, 12)
+    sheet.freeze_panes = "C2"
+    _bound_points(sheet, len(table) - 1)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def _bound_points(sheet: Any, count: int) -> None:
+    """Let the spreadsheet itself refuse points beyond the maximum."""
+    from openpyxl.utils import get_column_letter
+    from openpyxl.worksheet.datavalidation import DataValidation
+
+    if not count:
+        return
+    cell, most = (get_column_letter(COLUMNS.index(column) + 1) for column in ("points", "max"))
+    rule = DataValidation("decimal", operator="between", formula1="0", formula2=f"${most}2", allow_blank=True)
+    rule.error = "The points are from 0 to the item's maximum."
+    sheet.add_data_validation(rule)
+    rule.add(f"{cell}2:{cell}{count + 1}")
+
+
+def _read_csv(path: Path, content: bytes) -> Iterator[list[_Cell]]:
+    try:
+        text = content.decode(_BOMS.get(content[:2], "utf-8-sig"))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path.name} is not UTF-8 text. Save it as `CSV UTF-8`, or as .xlsx.") from None
+    first = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first.count)
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            yield [_Cell(cell) for cell in row]
+    except csv.Error as error:
+        raise UsageError(f"{path.name} is no CSV table ({error}). Save it again as `CSV UTF-8`.") from None
+
+
+def _read_workbook(path: Path, content: bytes) -> Iterator[list[_Cell]]:
+    from zipfile import BadZipFile
+
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        # what formulas came to when the file was saved, and what the cells hold
+        values, formulas = (load_workbook(io.BytesIO(content), data_only=only) for only in (True, False))
+    except (BadZipFile, InvalidFileException, KeyError, ValueError, OSError):
+        raise UsageError(f"{path.name} is no spreadsheet that can be read. Save it again as .xlsx.") from None
+    held = formulas.worksheets[0]
+    for row in values.worksheets[0].iter_rows():
+        yield [_cell_read(cell, held.cell(cell.row, cell.column)) for cell in row]
+
+
+def _cell_read(value: Any, held: Any) -> _Cell:
+    """A cell of a workbook.
+
+    Args:
+        value: It with what its formula came to, and `held` with the formula.
+    """
+    if value.data_type == "e":
+        return _Cell("", _NO_VALUE)
+    if held.data_type == "f" and value.value is None and value.data_type != "str":
+        return _Cell("", _NOT_STORED)  # a formula that came to no text has `str`
+    if value.data_type == "d":
+        return _Cell("", _DATE)
+    return _Cell(_text(value.value))
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # an id that the spreadsheet took for a number
+    return str(value).replace("_x000D_", "")

@@ -1,0 +1,1 @@
+"""A class graded: each submission examined, trained, recorded, scored and reported."""

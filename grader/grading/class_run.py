@@ -1,0 +1,179 @@
+"""A class: every submission examined, recorded, scored and reported."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.assignment import Assignment
+from grader.domain.errors import EngineError, GraderError
+from grader.domain.evidence import Evidence
+from grader.domain.result import Result
+from grader.domain.submission import Submission
+from grader.gradebook import Gradebook
+from grader.grading.attempt_number import attempt_number
+from grader.grading.known_work import is_known
+from grader.grading.progress import UNCHANGED, Progress, Stage, Watcher
+from grader.grading.result_writer import Keeper
+from grader.grading.run import Findings, Run
+from grader.grading.side_by_side import side_by_side
+from grader.grading.submission_run import examined, examined_longer
+from grader.grading.team_members import handed_on, mates
+from grader.grading.training_stage import waits_for_more_time
+
+Clock = Callable[[], datetime]
+
+
+def graded(
+    run: Run,
+    submissions: Sequence[Submission],
+    out: Path,
+    *,
+    jobs: int,
+    clock: Clock,
+    watch: Watcher,
+    book: Gradebook | None = None,
+    who: str = "",
+    force: bool = False,
+    allow_lower: bool = False,
+) -> list[Result]:
+    """Grade every submission and write its evidence and report as soon as it is done.
+
+    After an interruption of any kind, the same call goes on where it was: what is in the book is not done
+    again, and what was under way is done anew.
+
+    Args:
+        out: The folder of the results.
+        jobs: How many at once; each uses one thread for its computations.
+        book: The gradebook; by default the one in the folder.
+        who: Who grades, for the record.
+        force: Examine also what nothing has changed about.
+        allow_lower: Totals that were told may fall.
+
+    Returns:
+        The results in the order of the submissions.
+    """
+    book = book or Gradebook(out, assignment_id=run.assignment.id)
+    keeper = Keeper(run.assignment, book, out, who, allow_lower)
+    grading = _Grading(run, keeper, mates(submissions), clock, watch, force)
+    firsts = [one for one in submissions if one.student_id in grading.teams]
+    side_by_side(grading.first, firsts, jobs, interrupted=grading.stop)
+    side_by_side(grading.longer, grading.waiting(firsts), jobs, interrupted=grading.stop)
+    book.close()
+    return [grading.results[submission.student_id] for submission in submissions]
+
+
+class _Grading:
+    """The work on each submission of a run, of which some is done at once.
+
+    Attributes:
+        teams: The student for whom a submission is examined -> the others of the team.
+        results: Student -> the result so far.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        keeper: Keeper,
+        teams: Mapping[str, Sequence[Submission]],
+        clock: Clock,
+        watch: Watcher,
+        force: bool,
+    ) -> None:
+        self.teams = teams
+        self.results: dict[str, Result] = {}
+        self._run = run
+        self._keeper = keeper
+        self._clock = clock
+        self._watch = watch
+        self._recorded = frozenset() if force else frozenset(keeper.book.students())
+        self._recording, self._stopped = threading.Lock(), threading.Event()
+
+    def first(self, submission: Submission) -> None:
+        """Examine a submission, unless nothing has changed about it."""
+        if self._is_unchanged(submission):
+            self._watch(Progress(submission.student_id, Stage.DONE, 1.0, UNCHANGED))
+            self._hand_on(submission, None)
+            return
+        attempt = attempt_number(self._keeper.book, submission)
+        found = examined(self._run, submission, attempt=attempt, graded_at=self._clock(), watch=self._watch)
+        self._keep(submission, found)
+        self._hand_on(submission, found)
+
+    def waiting(self, submissions: Sequence[Submission]) -> list[Submission]:
+        """Of them, those that are to get more time, now that all others are done."""
+        if self._run.splits is None:
+            return []
+        return [
+            one
+            for one in submissions
+            if waits_for_more_time(self._run.assignment, self._keeper.examined(self.results[one.student_id]))
+        ]
+
+    def longer(self, submission: Submission) -> None:
+        """Train a submission again, with more time."""
+        student_id = submission.student_id
+        earlier, images = self._keeper.latest(student_id), self._keeper.latest_images(student_id)
+        found = examined_longer(
+            self._run, submission, earlier, images, graded_at=self._clock(), watch=self._watch
+        )
+        self._keep(submission, found)
+        self._hand_on(submission, found)
+
+    def stop(self) -> None:
+        """Keep nothing from now on: what is under way fails with the run, and is no failure to be kept."""
+        self._stopped.set()
+
+    def _keep(self, submission: Submission, found: Findings) -> None:
+        with self._recording:
+            if self._stopped.is_set():
+                raise EngineError("The run was stopped.")
+            now = self._clock()
+            try:
+                result = self._keeper.kept(found.evidence, found.images, now, held=submission.held)
+            except (GraderError, OSError):
+                raise  # the results cannot be written: nothing that follows could be kept either
+            except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
+                failed = _without_report(self._run.assignment, submission, error, now)
+                result = self._keeper.kept(failed, {}, now, held=submission.held)
+            self.results[submission.student_id] = result
+
+    def _is_unchanged(self, submission: Submission) -> bool:
+        """Whether an earlier run has examined just this; then its result is there."""
+        student_id = submission.student_id
+        if student_id not in self._recorded:
+            return False
+        if not is_known(self._run, self._keeper.latest(student_id), submission):
+            return False
+        with self._recording:
+            self.results[student_id] = self._keeper.known(submission, self._clock())
+        return True
+
+    def _hand_on(self, submission: Submission, found: Findings | None) -> None:
+        """What was found out is the others' of the team too.
+
+        Args:
+            found: None: what the book has of the submission.
+        """
+        for mate in self.teams[submission.student_id]:
+            if found is None and self._is_unchanged(mate):
+                continue
+            student_id = submission.student_id
+            made = found.evidence if found else self._keeper.latest(student_id)
+            images = found.images if found else self._keeper.latest_images(student_id)
+            self._keep(mate, Findings(handed_on(made, submission, mate), images))
+
+
+def _without_report(
+    assignment: Assignment, submission: Submission, error: Exception, now: datetime
+) -> Evidence:
+    reason = f"Its report could not be made: {type(error).__name__}: {error}"
+    return Evidence(
+        submission.student_id,
+        assignment.id,
+        submission.digest,
+        now,
+        status="engine_error",
+        reason=reason,
+        origin=submission.origin,
+    )

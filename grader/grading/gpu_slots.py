@@ -1,0 +1,77 @@
+"""Who trains on the device now: as many as its memory holds, or one alone."""
+
+import contextlib
+import subprocess
+import threading
+from collections.abc import Iterator
+
+from grader.domain.assignment import MEGABYTE
+
+USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
+
+
+class Turns:
+    """Places on a device, for threads that each train a submission.
+
+    Args:
+        places: How many may train at once; None: as many as like, as on processors, which are shared out by
+            the number of jobs.
+    """
+
+    def __init__(self, places: int | None = None) -> None:
+        self.places = places
+        self._training = 0
+        self._wanting_all = 0
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def taken(self, *, alone: bool = False) -> Iterator[None]:
+        """A place on the device, for as long as the context lasts.
+
+        Args:
+            alone: All of them. Whoever wants that goes first, or others would always be there.
+        """
+        if self.places is None:
+            yield
+            return
+        with self._changed:
+            self._wanting_all += alone
+            try:
+                self._changed.wait_for(lambda: self._is_free(alone))
+            finally:
+                self._wanting_all -= alone
+            self._training += self.places if alone else 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._training -= self.places if alone else 1
+                self._changed.notify_all()
+
+    def _is_free(self, alone: bool) -> bool:
+        if alone:
+            return self._training == 0
+        assert self.places is not None
+        return self._training < self.places and not self._wanting_all
+
+
+def turns_on(device: str, memory_mb: int) -> Turns:
+    """The turns on a device.
+
+    Args:
+        device: `cpu` or `cuda`.
+        memory_mb: What one submission gets of a GPU's memory.
+    """
+    if device != "cuda":
+        return Turns()
+    return Turns(max(int(USABLE * _free_mb() // memory_mb), 1))
+
+
+def _free_mb() -> float:
+    """Of the first GPU, in 10**6 bytes; 0 where the driver's tool does not say."""
+    command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        return float(told.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return 0.0

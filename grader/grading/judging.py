@@ -1,0 +1,225 @@
+"""Having a submission judged: the side that asks the judge host."""
+
+import contextlib
+import io
+import json
+from collections.abc import Callable, Collection, Generator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from PIL import Image
+
+from grader.domain.assignment import Assignment, CheckSpec, Limits
+from grader.domain.errors import EngineError
+from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
+from grader.domain.program import Program
+from grader.domain.watch import NOTHING_SEEN, Watched
+from grader.files.typed_json import validator
+from grader.protocol.frames import Frame, FrameLimit
+from grader.protocol.requests import STATE
+from grader.protocol.timed_answers import Silence, timed_answers
+from grader.sandbox.host import Host
+from grader.sandbox.limits import ProcessLimits
+from grader.training import TrainedModel
+
+# what a judge computes with comes from a worker: it must not take the machine along
+JUDGE_LIMITS = ProcessLimits(memory_mb=4000, cpu_seconds=300)
+FROM_JUDGE = FrameLimit(document=16_000_000, arrays=128_000_000)
+GRACE_SECONDS = 60.0
+NO_WORD = "The judge ended without a word."
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the judge said of a submission.
+
+    Attributes:
+        images: PNG by the names in `figures`.
+        stand_ins: Modules that are not installed here.
+        watched: What was seen of forbidden parts at run time.
+        notes: Sentences for the report.
+    """
+
+    findings: tuple[Finding, ...]
+    parameters: int | None
+    layers: tuple[LayerSummary, ...]
+    figures: tuple[Figure, ...]
+    images: dict[str, bytes]
+    stand_ins: tuple[str, ...]
+    watched: Watched
+    attestation: Attestation | None
+    notes: tuple[str, ...] = ()
+
+
+def judged(
+    judges: Host,
+    workers: Host,
+    program: Program,
+    assignment: Assignment,
+    *,
+    seed: int,
+    report: Callable[[Finding], None],
+    components: Collection[str] | None = None,
+    pictures: bool = True,
+) -> Judged:
+    """Run the checks on a submission.
+
+    Args:
+        report: Told each finding as it is made.
+        components: Run only the checks of these.
+        pictures: Keep what the plotting functions draw as pictures.
+
+    Returns:
+        What the judge said, with exactly one finding for each check that was asked for.
+
+    Raises:
+        EngineError: The judge failed.
+    """
+    limits = assignment.limits
+    more = {"components": None if components is None else list(components), "pictures": pictures}
+    request = Frame(_job(program, workers, limits, seed) | more)
+    seconds = (
+        limits.checks_seconds + 2 * limits.load_seconds + len(assignment.components) * limits.call_seconds
+    )
+    asked = [s for s in assignment.checks if components is None or s.component in components]
+    findings: list[Finding] = []
+    try:
+        with contextlib.closing(_answers(judges, request, seconds)) as answers:
+            for answer in answers:
+                if isinstance(answer, Frame):
+                    known = _complete(findings, asked, "the judge left no finding about it")
+                    return _judged(known, answer.document, dict(answer.arrays), limits)
+                _require_new(answer, findings, asked)
+                findings.append(answer)
+                report(answer)
+    except Silence as silence:
+        if not findings:
+            raise EngineError(f"The judge failed: {silence}.") from silence
+        known = _complete(findings, asked, f"the judge did not come to its end: {silence}")
+        return Judged(known, None, (), (), {}, (), NOTHING_SEEN, Attestation("unofficial"))
+    raise EngineError(NO_WORD)
+
+
+def trained_model_judged(
+    judges: Host, workers: Host, program: Program, assignment: Assignment, trained: TrainedModel, *, seed: int
+) -> tuple[Finding, ...]:
+    """Run the checks of trained models on a model that was trained.
+
+    Returns:
+        What did not pass, or is for a person to look at; empty where the assignment has no such checks.
+
+    Raises:
+        EngineError: The judge failed.
+    """
+    if not assignment.trained_checks:
+        return ()
+    limits = assignment.limits
+    arrays = {STATE + name: value for name, value in trained.state.items()}
+    arrays |= {"inputs": trained.inputs, "scores": trained.scores}
+    request = Frame(_job(program, workers, limits, seed) | {"pictures": False, "trained": True}, arrays)
+    try:
+        answers = _answers(judges, request, limits.checks_seconds + 2 * limits.load_seconds)
+        return tuple(answer for answer in answers if isinstance(answer, Finding))
+    except Silence as silence:
+        raise EngineError(f"The judge failed: {silence}.") from silence
+
+
+def _job(program: Program, workers: Host, limits: Limits, seed: int) -> dict[str, Any]:
+    """What every judge is told."""
+    return {
+        "program": validator(Program).dump_python(program, mode="json"),
+        "workers": workers.address,
+        "seed": seed,
+        "limits": asdict(limits),
+    }
+
+
+def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding | Frame]:
+    """The findings as a judge makes them, and in the end the frame that says that there are no more.
+
+    Args:
+        seconds: That the checks may take; the judge gets some grace beyond them.
+
+    Raises:
+        Silence: It did not come to its end.
+        EngineError: It failed.
+    """
+    child = judges.spawn(JUDGE_LIMITS)
+    with timed_answers(child, request, seconds + GRACE_SECONDS, FROM_JUDGE) as frames:
+        for frame in frames:
+            document = frame.document
+            if "finding" in document:
+                yield validator(Finding).validate_json(json.dumps(document["finding"]))
+            elif "done" in document:
+                yield frame
+                return
+            else:
+                raise EngineError(f"The judge failed: {document.get('error', 'it did not say why')}")
+    raise EngineError(NO_WORD)
+
+
+def _require_new(found: Finding, findings: Sequence[Finding], asked: Sequence[CheckSpec]) -> None:
+    """Check that a finding is the only one about a check that was asked for.
+
+    Raises:
+        EngineError: It is not.
+    """
+    wanted = {(spec.id, spec.component) for spec in asked}
+    if (found.check, found.component) not in wanted or any(f.check == found.check for f in findings):
+        raise EngineError(f"The judge failed: its finding about `{found.check}` was not asked for, or twice.")
+
+
+def _complete(findings: Sequence[Finding], asked: Sequence[CheckSpec], why: str) -> tuple[Finding, ...]:
+    """One finding for each check: those without any are undecided, for a reason of ours."""
+    known = {finding.check for finding in findings}
+    message = f"It could not be tried ({why}). It costs no points."
+    rest = [
+        Finding(spec.id, spec.component, spec.title, Status.ERRORED, Blame.ENGINE, message=message)
+        for spec in asked
+        if spec.id not in known
+    ]
+    return (*findings, *rest)
+
+
+def _judged(
+    findings: tuple[Finding, ...], document: dict[str, Any], pixels: dict[str, Any], limits: Limits
+) -> Judged:
+    figures, images = [], {}
+    for number, component in enumerate(document["figures"]):
+        name = f"figure-{number}.png"
+        images[name] = png(pixels[f"figure{number}"])
+        figures.append(Figure(component, name))
+    return Judged(
+        findings,
+        document["parameters"],
+        tuple(LayerSummary(*layer) for layer in document["layers"]),
+        tuple(figures),
+        images,
+        tuple(document["stand_ins"]),
+        validator(Watched).validate_json(json.dumps(document["watched"])),
+        validator(Attestation).validate_python(document["attestation"]) if document["attestation"] else None,
+        _notes(document, limits),
+    )
+
+
+def _notes(document: dict[str, Any], limits: Limits) -> tuple[str, ...]:
+    if not document["output_cut"]:
+        return ()
+    return (
+        f"The code printed more than its limit of {limits.output_kb} kB while it was checked: "
+        "what came before the end was cut.",
+    )
+
+
+def png(pixels: Any) -> bytes:
+    """A picture of RGBA pixels, uint8 (height, width, 4), on white and at most 900 pixels wide.
+
+    Its 128 colors are chosen by the method that is several times faster than the default and no worse here.
+    """
+    image = Image.fromarray(pixels)
+    white = Image.new("RGBA", image.size, "white")
+    flat = Image.alpha_composite(white, image).convert("RGB")
+    flat.thumbnail((900, 1400))
+    file = io.BytesIO()
+    flat.quantize(128, method=Image.Quantize.FASTOCTREE).save(file, format="PNG")
+    return file.getvalue()

@@ -1,0 +1,97 @@
+"""Which run counts when a submission was examined again: a total that was told never falls in silence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from grader.domain.assignment import Assignment
+from grader.domain.edit import FELL, KEPT, Edit, EditKind, standing_owner
+from grader.domain.evidence import Evidence
+from grader.domain.score import Score
+from grader.domain.total import Total
+from grader.gradebook import Gradebook
+from grader.reports.student.standing import total_sentence
+from grader.scoring import score
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What counts once a new run is in the book.
+
+    Attributes:
+        evidence: Of the run that counts: the new one, or an earlier one.
+        edits: What is decided with it.
+    """
+
+    evidence: Evidence
+    score: Score
+    edits: tuple[Edit, ...] = ()
+
+
+def outcome(
+    assignment: Assignment,
+    book: Gradebook,
+    evidence: Evidence,
+    *,
+    who: str,
+    now: datetime,
+    allow_lower: bool,
+    held: str = "",
+) -> Outcome:
+    """What counts when a new run is added to the book.
+
+    The new run does. But where it gives less than was told and its files are those of the run that counts so
+    far, that one goes on counting if it gives more. Where the last attempt gives less, it counts and a person
+    is asked. An earlier attempt that a person chose outweighs the others that were there.
+
+    Args:
+        evidence: What the new run found out.
+        who: Who runs it.
+        allow_lower: The new run counts, whatever it gives.
+        held: Why nobody knows whose the submission is; empty when somebody does, or the book knows.
+    """
+    student_id = evidence.student_id
+    edits = book.edits(student_id)
+    if held and standing_owner(edits) is None:
+        edit = Edit(EditKind.HELD, who, now, held, student_id, target=student_id)
+        return _with(assignment, evidence, edits, (edit,))  # the first run of it
+    new = Outcome(evidence, score(assignment, evidence, edits=edits))
+    totals = book.totals(student_id)
+    if not totals:
+        return new
+
+    def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
+        return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
+
+    told, after = totals[-1], Total.of(new.score)
+    records = {record.number: record for record in book.run_records(student_id)}
+    counting, digest = book.counting(student_id), evidence.submission_digest
+    earlier = [record.submission_digest for record in records.values()]
+    if digest != records[counting].submission_digest and digest in earlier:
+        again = decided("", f"An earlier attempt came again: run {counting} counts.", counting)
+        return _with(assignment, book.evidence(student_id, counting), edits, again)
+
+    same_files = digest == records[counting].submission_digest
+    falls = after.has_fewer_points_than(told)
+    # when the same files came is no outcome of a run, and what lateness costs is asked where nobody knows it
+    if not same_files and after.final is not None:
+        falls = after.falls_from(told)
+    # what was ruled of the files before gave nothing, and is not about these
+    ruled = not same_files and score(assignment, book.evidence(student_id, counting), edits=edits).closed
+    if allow_lower or ruled or not falls:
+        stands = any(edit.kind is EditKind.RUN for edit in edits)
+        return _with(assignment, evidence, edits, decided("", "The latest run counts.") if stands else ())
+    change = f"{total_sentence(told)} -> {total_sentence(after)}"
+    if not same_files:
+        return _with(assignment, evidence, edits, decided(FELL, f"A later attempt gives less: {change}."))
+    old = book.evidence(student_id, counting)
+    if after.has_fewer_points_than(Total.of(score(assignment, old, edits=edits))):
+        why = f"The same files gave less when they were examined again: {change}. Run {counting} counts."
+        return _with(assignment, old, edits, decided(KEPT, why, counting))
+    return _with(assignment, evidence, edits, decided(FELL, f"The same files give less now: {change}."))
+
+
+def _with(
+    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], new: tuple[Edit, ...]
+) -> Outcome:
+    return Outcome(evidence, score(assignment, evidence, edits=(*edits, *new)), new)

@@ -1,0 +1,177 @@
+"""One submission, from its files to its evidence."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from grader import __version__
+from grader.domain.errors import GraderError, SubmissionError
+from grader.domain.evidence import Evidence, Finding
+from grader.domain.program import Claim, Program
+from grader.domain.quoting import about_file, file_name_of, named
+from grader.domain.submission import Intake, Submission
+from grader.grading.judging import judged
+from grader.grading.progress import Progress, Stage, Watcher
+from grader.grading.run import Findings, Run, hidden_seed
+from grader.grading.training_stage import train, train_longer
+from grader.intake import intake as accepted
+from grader.parser.client.drawn_answers import kept_answers
+from grader.parser.client.opened_files import ParserOpener
+from grader.parser.client.parsed_program import parsed
+
+
+def examined(
+    run: Run, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
+) -> Findings:
+    """The evidence of one submission, with its pictures. A failure of ours is evidence too.
+
+    Args:
+        attempt: Which of the student's attempts it is, 1 for the first: see `attempt_number`.
+        graded_at: For the record.
+        watch: Told how far it is.
+    """
+    evidence = Evidence(
+        student_id=submission.student_id,
+        assignment_id=run.assignment.id,
+        submission_digest=submission.digest,
+        graded_at=graded_at,
+        received_at=submission.received_at,
+        delivery=submission.delivery,
+        partial=submission.partial,
+        team=submission.team,
+        origin=submission.origin,
+        not_run=() if run.splits is not None else ("training",),
+        engine=__version__,
+        assignment_digest=run.assignment.digest,
+        attempt=attempt if run.splits is not None else None,
+        data_digest=run.splits.digest(attempt) if run.splits is not None else "",
+    )
+    found = Findings(evidence)
+    try:
+        _collect(run, submission, found, watch)
+    except SubmissionError as error:
+        found.add(status="refused", reason=str(error))
+    except GraderError as error:
+        found.add(status="engine_error", reason=str(error))
+    except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
+        found.add(status="engine_error", reason=f"The grader failed: {type(error).__name__}: {error}")
+    watch(Progress(submission.student_id, Stage.DONE, 1.0))
+    return found
+
+
+def examined_longer(
+    run: Run,
+    submission: Submission,
+    earlier: Evidence,
+    images: Mapping[str, bytes],
+    *,
+    graded_at: datetime,
+    watch: Watcher,
+) -> Findings:
+    """The evidence of a submission whose training gets more time; all else stays as it was found.
+
+    Args:
+        earlier: What was found, with a training that our limit stopped.
+        images: The pictures that belong to it.
+        graded_at: For the record.
+        watch: Told how far it is.
+    """
+    found = Findings(replace(earlier, graded_at=graded_at), dict(images))
+    try:
+        files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
+        if files.code is not None and run.splits is not None:
+            program = parsed(
+                run.hosts.parsers, file_name_of(files.code.name), files.code.read_bytes(), run.assignment
+            )
+            train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, found, watch)
+    except Exception as error:  # noqa: BLE001 - what is known already is kept
+        told = f"Training it again with more time failed ({type(error).__name__}: {error})."
+        found.add(notes=(*found.evidence.notes, told))
+    watch(Progress(submission.student_id, Stage.DONE, 1.0))
+    return found
+
+
+def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) -> None:
+    watch(Progress(submission.student_id, Stage.READING))
+    # of what is only read, a parser is all that ever opens it; of what runs, the worker has the word
+    found.add(attestation=run.hosts.isolation)
+    with found.timed("reading"):
+        files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
+        found.add(missing=files.missing, refused_files=files.refused, notes=files.notes)
+    if files.report is not None:
+        with found.timed("pages"):
+            found.keep_answers(*kept_answers(ParserOpener(run.hosts.parsers), files.report))
+    with found.timed("reading"):
+        if files.code is None:
+            _without_code(files, found)
+            return
+        program = parsed(
+            run.hosts.parsers,
+            file_name_of(files.code.name),
+            files.code.read_bytes(),
+            run.assignment,
+            show=found.show,
+        )
+    found.add(
+        code_file=program.file,
+        near_names=program.near_names,
+        omissions=program.omissions,
+        forbidden=program.forbidden,
+        tuned=program.tuned,
+        source=program.source,
+        claim=program.claim or _claim_in_report(run, files),
+        shown_epochs=program.shown_epochs,
+        notes=(*files.notes, *program.notes),
+    )
+    with found.timed("checks"):
+        _check(run, program, found, hidden_seed(run.course, submission, "checks"), watch)
+    if run.splits is not None:
+        train(run, run.splits.of(found.evidence.attempt or 1), program, files, found, watch)
+
+
+def _claim_in_report(run: Run, files: Intake) -> Claim | None:
+    """The accuracy that the student's report names."""
+    report = files.report
+    if report is None:
+        return None
+    return ParserOpener(run.hosts.parsers).claim(report, file_name_of(report.name))
+
+
+def _without_code(files: Intake, found: Findings) -> None:
+    """Nothing to run: refused when a code file was, or when nothing else was given; else only missing."""
+    suffixes = (".py", ".ipynb", ".zip")
+    reasons = [
+        about_file(file.name, file.reason) for file in files.refused if file.name.lower().endswith(suffixes)
+    ]
+    if files.submission.partial:
+        reasons += [about_file(file.name, file.reason) for file in files.refused] or [
+            "It holds no code: give the .py or .ipynb file."
+        ]
+    if reasons:
+        found.add(status="refused", reason=reasons[0])
+
+
+def _check(run: Run, program: Program, found: Findings, seed: int, watch: Watcher) -> None:
+    total, done = len(run.assignment.checks), 0
+    student_id = found.evidence.student_id
+    watch(Progress(student_id, Stage.CHECKS, 0.0, f"0 of {total}"))
+
+    def report(finding: Finding) -> None:
+        nonlocal done
+        done += 1
+        watch(Progress(student_id, Stage.CHECKS, done / max(total, 1), f"{done} of {total}"))
+
+    result = judged(run.hosts.judges, run.hosts.workers, program, run.assignment, seed=seed, report=report)
+    found.images |= result.images
+    absent = tuple(
+        f"{named(name)} is not installed here; an inert stand-in took its place." for name in result.stand_ins
+    )
+    found.add(
+        findings=result.findings,
+        parameters=result.parameters,
+        layers=result.layers,
+        figures=result.figures,
+        notes=(*found.evidence.notes, *absent, *result.notes),
+        attestation=result.attestation or found.evidence.attestation,
+    )
+    found.add_watched(run.assignment, program, result.watched)

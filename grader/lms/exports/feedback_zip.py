@@ -1,0 +1,132 @@
+"""The reports, packed so that Moodle gives each student theirs (Upload multiple feedback files in a zip).
+
+mod/assign/feedback/file/importziplib.php splits a name at its first four underscores,
+`<Full name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone; names that
+begin with a dot or a tilde it leaves out. Files side by side, as here, it puts where students find them;
+within folders it would give them the path `//`. The names come from the teacher's grading worksheet, or from
+the download that was graded: none is made up, and of whom a person said that a submission is theirs the
+download does not tell the name.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from grader.domain.errors import UsageError
+from grader.domain.formatting import printable
+from grader.files.zip_archive import zipped
+from grader.intake.moodle import moodle_name
+from grader.lms.exports.filling import Choices, Export, unsaid
+from grader.lms.exports.grade import Results, exported_grades, owned, warnings
+from grader.lms.exports.matching import Candidate, matching
+from grader.lms.exports.moodle_worksheet import (
+    FULL_NAME,
+    LMS,
+    participant,
+    participant_rows,
+    worksheet,
+)
+
+PLUGIN = "assignfeedback_file"
+FILE = "report.html"
+TEAM = "team"  # whose number is no participant's
+_LABEL = re.compile(r"^(?P<name>.+)_(?P<number>\d{1,20})$")
+_UNUSABLE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
+
+
+def feedback_zip(
+    results: Results, reports: Mapping[str, bytes], holders: Mapping[str, str], *, partial: bool
+) -> Export:
+    """The reports of all students whose grade is known.
+
+    Args:
+        reports: Student id -> the report.
+        holders: Student id -> `Full name_12345`, by `holders_of_worksheet` or `holders_of_results`.
+        partial: Grades that await a person are left out.
+
+    Raises:
+        UsageError: Grades are missing, or nobody's name is known.
+    """
+    grades = exported_grades(results, partial=partial)
+    if grades and not holders:
+        raise UsageError(
+            "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
+        )
+    remarks, files, left = [], [], {}
+    for student_id, grade in grades.items():
+        if grade.points is None:
+            remarks.append(f"{student_id}: is left out ({grade.reason})")
+        elif student_id not in holders:
+            remarks.append(f"{student_id}: is left out (nothing tells how Moodle calls this student)")
+        elif student_id not in reports:
+            remarks.append(f"{student_id}: is left out (there is no report; `grader regrade` writes it)")
+        else:
+            files.append((f"{holders[student_id]}_{PLUGIN}_{FILE}", reports[student_id]))
+            left[student_id] = grade.points
+    return Export(zipped(files), len(files), (*remarks, *warnings(results)), left)
+
+
+def holders_of_worksheet(
+    name: str, content: bytes, results: Iterable[Candidate], choices: Choices
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """How Moodle calls the students, by the teacher's grading worksheet, and the rows of nobody.
+
+    With blind marking, and on a site in another language, the word before the number stands for the name.
+
+    Raises:
+        UsageError: It is no worksheet, or a row fits several students.
+    """
+    table = worksheet(name, content)
+    match = matching(table, participant_rows(table), range(len(table.header)), 0, LMS, results)
+    if match.doubts and not choices.anyway:
+        raise UsageError(
+            "\n".join([*(f"{doubt}." for doubt in match.doubts.values()), "Nothing was written."])
+        )
+    header = [column.casefold() for column in table.header]
+    called = header.index(FULL_NAME) if FULL_NAME in header else None
+    holders = {}
+    for row, student_id in match.students.items():
+        word, number = participant(table, row) or ("", "")
+        person = table.cell(row, called) if called is not None else ""
+        holders[student_id] = f"{_clean(person or word)}_{number}"
+    rows = [
+        f"{name}, row {row + 1} ({table.cell(row, 0)}): {unsaid(students)}"
+        for row, students in match.held.items()
+    ]
+    rows += [f"{name}, row {row + 1} ({table.cell(row, 0)}): has no result" for row in match.unknown]
+    return holders, (*(f"{doubt}; it is left out" for doubt in match.doubts.values()), *rows)
+
+
+def holders_of_results(results: Results) -> dict[str, str]:
+    """How Moodle calls the students, by the download that was graded."""
+    return {
+        score.student_id: f"{_clean(evidence.origin.person)}_{evidence.origin.number}"
+        for evidence, score in owned(results)
+        if evidence.origin.lms == LMS
+        and evidence.origin.number
+        and evidence.origin.person.casefold() != TEAM
+        and not (score.ownership is not None and score.ownership.decided)
+    }
+
+
+def holders_of_download(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """How Moodle calls the students, by the names in a download that an earlier version graded.
+
+    Args:
+        files: (where a file lay in the download, whose it is) of every file.
+    """
+    found: dict[str, set[str]] = {}
+    for path, student_id in files:
+        for part in PurePosixPath(path).parts:
+            handed = moodle_name(part)
+            label = _LABEL.match(handed.holder or "") if handed else None
+            if student_id and label and label["name"].casefold() != TEAM:
+                found.setdefault(student_id, set()).add(f"{_clean(label['name'])}_{label['number']}")
+    # of two labels nobody knows which is the student's
+    return {student_id: min(labels) for student_id, labels in found.items() if len(labels) == 1}
+
+
+def _clean(name: str) -> str:
+    """A name as it may begin a file's: without underscores, as Moodle itself writes it."""
+    told = _UNUSABLE.sub("", printable(name).replace("_", " "))
+    return " ".join(told.split()).lstrip(".~ ") or "Participant"

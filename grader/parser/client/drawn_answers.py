@@ -1,0 +1,182 @@
+"""The pages of a student's PDF as pictures: drawn in a parser, checked and compressed here.
+
+What the parser sends is pixels. What people look at is made of them here, by Pillow, so that no byte of the
+PDF, and none that its parser chose, is in a picture's file.
+"""
+
+import contextlib
+import hashlib
+import io
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from grader.domain.answers import ANSWERS_FILE, Answers, DrawnPage, Undrawn
+from grader.domain.assignment import MEGABYTE
+from grader.domain.errors import SubmissionError
+from grader.domain.quoting import file_name_of
+from grader.parser.client.opened_files import ParserOpener
+from grader.parser.messages import (
+    LONGEST_SIDE,
+    MOST_COUNTED,
+    MOST_PAGES,
+    PAGE,
+    PAGE_LIMITS,
+    FileRequest,
+    Pixels,
+)
+from grader.protocol.frames import Frame
+
+SECONDS = 90  # of wall-clock time, for all pages
+MOST_PARSERS = 5  # one that ends badly costs the page that it was at, not those after it
+LARGEST_KEPT = 30 * MEGABYTE
+MOST_BYTES = 24 * MEGABYTE  # of all pictures of a PDF
+
+# letters stay sharp, and a page of text takes some 120 kB
+_QUALITY, _EFFORT = 75, 2
+_LARGE, _LESS = 500_000, 40  # a picture that is larger is made again with less quality: noise, mostly
+
+
+@dataclass
+class _Pages:
+    """The pages while they are drawn.
+
+    Attributes:
+        next: The number of the page that is drawn next.
+        count: How many there are; None before that was told.
+    """
+
+    images: dict[str, bytes] = field(default_factory=dict)
+    drawn: list[DrawnPage] = field(default_factory=list)
+    next: int = 1
+    count: int | None = None
+    undrawn: Undrawn | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to be drawn."""
+        return self.undrawn is not None or (
+            self.count is not None and self.next > min(self.count, MOST_PAGES)
+        )
+
+    def add(self, pixels: Pixels) -> None:
+        """Keep the next page."""
+        picture = _compressed(pixels)
+        if sum(map(len, self.images.values())) + len(picture) > MOST_BYTES:
+            self.undrawn = Undrawn.FULL
+            return
+        page = DrawnPage(self.next, pixels.shape[1], pixels.shape[0])
+        self.images[page.image] = picture
+        self.drawn.append(page)
+        self.next += 1
+
+
+def kept_answers(opened: ParserOpener, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
+    """A PDF that was handed in as people get to see it, and the files that belong to that.
+
+    Whatever is wrong with it is told in `Answers`: it costs nothing and stops nothing.
+
+    Args:
+        opened: Where its pages are drawn.
+        path: The PDF.
+    """
+    size, name = path.stat().st_size, file_name_of(path.name)
+    with path.open("rb") as file:
+        answers = Answers(name, hashlib.file_digest(file, "sha256").hexdigest(), size)
+    pages = _drawn(opened, path)
+    answers = replace(
+        answers,
+        pages=pages.count,
+        tried=pages.next - 1,
+        drawn=tuple(pages.drawn),
+        undrawn=pages.undrawn,
+    )
+    if size > LARGEST_KEPT:
+        return answers, pages.images
+    return replace(answers, kept=True), {ANSWERS_FILE: path.read_bytes(), **pages.images}
+
+
+def _drawn(opened: ParserOpener, path: Path) -> _Pages:
+    pages = _Pages()
+    until = time.monotonic() + SECONDS
+    for _ in range(MOST_PARSERS):
+        first, seconds = pages.next, math.ceil(until - time.monotonic())
+        if seconds <= 0:
+            break
+        try:
+            _draw(opened, path, pages, seconds)
+        except SubmissionError:
+            if pages.count is None:
+                break
+            if pages.next == first:
+                pages.next += 1  # it ends every parser that begins with it
+        if pages.over:
+            return pages
+    pages.undrawn = Undrawn.ENDED
+    return pages
+
+
+def _draw(opened: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None:
+    """Draw the pages from the next one on, as far as one parser comes.
+
+    Raises:
+        SubmissionError: It ended badly; the pages before are there.
+    """
+    request = {"open": FileRequest.PAGES, "first": pages.next}
+    answers = opened.answers(path, request, seconds, PAGE, limits=PAGE_LIMITS)
+    with contextlib.closing(answers):
+        for frame in answers:
+            match frame.document:
+                case {"pages": count} if _is_count(count) and pages.count in (None, count):
+                    pages.count = count
+                case {"undrawn": str(word)} if pages.count is None and word in set(Undrawn):
+                    pages.undrawn = Undrawn(word)
+                case {"page": int(number)} if number == pages.next and pages.count and not pages.over:
+                    if (pixels := _pixels(frame)) is not None:
+                        pages.add(pixels)
+                    else:
+                        pages.next += 1
+                case _:
+                    raise SubmissionError(f"{path.name}: drawing it gave no sense.")
+            if pages.over:
+                return
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 < value <= MOST_COUNTED  # a bool is an int, too
+
+
+def _pixels(frame: Frame) -> Pixels | None:
+    """The pixels of a page as a parser tells them; None where it could not draw the page.
+
+    Raises:
+        SubmissionError: They are none.
+    """
+    pixels = frame.arrays.get("pixels")
+    if pixels is None:
+        return None
+    if (
+        pixels.dtype == np.uint8
+        and pixels.ndim == 3
+        and pixels.shape[2] == 3
+        and 0 < pixels.shape[0] <= LONGEST_SIDE
+        and 0 < pixels.shape[1] <= LONGEST_SIDE
+    ):
+        return pixels
+    raise SubmissionError("A page's pixels make no sense.")
+
+
+def _compressed(pixels: Pixels) -> bytes:
+    """A page as WebP."""
+    image = Image.fromarray(pixels)
+    for quality in (_QUALITY, _LESS):
+        made = io.BytesIO()
+        image.save(made, "WEBP", quality=quality, method=_EFFORT)
+        if made.tell() <= _LARGE:
+            break
+    return made.getvalue()

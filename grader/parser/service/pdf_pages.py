@@ -1,0 +1,147 @@
+"""The pages of a PDF as pixels, drawn by PDFium. Nothing in the PDF acts: no form, no script, no link."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from grader.domain.answers import Undrawn
+from grader.domain.assignment import MEGABYTE
+from grader.intake.archive_pieces import CHUNK
+from grader.parser.messages import LONGEST_SIDE, MOST_COUNTED, MOST_PAGES, Pixels
+from grader.protocol.frames import Frame
+from grader.sandbox.limits import address_space
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
+
+CPU_SECONDS = 15
+MEMORY_MB = 800
+_LARGEST_SCALE = 4.0  # pixels per point: a stamp is not drawn as large as a sheet
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A PDF that is open, or why it is not."""
+
+    document: "PdfDocument | None"
+    pages: int
+    undrawn: Undrawn | None = None
+
+
+def page_answers(first: int, file: BinaryIO) -> Iterator[Frame]:
+    """The answers with the pages of a PDF, from one (1-based) on."""
+    _give_up_what_is_not_needed()
+    opened = opened_pdf(file)
+    if opened.document is None:
+        yield Frame({"undrawn": str(opened.undrawn)})
+        return
+    yield Frame({"pages": min(opened.pages, MOST_COUNTED)})
+    for number, pixels in enumerate(drawn_pages(opened.document, first), start=first):
+        yield Frame({"page": number}, {} if pixels is None else {"pixels": pixels})
+
+
+def _give_up_what_is_not_needed() -> None:
+    import resource  # only where submissions are graded, on Linux
+
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    for kind, most in (
+        (resource.RLIMIT_CPU, math.ceil(used) + CPU_SECONDS),
+        (resource.RLIMIT_AS, address_space() + MEMORY_MB * MEGABYTE),
+    ):
+        _, hard = resource.getrlimit(kind)
+        if hard == resource.RLIM_INFINITY or most < hard:
+            resource.setrlimit(kind, (most, most))
+
+
+def opened_pdf(file: BinaryIO) -> Opened:
+    """A PDF, read to its end first; a password is never tried, but the empty one."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(_content(file))
+    except pypdfium2.PdfiumError as error:
+        protected = error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY)
+        return Opened(None, 0, Undrawn.PROTECTED if protected else Undrawn.DAMAGED)
+    # no `init_forms()`: without it no script and no action of a document has anything to act on
+    count = len(document)
+    return Opened(document, count) if count > 0 else Opened(None, 0, Undrawn.DAMAGED)
+
+
+def drawn_pages(document: "PdfDocument", first: int, most: int = MOST_PAGES) -> Iterator[Pixels | None]:
+    """The pages from one on, in order; None for one that cannot be drawn.
+
+    Args:
+        first: 1-based.
+        most: The last page that is drawn.
+    """
+    for number in range(first, min(len(document), most) + 1):
+        yield _drawn(document, number)
+
+
+def warm() -> None:
+    """Load what drawing the first page would load: PDFium, and the list of the machine's fonts."""
+    import io
+
+    opened = opened_pdf(io.BytesIO(_SAMPLE))
+    assert opened.document is not None, "the sample is a PDF"
+    with opened.document as document:
+        assert [page is not None for page in drawn_pages(document, 1)] == [True]
+
+
+def _drawn(document: "PdfDocument", number: int) -> Pixels | None:
+    import pypdfium2
+
+    try:
+        page = _flat(document, number - 1)
+        scale = _scale(*page.get_size())
+        # annotations are drawn: on a tablet, they are what was written
+        bitmap: Any = page.render(scale=scale, rev_byteorder=True, may_draw_forms=False) if scale else None
+        if bitmap is None:
+            return None
+        # sides are rounded up
+        return np.ascontiguousarray(bitmap.to_numpy()[:LONGEST_SIDE, :LONGEST_SIDE, :3])
+    except (pypdfium2.PdfiumError, ValueError, OverflowError):
+        return None
+
+
+def _flat(document: "PdfDocument", index: int) -> Any:
+    """A page on which what was filled into a form's fields is drawn: the fields are never active."""
+    import pypdfium2.raw
+
+    page = document[index]
+    if document.get_formtype() == pypdfium2.raw.FORMTYPE_NONE:
+        return page
+    pypdfium2.raw.FPDFPage_Flatten(page, pypdfium2.raw.FLAT_NORMALDISPLAY)
+    page.close()
+    return document[index]
+
+
+def _scale(width: float, height: float) -> float:
+    """Pixels per point; 0 for a page that has no size."""
+    longer = max(width, height)
+    if not (math.isfinite(longer) and min(width, height) > 0):
+        return 0.0
+    return min(LONGEST_SIDE / longer, _LARGEST_SCALE)
+
+
+def _content(file: BinaryIO) -> bytes:
+    parts = []
+    while part := file.read(CHUNK):
+        parts.append(part)
+    return b"".join(parts)
+
+
+# a line in a font that is neither in the file nor one of those that every reader has
+_SAMPLE = b"""%PDF-1.4
+1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
+2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
+3 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 100 50] /Contents 4 0 R
+  /Resources <</Font <</F <</Type /Font /Subtype /TrueType /BaseFont /Somefont>> >> >> >> endobj
+4 0 obj <</Length 32>> stream
+BT /F 12 Tf 10 20 Td (warm) Tj ET
+endstream endobj
+trailer <</Root 1 0 R>>
+%%EOF"""

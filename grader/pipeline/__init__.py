@@ -1,1 +1,0 @@
-"""The only composer: submission -> intake -> program -> evidence -> score -> report."""

@@ -1,0 +1,1 @@
+"""Plots of trainings and data as image files, drawn by matplotlib or Pillow."""

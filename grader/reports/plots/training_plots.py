@@ -1,0 +1,110 @@
+"""Pictures of a training for a student's own report: learning curves and confusion matrix, as PNG."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from grader.domain.evidence import Epoch, Training
+from grader.domain.formatting import percent, round_percent
+
+CURVES = "learning-curves.png"
+CONFUSION = "confusion-matrix.png"
+
+_BLUE, _ORANGE, _GRAY = "#1f5fa8", "#c9661b", "#6e7681"
+_DPI = 150
+
+
+def write_training_plots(training: Training, folder: Path, *, threshold: float | None = None) -> list[Path]:
+    """Write the pictures that the training has numbers for.
+
+    Args:
+        training: With at least one epoch for the curves, and an accuracy for the confusion matrix.
+        folder: It is made when it is absent; files of the same names are replaced.
+        threshold: The accuracy that the assignment asks for, 0 to 1.
+
+    Returns:
+        The files written.
+    """
+    figures = {}
+    if training.epochs:
+        figures[CURVES] = _curves(training, threshold)
+    if training.confusion:
+        figures[CONFUSION] = _confusion(training)
+    if figures:
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in figures.items():
+        # without the software's version in it, the same numbers give the same file
+        figure.savefig(folder / name, dpi=_DPI, metadata={"Software": None})
+    return [folder / name for name in figures]
+
+
+def _curves(training: Training, threshold: float | None) -> Figure:
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    accuracy, loss = figure.subplots(1, 2)
+    epochs = training.epochs
+    numbers = [epoch.number for epoch in epochs]
+    marker = "o" if len(epochs) < 3 else ""
+    accuracy.plot(numbers, [100 * epoch.test_accuracy for epoch in epochs], color=_BLUE, marker=marker)
+    if threshold is not None:
+        accuracy.axhline(100 * threshold, color=_GRAY, linestyle="--", linewidth=1)
+        accuracy.annotate(
+            f"asked for: {round_percent(threshold)}",
+            (0.99, 100 * threshold - 1.5),
+            xycoords=("axes fraction", "data"),
+            color=_GRAY,
+            fontsize=8,
+            ha="right",
+            va="top",
+        )
+    accuracy.set_ylim(0, 100)
+    accuracy.set_title(f"Test accuracy: {percent(epochs[-1].test_accuracy)} after epoch {epochs[-1].number}")
+    accuracy.set_ylabel("correct test images, %")
+    _draw_losses(loss, epochs, marker)
+    for axes in (accuracy, loss):
+        axes.set_xlabel("epoch")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def _draw_losses(axes: Axes, epochs: Sequence[Epoch], marker: str) -> None:
+    told = [(epoch.number, epoch.train_loss) for epoch in epochs if epoch.train_loss is not None]
+    if told:
+        axes.plot(
+            *zip(*told, strict=True), color=_ORANGE, linestyle="--", marker=marker, label="your train_epoch"
+        )
+    axes.plot(
+        [epoch.number for epoch in epochs],
+        [epoch.test_loss for epoch in epochs],
+        color=_BLUE,
+        marker=marker,
+        label="test images",
+    )
+    axes.set_ylim(bottom=0)
+    axes.set_title("Loss")
+    axes.set_ylabel("mean cross-entropy per image, nats")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _confusion(training: Training) -> Figure:
+    counts = np.array(training.confusion)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    figure = Figure(figsize=(6.6, 5.8), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    names = training.classes
+    axes.set_xticks(range(len(names)), names, rotation=35, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("predicted class")
+    axes.set_ylabel("true class")
+    for row, column in np.ndindex(counts.shape):
+        dark = shares[row, column] > 0.5
+        text = f"{counts[row, column]}" if counts[row, column] else "·"
+        axes.text(column, row, text, ha="center", va="center", color="white" if dark else "black")
+    right, total = int(np.trace(counts)), int(counts.sum())
+    axes.set_title(f"{right} of {total} test images are right ({percent(right / max(total, 1))})")
+    return figure

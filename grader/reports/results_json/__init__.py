@@ -1,0 +1,1 @@
+"""`results.json` and `scores.csv`: their contract and how they are written."""

@@ -1,0 +1,167 @@
+"""`results.json`: written and read one submission at a time, so that a large class needs no more memory."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.formatting import printable
+from grader.domain.quoting import about_file
+from grader.domain.score import Score
+from grader.domain.submission import Download, Fate
+from grader.reports.results_json.results_contract import (
+    DownloadedFileRecord,
+    DownloadRecord,
+    LackingRecord,
+    ResultsDocument,
+)
+from grader.reports.results_json.results_record import submission_record
+
+_FIRST, _LAST = "  {", "  }"  # the lines around a submission
+
+
+def results_text(
+    assignment: Assignment,
+    results: Iterable[tuple[Evidence, Score]],
+    download: DownloadRecord | None = None,
+    downloads: Sequence[DownloadRecord] = (),
+) -> Iterator[str]:
+    """The text of the file for what was found and scored, in pieces; whole points have no fraction.
+
+    Args:
+        results: Sorted by student.
+        download: The account of the files of all downloads together, by `summed`.
+        downloads: Each one's own, by `download_record`.
+    """
+    frame = _text(
+        ResultsDocument(
+            assignment=assignment.id,
+            max=assignment.maximum,
+            submissions=[],
+            download=download,
+            downloads=list(downloads),
+        )
+    )
+    # a string could not hold this: its quotes would be escaped
+    before, between, after = frame.partition('"submissions": []')
+    assert between
+    yield before
+    yield '"submissions": ['
+    separator = ""
+    for evidence, score in results:
+        yield f"{separator}\n{submission_text(evidence, score)}"
+        separator = ","
+    end = "\n ]" if separator else "]"
+    yield f"{end}{after}\n"
+
+
+def submission_text(evidence: Evidence, score: Score) -> str:
+    """The lines of one submission as they stand in the file, without the comma that may follow."""
+    # not by splitlines: JSON leaves line ends of other alphabets as they are
+    return "\n".join(f"  {line}" for line in _text(submission_record(evidence, score)).split("\n"))
+
+
+def told_submissions(path: Path) -> Iterator[tuple[str, str]]:
+    """(student's id, lines) of each submission in a file that `results_text` made.
+
+    Raises:
+        OSError, ValueError: It cannot be read, or is something else; what came before is right.
+    """
+    lines: list[str] = []
+    for line, within in _lines(path):
+        if within:
+            lines.append(line)
+        if within and line.startswith(_LAST):
+            text = "".join(lines).rstrip("\n").removesuffix(",")
+            yield _student(text), text
+            lines = []
+
+
+def told_frame(path: Path) -> str:
+    """The text of a file that `results_text` made, as it is without any submission.
+
+    Raises:
+        OSError, UnicodeDecodeError: It cannot be read.
+    """
+    return "".join(line for line, within in _lines(path) if not within)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, bool]]:
+    """Each line with its end, and whether it is one of a submission's."""
+    within = False
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            within = within or line.rstrip("\n") == _FIRST
+            yield line, within
+            within = within and not line.startswith(_LAST)
+
+
+def _student(text: str) -> str:
+    match json.loads(text):
+        case {"student_id": str(student_id)}:
+            return student_id
+    raise ValueError("not a submission")
+
+
+def download_record(download: Download) -> DownloadRecord:
+    """The account of a download as the document holds it."""
+    counts = Counter[Fate]()
+    for file in download.files:
+        counts[file.fate] += file.count
+    return DownloadRecord(
+        source=printable(download.source),
+        matched=counts[Fate.MATCHED],
+        superseded=counts[Fate.SUPERSEDED],
+        refused=counts[Fate.REFUSED],
+        files=[
+            DownloadedFileRecord(
+                name=printable(file.name),
+                fate=file.fate.value,
+                student_id=file.student_id,
+                reason=about_file(file.name, file.reason),
+                count=file.count,
+            )
+            for file in download.files
+        ],
+        notes=[printable(note) for note in download.notes],
+        lacking=[
+            LackingRecord(student_id=printable(one.student_id), lms=one.lms, upload=printable(one.upload))
+            for one in download.lacking
+        ],
+    )
+
+
+def results_schema() -> dict[str, Any]:
+    """The JSON schema of `results.json`."""
+    schema = ResultsDocument.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def results_schema_text() -> str:
+    """The schema as the text of `docs/results.schema.json`."""
+    return json.dumps(results_schema(), ensure_ascii=False, indent=2) + "\n"
+
+
+def _text(document: BaseModel) -> str:
+    return json.dumps(_whole(document.model_dump(mode="json")), ensure_ascii=False, indent=1, allow_nan=False)
+
+
+def _whole(value: Any) -> Any:
+    """The same plain data with 35.0 written as 35, and texts in which nothing hides."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, str):
+        return printable(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+if __name__ == "__main__":  # `python -m grader.reports.results_json.results_file > docs/results.schema.json`
+    sys.stdout.write(results_schema_text())

@@ -1,0 +1,228 @@
+"""What `results.json` holds of one submission, by its contract."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from grader.domain.evidence import Epoch, Evidence
+from grader.domain.formatting import printable
+from grader.domain.program import Claim
+from grader.domain.quoting import about_file
+from grader.domain.score import Score, ScoreEdit, ScoreLine
+from grader.reports.results_json.results_contract import (
+    CheckpointRecord,
+    ClassRecord,
+    EditRecord,
+    EpochRecord,
+    FindingRecord,
+    ForbiddenRecord,
+    ItemRecord,
+    LatenessRecord,
+    Measurements,
+    RefusedFileRecord,
+    SandboxRecord,
+    SubmissionRecord,
+    TrainingRecord,
+    TunedRecord,
+    UnfinishedRunRecord,
+)
+from grader.reports.student.label_metrics import class_figures
+from grader.reports.student.watch_notes import watch_notes
+from grader.scoring.acceptances import with_acceptance
+
+
+def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
+    """The record of what was found and scored."""
+    evidence = with_acceptance(evidence, score.accepted)
+    training, checkpoint, attestation = evidence.training, evidence.checkpoint, evidence.attestation
+    return SubmissionRecord(
+        student_id=printable(score.student_id),
+        status=score.status.value,
+        total=score.total,
+        decided=score.decided,
+        open_points=score.open_points,
+        awaiting=list(score.awaiting),
+        edits=[EditRecord.model_validate(_edit(edit)) for edit in score.edits],
+        not_run=list(score.not_run),
+        reason=printable(score.reason or evidence.reason),
+        partial=evidence.partial,
+        missing=[role.value for role in evidence.missing],
+        absent=evidence.absent,
+        accepted=printable(score.accepted.file) if score.accepted else "",
+        refused_files=[
+            RefusedFileRecord(name=file.name, reason=about_file(file.name, file.reason))
+            for file in evidence.refused_files
+        ],
+        items=[_item(line) for line in score.lines],
+        findings=_findings(evidence, {check: str(waiver) for check, waiver in score.waived}),
+        measurements=_measurements(evidence, score.claim),
+        training=TrainingRecord(
+            outcome=training.outcome.value,
+            reason=printable(training.reason),
+            where=printable(training.where),
+            rebuilt=training.rebuilt,
+            data=training.data,
+            device=training.device,
+            seconds=_finite(training.seconds) or 0.0,
+            attempt=evidence.attempt,
+            unfinished=[
+                UnfinishedRunRecord(
+                    number=run.number,
+                    outcome=run.outcome.value,
+                    reason=printable(run.reason),
+                    where=printable(run.where),
+                )
+                for run in training.unfinished
+            ],
+            epochs=[_epoch(epoch) for epoch in training.epochs],
+        ),
+        checkpoint=CheckpointRecord(
+            status=checkpoint.status,
+            reason=printable(checkpoint.reason),
+            accuracy=_finite(checkpoint.accuracy),
+        ),
+        forbidden=[
+            ForbiddenRecord(
+                rule=use.rule,
+                name=printable(use.name),
+                where=printable(str(use.place)),
+                reached_from=list(use.reached_from),
+            )
+            for use in evidence.forbidden
+        ],
+        tuned=[
+            TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
+            for one in evidence.tuned
+        ],
+        notes=[
+            printable(note)
+            for note in dict.fromkeys((*evidence.notes, *training.notes, *watch_notes(evidence)))
+        ],
+        sandbox=SandboxRecord(
+            level=attestation.level,
+            layers=dict(attestation.layers or {}),
+            missing=list(attestation.missing),
+        ),
+        graded_at=evidence.graded_at,
+        received_at=evidence.received_at,
+        received_hint=evidence.delivery.hinted_at,
+        received_hint_from=evidence.delivery.hint,
+        marked_late=evidence.delivery.marked_late,
+        extension=evidence.delivery.extension,
+        lower_run=printable(score.lower.reason) if score.lower else "",
+        late=LatenessRecord.model_validate(asdict(score.late)) if score.late else None,
+        held=printable(score.ownership.reason) if score.ownership and score.held else "",
+        carried_id=evidence.origin.carries if score.held else "",
+        owner=printable(score.ownership.reason) if score.ownership and score.ownership.decided else "",
+        engine=evidence.engine,
+        submission_digest=evidence.submission_digest,
+        assignment_digest=evidence.assignment_digest,
+    )
+
+
+def _epoch(epoch: Epoch) -> EpochRecord:
+    return EpochRecord(
+        number=epoch.number,
+        test_loss=_finite(epoch.test_loss),
+        test_accuracy=epoch.test_accuracy,
+        reported_loss=_finite(epoch.train_loss),
+        learning_rate=_finite(epoch.learning_rate),
+        seconds=_finite(epoch.seconds),
+    )
+
+
+def _item(line: ScoreLine) -> ItemRecord:
+    return ItemRecord.model_validate(
+        {
+            "id": line.id,
+            "points": line.points,
+            "max": line.maximum,
+            "title": line.title,
+            "state": line.state,
+            "reason": printable(line.reason),
+            "floor": line.floor,
+            "components": [
+                {
+                    "component": share.component,
+                    "points": share.points,
+                    "max": share.maximum,
+                    "passed": share.passed,
+                    "total": share.total,
+                    "reason": printable(share.reason),
+                }
+                for share in line.components
+            ],
+            "parts": [
+                {
+                    "id": part.id,
+                    "title": part.title,
+                    "points": part.points,
+                    "max": part.maximum,
+                    "comments": [printable(comment) for comment in part.comments],
+                }
+                for part in line.parts
+            ],
+            "comments": [printable(comment) for comment in line.comments],
+            "edits": [_edit(edit) for edit in line.edits],
+        }
+    )
+
+
+def _edit(edit: ScoreEdit) -> dict[str, Any]:
+    return {
+        "who": printable(edit.who),
+        "when": edit.when,
+        "why": printable(edit.why),
+        "old": edit.old,
+        "new": edit.new,
+        "part": edit.part,
+        "sheet": printable(edit.sheet),
+    }
+
+
+def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingRecord]:
+    return [
+        FindingRecord(
+            check=finding.check,
+            component=finding.component,
+            status=finding.status.value,
+            blame=finding.blame.value if finding.blame else None,
+            diagnosis=finding.diagnosis,
+            message=printable(finding.message),
+            where=printable(finding.where),
+            title=printable(finding.title),
+            hint=printable(finding.hint),
+            waived=printable(waived.get(finding.check, "")),
+        )
+        for finding in evidence.findings
+    ]
+
+
+def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
+    training = evidence.training
+    return Measurements(
+        test_accuracy=_finite(training.accuracy),
+        parameters=evidence.parameters,
+        test_accuracy_interval=training.interval,
+        test_loss=_finite(training.epochs[-1].test_loss) if training.epochs else None,
+        test_images=sum(sum(row) for row in training.confusion) or None,
+        accuracy_counted=printable(training.counted),
+        epochs=len(training.epochs),
+        planned_epochs=training.planned_epochs,
+        test_accuracy_runs=list(training.runs),
+        classes=[
+            ClassRecord(
+                name=one.name, images=one.images, precision=one.precision, recall=one.recall, f1=one.f1
+            )
+            for one in class_figures(training)
+        ],
+        claimed_accuracy=claim.accuracy if claim else None,
+        claimed_in=printable(claim.source) if claim else "",
+        projected_seconds=_finite(training.projected_seconds),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    """The value, or None where JSON has no word for it."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""What one student reads: the report and the pages beside it."""

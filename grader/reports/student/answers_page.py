@@ -1,0 +1,147 @@
+"""What a student wrote, page by page, beside what people mark by it: one HTML file in which nothing acts."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from grader.domain.answers import ANSWERS_FILE, Answers, Undrawn
+from grader.domain.assignment import MEGABYTE, Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.formatting import SPACE, counted, listed
+from grader.domain.score import PartScore, Score
+from grader.reports.typesetting import environment
+
+ANSWERS_PAGE = "answers.html"  # beside the report
+_WHY = {
+    Undrawn.PROTECTED: "The PDF opens with a password only, so none of its pages could be drawn.",
+    Undrawn.DAMAGED: "The PDF is damaged, or has no pages, so nothing of it could be drawn.",
+    Undrawn.ENDED: "Drawing the PDF took more time or memory than is granted, or ended badly.",
+    Undrawn.FULL: "The PDF's pages take more room than is granted.",
+}
+
+
+@dataclass(frozen=True)
+class ShownPage:
+    """A page of the PDF.
+
+    Attributes:
+        picture: A data URI; empty where it could not be drawn.
+        width, height: In pixels.
+    """
+
+    number: int
+    picture: str
+    width: int = 0
+    height: int = 0
+
+
+@dataclass(frozen=True)
+class MarkedItem:
+    """A rubric item that people mark, with the marks and comments that stand.
+
+    Attributes:
+        points: None while nobody has marked it.
+    """
+
+    title: str
+    points: float | None
+    maximum: float
+    comments: tuple[str, ...] = ()
+    parts: tuple[PartScore, ...] = ()
+
+
+def answers_page(
+    assignment: Assignment,
+    evidence: Evidence,
+    score: Score,
+    *,
+    images: Mapping[str, bytes],
+    generated_at: datetime,
+    code: bool = False,
+) -> str | None:
+    """The pages of the PDF that was handed in, and what people mark, as a self-contained HTML page.
+
+    It says nothing of marks that the student's report does not say, and links to what lies beside it alone.
+
+    Args:
+        assignment: What was asked for.
+        evidence: What was found out.
+        score: The points.
+        images: The pages' pictures by name; what is missing is said to be missing.
+        generated_at: When the page is made.
+        code: There is a page beside it that shows the code.
+
+    Returns:
+        HTML text, the same for the same arguments; None where no PDF was accepted.
+    """
+    answers = evidence.answers
+    if answers is None:
+        return None
+    return (
+        environment()
+        .get_template("answers.html.j2")
+        .render(
+            assignment=assignment,
+            evidence=evidence,
+            answers=answers,
+            file=ANSWERS_FILE if answers.kept else "",
+            size=_size(answers),
+            pages=tuple(_pages(answers, images)),
+            remarks=(*undrawn_remarks(answers), *_limits(answers)),
+            items=marked_items(assignment, score),
+            code=code,
+            generated_at=generated_at,
+        )
+    )
+
+
+def undrawn_remarks(answers: Answers) -> tuple[str, ...]:
+    """What of a PDF could not be drawn although it should have been, a sentence each."""
+    found = [] if answers.undrawn is None else [_WHY[answers.undrawn]]
+    if missing := [str(number) for number in answers.missing]:
+        found.append(f"{'Page' if len(missing) == 1 else 'Pages'} {listed(missing)} could not be drawn.")
+    return tuple(found)
+
+
+def marked_items(assignment: Assignment, score: Score) -> tuple[MarkedItem, ...]:
+    """The items that people mark, in the rubric's order; without a line in the score they are open."""
+    lines = {line.id: line for line in score.lines}
+    return tuple(
+        MarkedItem(line.title, line.points, line.maximum, line.comments, line.parts)
+        if (line := lines.get(item.id)) is not None
+        else MarkedItem(item.title, None, item.points)
+        for item in assignment.rubric
+        if item.by_person
+    )
+
+
+def _limits(answers: Answers) -> Iterator[str]:
+    """What is left out because it is too much."""
+    if answers.pages is not None and 0 < answers.tried < answers.pages:
+        yield f"It has {counted(answers.pages, 'page')}; the first {answers.tried} are shown."
+    if not answers.kept:
+        yield f"The PDF itself is too large to be kept here ({_size(answers)}): it is in the download."
+
+
+def _size(answers: Answers) -> str:
+    """`1.4 MB`, `38 kB`."""
+    if answers.size < MEGABYTE:
+        return f"{max(round(answers.size / 1000), 1)}{SPACE}kB"
+    return f"{answers.size / MEGABYTE:.1f}{SPACE}MB"
+
+
+def _pages(answers: Answers, images: Mapping[str, bytes]) -> Iterator[ShownPage]:
+    drawn = {page.number: page for page in answers.drawn}
+    for number in range(1, answers.tried + 1):
+        if (page := drawn.get(number)) is None:
+            yield ShownPage(number, "")
+        else:
+            yield ShownPage(number, _webp(images.get(page.image, b"")), page.width, page.height)
+
+
+def _webp(data: bytes) -> str:
+    """A picture as a data URI, empty when it is missing or is something else."""
+    if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
+        return ""
+    return f"data:image/webp;base64,{base64.b64encode(data).decode()}"

@@ -1,0 +1,139 @@
+"""Findings as the student reads them: per component, with equal sentences said once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import UNDECIDED, Blame, Evidence, Finding, Status
+from grader.domain.score import ComponentScore, Score
+from grader.reports.student.excerpt import CodeLine, excerpt
+
+SUBMISSION = "submission"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One sentence about one or more checks.
+
+    Attributes:
+        titles: What those checks ask for.
+        checks: Their ids.
+        verdict: Why it cost nothing, for checks that went wrong without the student's fault, or passed.
+        lines: The source around `where`.
+    """
+
+    titles: tuple[str, ...]
+    checks: tuple[str, ...]
+    message: str
+    hint: str
+    where: str
+    diagnosis: str | None
+    verdict: str
+    lines: tuple[CodeLine, ...]
+
+
+@dataclass(frozen=True)
+class ComponentReport:
+    """What the checks found out about one component.
+
+    Attributes:
+        share: Its points, when they belong to a rubric item.
+        passed: Titles of the checks that passed, without those in `noted`.
+        noted: Checks that passed, with something that a person has a look at.
+        count: All of its checks.
+    """
+
+    name: str
+    share: ComponentScore | None
+    passed: tuple[str, ...]
+    noted: tuple[Remark, ...]
+    failed: tuple[Remark, ...]
+    skipped: tuple[Remark, ...]
+    errored: tuple[Remark, ...]
+    count: int
+
+    @property
+    def right(self) -> bool:
+        """Whether every check passed."""
+        return self.count > 0 and self.passed_count == self.count
+
+    @property
+    def passed_count(self) -> int:
+        """How many checks passed, with and without a remark."""
+        return len(self.passed) + sum(len(remark.checks) for remark in self.noted)
+
+
+def component_reports(
+    assignment: Assignment, evidence: Evidence, score: Score
+) -> tuple[ComponentReport, ...]:
+    """One report per component that has findings, in the assignment's order, the submission itself last."""
+    shares = {share.component: share for line in score.lines for share in line.components}
+    names = dict.fromkeys(component.name for component in assignment.components)
+    names |= dict.fromkeys(finding.component for finding in evidence.findings)
+    names.pop(SUBMISSION, None)
+    reports = []
+    for name in [*names, SUBMISSION]:
+        own = [finding for finding in evidence.findings if finding.component == name]
+        if own:
+            reports.append(_report(name, own, shares.get(name), evidence.source))
+    return tuple(reports)
+
+
+def verdict(finding: Finding) -> str:
+    """Why a check costs nothing about which something is said all the same; empty otherwise."""
+    if noted(finding):
+        return "The check passed, and this costs no points."
+    if finding.status is not Status.ERRORED:
+        return ""
+    if finding.diagnosis == UNDECIDED:
+        return "A person decides this; until then it costs you nothing."
+    if finding.blame is Blame.INSTRUCTOR:
+        return "This check itself has a mistake, which the instructor mends. It cost you nothing."
+    if finding.blame is Blame.ENGINE:
+        return "The grader failed here, not you. It cost you nothing."
+    return "This could not be decided automatically, so a person looks at it. It cost you nothing."
+
+
+def noted(finding: Finding) -> bool:
+    """Whether a check passed and yet has something for a person to look at."""
+    return finding.status is Status.PASSED and bool(finding.message)
+
+
+def _report(
+    name: str, findings: Sequence[Finding], share: ComponentScore | None, source: Mapping[str, str] | None
+) -> ComponentReport:
+    def remarks(status: Status) -> tuple[Remark, ...]:
+        return _remarks([finding for finding in findings if finding.status is status], source)
+
+    passed = [finding for finding in findings if finding.status is Status.PASSED]
+    return ComponentReport(
+        name=name,
+        share=share,
+        passed=tuple(finding.title for finding in passed if not noted(finding)),
+        noted=_remarks([finding for finding in passed if noted(finding)], source),
+        failed=remarks(Status.FAILED),
+        skipped=remarks(Status.SKIPPED),
+        errored=remarks(Status.ERRORED),
+        count=len(findings),
+    )
+
+
+def _remarks(findings: Sequence[Finding], source: Mapping[str, str] | None) -> tuple[Remark, ...]:
+    """The findings, those that say the same thing about the same place taken together."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.message, finding.hint, finding.where, finding.diagnosis, verdict(finding))
+        groups.setdefault(key, []).append(finding)
+    return tuple(
+        Remark(
+            titles=tuple(finding.title for finding in group),
+            checks=tuple(finding.check for finding in group),
+            message=group[0].message,
+            hint=group[0].hint,
+            where=group[0].where,
+            diagnosis=group[0].diagnosis,
+            verdict=verdict(group[0]),
+            lines=excerpt(source, group[0].where),
+        )
+        for group in groups.values()
+    )

@@ -1,0 +1,225 @@
+"""Which fixes are worth most points, computed from the lost points of each component and its findings."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Blame, Evidence, Finding, Status
+from grader.domain.score import ComponentScore, Score
+from grader.reports.student.forbidden_parts import forbidden_costs
+from grader.reports.student.training_advice import training_fix_text
+
+SUBMISSION = "submission"
+TRAINING = "training"
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One thing to mend, and what it is worth.
+
+    Attributes:
+        component: The stub's name, `submission` or `training`.
+        points: What mending it can bring back: never more than the score says is lost there.
+        title: What is asked for.
+        message: What is wrong.
+        hint: One thing to try.
+        where: The place in the student's file, or empty.
+        diagnosis: The recognized mistake's id, if any.
+        checks: The ids of the failed checks that it explains.
+        also: Further messages of the same group.
+    """
+
+    component: str
+    points: float
+    title: str
+    message: str
+    hint: str = ""
+    where: str = ""
+    diagnosis: str | None = None
+    checks: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+
+def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix, ...]:
+    """Everything that can be mended, the fix worth most points first.
+
+    A component's lost points are shared among its failed checks by weight:
+    `lost * weight / sum(weights of the component's failed and blocked checks)`. While nothing of it is
+    decided, or a forbidden part zeroed it, a failed check counts `maximum * weight / sum(weights)`. Checks
+    that could not be tried count for the fix that blocks them.
+
+    Args:
+        assignment: For weights and maxima.
+        evidence: For findings, forbidden parts and training.
+        score: For the points that are lost.
+
+    Returns:
+        Fixes by points, descending; equal ones in the order of the assignment's components.
+    """
+    costs = forbidden_costs(assignment, evidence, score)
+    zeroed = {component for cost in costs for component in cost.components}
+    found: list[Fix] = []
+    orphans: list[tuple[Finding, float]] = []
+    for component in _components(assignment, evidence.findings):
+        own = [finding for finding in evidence.findings if finding.component == component]
+        worth = _worth(assignment, score, component, own, component in zeroed)
+        groups = _groups([finding for finding in own if _is_students(finding, Status.FAILED)])
+        blocked = [finding for finding in own if _is_students(finding, Status.SKIPPED)]
+        mended = [_fix(group, worth) for group in groups]
+        if mended:
+            mended[0] = _plus(mended[0], sum(worth[finding.check] for finding in blocked))
+        else:
+            orphans += [(finding, worth[finding.check]) for finding in blocked]
+        found += mended
+    found = _with_orphans(found, orphans)
+    explained: dict[str, float] = {}
+    for fix in found:
+        explained[fix.component] = explained.get(fix.component, 0.0) + fix.points
+    for cost in costs:
+        rest = cost.lost - sum(explained.get(component, 0.0) for component in cost.components)
+        found.append(
+            Fix(
+                cost.target if cost.target in cost.components else SUBMISSION,
+                max(0.0, rest),
+                cost.title,
+                cost.message,
+                cost.hint,
+                cost.where,
+                "forbidden_part",
+            )
+        )
+    found += _training_fixes(assignment, evidence, score)
+    return tuple(sorted(found, key=lambda fix: -round(fix.points, 6)))
+
+
+def unimplemented(finding: Finding) -> bool:
+    """Whether the finding says that the stub was not written yet, rather than written wrongly."""
+    return finding.status is Status.FAILED and finding.diagnosis == "not_implemented"
+
+
+def _components(assignment: Assignment, findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Component names in the assignment's order, then what else findings name."""
+    known = [component.name for component in assignment.components]
+    return tuple(dict.fromkeys([*known, *(finding.component for finding in findings)]))
+
+
+def _is_students(finding: Finding, status: Status) -> bool:
+    """Whether the finding has this status by the student's doing (a failure is, unless it says otherwise)."""
+    blames = (Blame.STUDENT, None) if status is Status.FAILED else (Blame.STUDENT,)
+    return finding.status is status and finding.blame in blames
+
+
+def _worth(
+    assignment: Assignment, score: Score, component: str, findings: Sequence[Finding], zeroed: bool
+) -> dict[str, float]:
+    """Check id -> the points that its failure costs, for the findings of one component."""
+    weights = {check.id: check.weight for check in assignment.checks}
+    share, maximum = _share(assignment, score, component)
+    wrong = [
+        finding
+        for finding in findings
+        if _is_students(finding, Status.FAILED) or _is_students(finding, Status.SKIPPED)
+    ]
+    if share is not None and share.points is not None and not zeroed:
+        lost, over = share.maximum - share.points, sum(weights.get(finding.check, 1.0) for finding in wrong)
+    else:
+        declared = [check.weight for check in assignment.checks if check.component == component]
+        lost, over = maximum, sum(declared) or sum(weights.get(one.check, 1.0) for one in findings)
+    unit = max(0.0, lost) / over if over > 0 else 0.0
+    return {finding.check: unit * weights.get(finding.check, 1.0) for finding in findings}
+
+
+def _share(assignment: Assignment, score: Score, component: str) -> tuple[ComponentScore | None, float]:
+    """The component's score, if there is one, and its maximum (0 where a person gave full points)."""
+    for line in score.lines:
+        for share in line.components:
+            if share.component == component:
+                full = line.points is not None and line.points >= line.maximum
+                return (replace(share, points=share.maximum) if full else share), share.maximum
+    item = assignment.item_of(component)
+    return None, (item.components or {}).get(component, 0.0) if item else 0.0
+
+
+def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
+    """Failed findings of one component that one fix mends: the same diagnosis, or the same place.
+
+    Two different recognized mistakes at the same place stay two.
+    """
+    groups: list[list[Finding]] = []
+    for finding in sorted(failed, key=lambda one: one.diagnosis is None):
+        for group in groups:
+            if finding.diagnosis is not None and group[0].diagnosis is not None:
+                same = finding.diagnosis == group[0].diagnosis
+            else:
+                same = finding.where == group[0].where and bool(finding.where)
+            if same or (finding.message == group[0].message and finding.where == group[0].where):
+                group.append(finding)
+                break
+        else:
+            groups.append([finding])
+    return groups
+
+
+def _fix(group: Sequence[Finding], worth: dict[str, float]) -> Fix:
+    first = group[0]
+    messages = dict.fromkeys(finding.message for finding in group if finding.message)
+    return Fix(
+        component=first.component,
+        points=sum(worth[finding.check] for finding in group),
+        title=first.title,
+        message=first.message,
+        hint=next((finding.hint for finding in group if finding.hint), ""),
+        where=first.where,
+        diagnosis=first.diagnosis,
+        checks=tuple(finding.check for finding in group),
+        also=tuple(message for message in messages if message != first.message),
+    )
+
+
+def _plus(fix: Fix, points: float) -> Fix:
+    return replace(fix, points=fix.points + points)
+
+
+def _with_orphans(found: list[Fix], orphans: Sequence[tuple[Finding, float]]) -> list[Fix]:
+    """Adds blocked checks whose component has no failure of its own.
+
+    They count for the first failure of the submission as a whole (a syntax error, say); without one, each
+    message that says why they were blocked becomes a fix.
+    """
+    for index, fix in enumerate(found):
+        if fix.component == SUBMISSION:
+            return [
+                *found[:index],
+                _plus(fix, sum(points for _, points in orphans)),
+                *found[index + 1 :],
+            ]
+    reasons: dict[str, list[tuple[Finding, float]]] = {}
+    for finding, points in orphans:
+        reasons.setdefault(finding.message, []).append((finding, points))
+    blocked = [
+        _fix([finding for finding, _ in group], {finding.check: points for finding, points in group})
+        for group in reasons.values()
+    ]
+    return [*found, *blocked]
+
+
+def _training_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> list[Fix]:
+    """The points that measured training has lost, when the line is decided."""
+    measured = {item.id: item for item in assignment.rubric if item.measured == "test_accuracy"}
+    classes = {component.name for component in assignment.components if component.kind == "class"}
+    broken = any(one.status is Status.FAILED and one.component in classes for one in evidence.findings)
+    made: list[Fix] = []
+    for line in score.lines:
+        item = measured.get(line.id)
+        if item is None or line.points is None or line.points >= line.maximum:
+            continue
+        text = training_fix_text(item, evidence)
+        if text is not None:
+            lost = line.maximum - line.points
+            hint = (
+                f"Mend the parts of the model first, which training uses. Then: {text.hint}"
+                if broken
+                else text.hint
+            )
+            made.append(Fix(TRAINING, lost, line.title, text.message, hint, text.where))
+    return made

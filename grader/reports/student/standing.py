@@ -1,0 +1,254 @@
+"""Where a submission stands: its points in a sentence, and what a reader must know before them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
+from grader.domain.formatting import counted, duration, listed, points, stamp
+from grader.domain.quoting import named
+from grader.domain.score import GradeStatus, Score
+from grader.domain.total import Total
+from grader.reports.student.component_reports import SUBMISSION, noted
+from grader.reports.student.fixes import unimplemented
+from grader.reports.student.forbidden_parts import forbidden_rows
+from grader.reports.student.training_charts import Segment
+
+
+@dataclass(frozen=True)
+class Banner:
+    """Something that a reader must know before the points.
+
+    Attributes:
+        tone: `note` or `warning`.
+    """
+
+    tone: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The points of the first screen.
+
+    Attributes:
+        earned: What is known: the total, or what it would be if it were not withheld.
+        decided: The maximum of the decided lines.
+        awaiting: The maximum of the lines that a person still marks.
+        not_run: The maximum of the lines that were not run.
+        withheld: There is no total for now.
+        segments: The bar.
+    """
+
+    earned: float
+    decided: float
+    awaiting: float
+    not_run: float
+    maximum: float
+    withheld: bool
+    segments: tuple[Segment, ...]
+
+
+def standing(score: Score) -> Standing:
+    """The points of a score, by what is known about them."""
+    known = [line for line in score.lines if line.points is not None]
+    sum_known = sum(line.points or 0.0 for line in known)
+    earned = score.total if score.total is not None else sum_known
+    awaiting = score.open_points
+    not_run = sum(line.maximum for line in score.lines if line.id in score.not_run)
+    lost = max(0.0, score.decided - earned)
+    open_points = max(0.0, score.maximum - earned - lost - not_run)
+    return Standing(
+        earned=earned,
+        decided=score.decided,
+        awaiting=awaiting,
+        not_run=not_run,
+        maximum=score.maximum,
+        withheld=score.total is None,
+        segments=(
+            Segment("earned", earned, "earned"),
+            Segment("lost", lost, "not earned"),
+            Segment("awaiting", open_points, "awaiting a person"),
+            Segment("not-run", not_run, "not run"),
+        ),
+    )
+
+
+def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
+    """What the checks say as a whole, in a sentence or two: what is right first."""
+    if score.status in (GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR):
+        return ""
+    parts = _parts(assignment, evidence)
+    if not parts:
+        return ""
+    if nothing_implemented(evidence):
+        order = [name for name in parts if any(map(unimplemented, parts[name]))]
+        return (
+            f"Nothing is implemented yet: start with {order[0]}. "
+            "Every part is tested by itself, so points come in part by part, in any order you like."
+        )
+    right = [name for name, own in parts.items() if all(one.status is Status.PASSED for one in own)]
+    missing = [name for name, own in parts.items() if all(map(unimplemented, own))]
+    wrong = [
+        name
+        for name, own in parts.items()
+        if name not in missing and any(one.status is Status.FAILED for one in own)
+    ]
+    if len(right) == len(parts):
+        if any(row.costs for row in forbidden_rows(assignment, evidence)):
+            return (
+                "Every automatic check passed, but a part that this assignment does not allow costs points."
+            )
+        do = (
+            f"all {len(parts)} parts do what they should"
+            if len(parts) > 1
+            else f"{right[0]} does what it should"
+        )
+        passed = f"Every automatic check passed: {do}."
+        return " ".join([passed, *_looked_at(parts)])
+    sentences = [f"{listed(right, 9)} {'is' if len(right) == 1 else 'are'} entirely right."] if right else []
+    if wrong:
+        sentences.append(f"{listed(wrong, 9)} {'needs' if len(wrong) == 1 else 'need'} another look.")
+    if missing:
+        sentences.append(f"Not implemented yet: {listed(missing, 9)}.")
+    return " ".join([*sentences, *_looked_at(parts)])
+
+
+def _looked_at(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
+    """Where a person has a look although the check passed; at most one sentence."""
+    names = [name for name, own in parts.items() if any(map(noted, own))]
+    return [f"A person has a look at {listed(names, 9)}, which costs no points."] if names else []
+
+
+def nothing_implemented(evidence: Evidence) -> bool:
+    """Whether no check of any part passed and every failed one says that its stub is not written yet."""
+    own = [finding for finding in evidence.findings if finding.component != SUBMISSION]
+    failed = [finding for finding in own if finding.status is Status.FAILED]
+    return (
+        bool(failed)
+        and all(map(unimplemented, failed))
+        and not any(finding.status is Status.PASSED for finding in own)
+    )
+
+
+def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Banner, ...]:
+    """What changes how the points are to be read, the gravest first."""
+    found: list[Banner] = []
+    reason = score.reason or evidence.reason
+    if score.status is GradeStatus.REFUSED:
+        text = reason or "No file in it can be read as this assignment's code."
+        title = "Nothing in this submission could be graded"
+        if score.closed:
+            title += ": 0 points"
+        elif score.total is not None:
+            title = "The code could not be graded; the rest counts"
+        found.append(Banner("note" if score.total else "warning", title, text))
+    if score.status is GradeStatus.ENGINE_ERROR:
+        what = "people gave the points" if score.total is not None else "it will be graded again"
+        told = f"It costs you nothing, and you need not do anything: {what}. {reason}"
+        found.append(Banner("warning", "The grader failed, not you", told.strip()))
+    if score.status is GradeStatus.INCOMPLETE:
+        roles = listed([str(role) for role in evidence.missing])
+        told = reason or f"Not handed in: {roles}."
+        if evidence.findings:
+            told += " Everything else was graded and is shown below."
+        if evidence.absent:
+            title = "Nothing was handed in" + (": 0 points" if score.closed else "")
+        elif score.closed:
+            title = "A required file is missing: 0 points"
+        elif score.total is None:
+            title = "A required file is missing, so the total is withheld"
+        else:
+            title = "A required file is missing; the total counts all the same"
+        found.append(Banner("note" if score.total else "warning", title, told))
+    found += _circumstances(evidence, score)
+    return tuple(found)
+
+
+def lateness(score: Score) -> str:
+    """How long after the deadline the submission came, empty when in time or unknown."""
+    late = score.late.seconds if score.late is not None else None
+    if late is None or late <= 0:
+        return ""
+    return duration(late) if late < 172_800 else counted(int(late // 86_400), "day")
+
+
+def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
+    found: list[Banner] = []
+    if evidence.training.outcome is TrainingOutcome.BUDGET:
+        found.append(
+            Banner(
+                "note",
+                "The grader's time limit stopped the training",
+                "Your accuracy is unknown, which is not zero: a person decides these points.",
+            )
+        )
+    if evidence.attestation.weak:
+        found.append(
+            Banner(
+                "note",
+                "This grade is unofficial",
+                "It was made without the isolation that official grades require. "
+                + " ".join(evidence.attestation.missing),
+            )
+        )
+    if evidence.attestation.level == "local":
+        found.append(
+            Banner("note", "A run on your own machine", "It tells you where you stand; it is no grade.")
+        )
+    if evidence.partial:
+        found.append(
+            Banner(
+                "note",
+                "A single file was graded",
+                "The other files of the assignment were not looked for, so this result is partial.",
+            )
+        )
+    if score.accepted is not None:
+        told = f"{named(score.accepted.file)}: {score.accepted.why}"
+        found.append(Banner("note", "A file that was set aside counts as your report", told))
+    late, record = lateness(score), score.late
+    if score.closed and evidence.absent:
+        return found
+    if late and record is not None:
+        due = f"{'Your own deadline' if record.extended else 'Deadline'} {stamp(record.due)}"
+        told = f"{due}, received {stamp(record.received_at)}. {record.reason}"
+        found.append(Banner("note", f"Handed in {late} after the deadline", told))
+    elif record is not None and record.state == "unknown" and record.asked:
+        found.append(Banner("note", "Marked as late", record.reason))
+    return found
+
+
+def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding]]:
+    """Component -> its findings, in the assignment's order, without the submission itself."""
+    parts: dict[str, list[Finding]] = {component.name: [] for component in assignment.components}
+    for finding in evidence.findings:
+        if finding.component != SUBMISSION:
+            parts.setdefault(finding.component, []).append(finding)
+    return {name: own for name, own in parts.items() if own}
+
+
+def total_sentence(total: Total) -> str:
+    """What a total is, in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
+    left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
+    if total.points is None:
+        word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
+        return f"{word}, {points(total.decided)} decided{left}"
+    told = f"{points(total.points)} of {points(total.decided)} decided{left}"
+    return told if total.lateness is None or total.final == total.points else f"{told}, {final_words(total)}"
+
+
+def final_words(total: Total) -> str:
+    """What is left of a total after lateness, in a few words: `56 after lateness`."""
+    return "unknown after lateness" if total.final is None else f"{points(total.final)} after lateness"
+
+
+def points_sentence(stands: Standing) -> str:
+    """The points in a sentence: `41.5 of 65 decided points, 35 awaiting a person`."""
+    told = f"{points(stands.earned)} of {points(stands.decided)} decided points"
+    if stands.awaiting:
+        told += f", {points(stands.awaiting)} awaiting a person"
+    if stands.not_run:
+        told += f", {points(stands.not_run)} not run"
+    return told

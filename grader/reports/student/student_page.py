@@ -1,0 +1,163 @@
+"""The report that a student receives: one HTML file that needs nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Prediction, Training
+from grader.domain.score import Score
+from grader.reports.data_uri import data_uri
+from grader.reports.student import training_charts
+from grader.reports.student.changes import changed_grade, changed_lines
+from grader.reports.student.code_links import CodeLinks
+from grader.reports.student.component_reports import component_reports
+from grader.reports.student.excerpt import CodeLine, excerpt
+from grader.reports.student.fixes import Fix, fixes
+from grader.reports.student.forbidden_parts import forbidden_rows
+from grader.reports.student.label_metrics import class_figures
+from grader.reports.student.model_tree import layer_rows
+from grader.reports.student.standing import banners, headline, nothing_implemented, points_sentence, standing
+from grader.reports.student.training_advice import images_measured, measured_item, outcome_sentence
+from grader.reports.student.watch_notes import watch_notes
+from grader.reports.typesetting import environment
+from grader.scoring.acceptances import with_acceptance
+from grader.scoring.waivers import with_waived
+
+_FIXES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class ShownFix:
+    """A fix with the lines of the student's file that it concerns."""
+
+    fix: Fix
+    lines: tuple[CodeLine, ...]
+
+
+@dataclass(frozen=True)
+class PredictionGroup:
+    """The predictions for images of one class.
+
+    Attributes:
+        name: The true class.
+        shown: (prediction, predicted class's name, data URI or empty).
+    """
+
+    name: str
+    shown: tuple[tuple[Prediction, str, str], ...]
+
+
+@dataclass(frozen=True)
+class ConfusionRow:
+    """One true class of the confusion matrix.
+
+    Attributes:
+        cells: (count, share of the row 0 to 1), one per predicted class.
+    """
+
+    name: str
+    cells: tuple[tuple[int, float], ...]
+    recall: float
+
+
+def student_page(
+    assignment: Assignment,
+    evidence: Evidence,
+    score: Score,
+    *,
+    images: Mapping[str, bytes],
+    generated_at: datetime,
+    code: CodeLinks | None = None,
+) -> str:
+    """One student's report as a self-contained HTML page.
+
+    Args:
+        assignment: What was asked for.
+        evidence: What was found out.
+        score: The points.
+        images: PNG bytes by the names that the evidence's figures and predictions use; what is missing, or
+            is no PNG, is said to be missing.
+        generated_at: When the page is made.
+        code: The lines of the page beside it that shows the code; None where there is no such page.
+
+    Returns:
+        HTML text. The same arguments give the same text.
+    """
+    # a check that was given back to the class counts as passed, and is shown so
+    evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
+    evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
+    training, item, stands = evidence.training, measured_item(assignment), standing(score)
+    threshold = item.threshold if item else None
+    return (
+        environment()
+        .get_template("student.html.j2")
+        .render(
+            assignment=assignment,
+            evidence=evidence,
+            score=score,
+            stands=stands,
+            graded=score.gradable and not evidence.absent,
+            headline=headline(assignment, evidence, score),
+            points_sentence=points_sentence(stands),
+            points_bar=training_charts.points_bar(stands.segments),
+            banners=banners(assignment, evidence, score),
+            starting=nothing_implemented(evidence),
+            fixes=_shown_fixes(assignment, evidence, score),
+            threshold=threshold,
+            accuracy_band=training_charts.accuracy_band(
+                training.accuracy, training.interval, item.breakpoints if item else ()
+            ),
+            changed_lines=changed_lines(score),
+            changed_grade=changed_grade(score),
+            components=component_reports(assignment, evidence, score),
+            forbidden=forbidden_rows(assignment, evidence),
+            outcome=outcome_sentence(training),
+            training_lines=excerpt(evidence.source, training.where),
+            images_measured=images_measured(training),
+            accuracy_curve=training_charts.accuracy_curve(training.epochs, threshold),
+            loss_curve=training_charts.loss_curve(training.epochs),
+            class_figures=class_figures(training),
+            beside={item.id: item.beside for item in assignment.rubric if item.beside},
+            by_person={item.id for item in assignment.rubric if item.by_person},
+            confusion=confusion_rows(training),
+            predictions=_prediction_groups(training, images),
+            figures=[(figure.check, data_uri(images, figure.image)) for figure in evidence.figures],
+            layers=layer_rows(evidence.layers),
+            code=code or CodeLinks(),
+            generated_at=generated_at,
+        )
+    )
+
+
+def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
+    """The confusion matrix by rows, each count with its share of the row."""
+    rows = []
+    for index, counts in enumerate(training.confusion):
+        whole = sum(counts)
+        shares = tuple((count, count / whole if whole else 0.0) for count in counts)
+        recall = shares[index][1] if index < len(shares) else 0.0
+        rows.append(ConfusionRow(training.class_name(index), shares, recall))
+    return tuple(rows)
+
+
+def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ShownFix, ...]:
+    """The fixes of the first screen: most points first; for a bare template the parts in their order."""
+    found: Sequence[Fix] = fixes(assignment, evidence, score)
+    if nothing_implemented(evidence):
+        order = [component.name for component in assignment.components]
+        found = sorted(
+            (fix for fix in found if fix.component in order), key=lambda fix: order.index(fix.component)
+        )
+    worth = [fix for fix in found if fix.points >= 0.005] or found
+    return tuple(ShownFix(fix, excerpt(evidence.source, fix.where)) for fix in worth[:_FIXES_SHOWN])
+
+
+def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
+    groups: dict[int, list[tuple[Prediction, str, str]]] = {}
+    for one in training.predictions:
+        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image))
+        groups.setdefault(one.true_class, []).append(shown)
+    return tuple(
+        PredictionGroup(training.class_name(index), tuple(groups[index])) for index in sorted(groups)
+    )

@@ -1,0 +1,178 @@
+"""What a student handed in, with what was found out at its lines: one HTML file in which nothing acts."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.formatting import revealed
+from grader.domain.program import Place
+from grader.domain.score import Score
+from grader.domain.view import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
+from grader.reports.student.code_links import SCRIPT, CodeLinks, anchor, cell_anchor
+from grader.reports.student.html_cleaning import cleaned
+from grader.reports.student.line_notes import LineNote, line_notes, notes_by_line
+from grader.reports.typesetting import environment
+from grader.scoring.waivers import with_waived
+
+MOST_LINES = 20_000
+LONGEST = 2_000  # characters of a line
+NOT_RENDERED = "It could not be rendered, so only the code that the grader read is shown."
+_KIND = re.compile(r"[a-z]{0,12}")
+
+
+@dataclass(frozen=True)
+class ShownLine:
+    """A line of code with what was found out about it."""
+
+    number: int
+    id: str
+    pieces: CodeLine
+    notes: tuple[LineNote, ...]
+    cut: bool
+
+    @property
+    def mark(self) -> str:
+        """How the line is marked: `bad` where something is to be fixed, else `good` or not at all."""
+        kinds = {note.kind for note in self.notes if note.asks}
+        return "bad" if "failed" in kinds else "good" if kinds else ""
+
+
+@dataclass(frozen=True)
+class ShownCell:
+    """A cell, or a whole script, as the page has it.
+
+    Attributes:
+        name: `Cell 4`, or the script's name.
+        html: Cleaned: the text, or what the code printed and drew.
+        notes: About its outputs.
+    """
+
+    id: str
+    name: str
+    kind: CellKind
+    lines: tuple[ShownLine, ...]
+    html: Markup
+    notes: tuple[LineNote, ...]
+
+
+def code_links(evidence: Evidence, view: View | None) -> CodeLinks:
+    """The links to the lines of the page that `submission_page` makes of the same, if it makes one."""
+    return _links(_cells(evidence, view)[0])
+
+
+def submission_page(
+    assignment: Assignment, evidence: Evidence, score: Score, *, view: View | None, generated_at: datetime
+) -> str | None:
+    """The handed-in code, read-only, with the findings at their lines, as a self-contained HTML page.
+
+    It says nothing of the findings that the student's report does not say, and links to that alone.
+
+    Args:
+        assignment: What was asked for.
+        evidence: What was found out.
+        score: The points.
+        view: The rendered file; nothing in it is trusted. None where it could not be rendered.
+        generated_at: When the page is made.
+
+    Returns:
+        HTML text, the same for the same arguments; None where no code was handed in that could be read.
+    """
+    cells, cuts = _cells(evidence, view)
+    if not cells:
+        return None
+    evidence = with_waived(assignment, evidence, dict(score.waived))
+    notes = line_notes(assignment, evidence, score)
+    by_line = notes_by_line(notes)
+    shown = [_shown(cell, by_line) for cell in cells]
+    links = _links(cells)
+    return (
+        environment()
+        .get_template("submission.html.j2")
+        .render(
+            assignment=assignment,
+            evidence=evidence,
+            file=evidence.code_file or (view.file if view else ""),
+            cells=shown,
+            cuts=cuts,
+            notebook=any(cell_anchor(cell.file) != SCRIPT for cell in cells),
+            findings=[(note, _target(note, links, shown)) for note in notes if note.asks],
+            elsewhere=sum(1 for finding in evidence.findings if finding.message and not finding.where),
+            generated_at=generated_at,
+        )
+    )
+
+
+def _links(cells: Sequence[ViewCell]) -> CodeLinks:
+    return CodeLinks({cell.file: len(cell.lines) for cell in cells if cell.lines})
+
+
+def _cells(evidence: Evidence, view: View | None) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
+    """The cells to show, and what of the file is not shown.
+
+    The lines that findings name are those of the evidence: where a view has others, they are not taken.
+    """
+    source = evidence.source or {}
+    if view is None:
+        cells = tuple(ViewCell(name, CellKind.CODE, plain_lines(text)) for name, text in source.items())
+        return _within_limit(cells, (NOT_RENDERED,))
+    cells = tuple(
+        ViewCell(cell.file, cell.kind, plain_lines(source[cell.file]), cell.html)
+        if cell.file in source and text_of(cell.lines) != source[cell.file]
+        else cell
+        for cell in view.cells
+    )
+    return _within_limit(cells, view.cuts)
+
+
+def _within_limit(
+    cells: Sequence[ViewCell], cuts: Sequence[str]
+) -> tuple[tuple[ViewCell, ...], tuple[str, ...]]:
+    left, kept = MOST_LINES, []
+    for cell in cells:
+        kept.append(ViewCell(cell.file, cell.kind, cell.lines[:left], cell.html))
+        left -= len(kept[-1].lines)
+    if sum(len(cell.lines) for cell in cells) > MOST_LINES:
+        cuts = (*cuts, f"Only the first {MOST_LINES} lines of code are shown.")
+    return tuple(kept), tuple(cuts)
+
+
+def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]) -> ShownCell:
+    return ShownCell(
+        id=cell_anchor(cell.file),
+        name=cell.file[:1].upper() + cell.file[1:] if cell.file.startswith("cell ") else cell.file,
+        kind=cell.kind,
+        lines=tuple(
+            ShownLine(
+                number,
+                anchor(Place(cell.file, number)),
+                _clipped(line),
+                tuple(by_line.get((cell.file, number), ())),
+                sum(len(text) for _, text in line) > LONGEST,
+            )
+            for number, line in enumerate(cell.lines, start=1)
+        ),
+        html=cleaned(cell.html) if cell.html else Markup(""),
+        notes=tuple(by_line.get((cell.file, 0), ())),
+    )
+
+
+def _clipped(line: CodeLine) -> CodeLine:
+    left, kept = LONGEST, []
+    for kind, text in line:
+        if left > 0:
+            kept.append((kind if _KIND.fullmatch(kind) else "", revealed(text[:left])))
+        left -= len(text)
+    return tuple(kept)
+
+
+def _target(note: LineNote, links: CodeLinks, cells: Sequence[ShownCell]) -> str:
+    """The anchor of a finding on the page, empty where its line is not shown."""
+    if links.shows(note.place):
+        return anchor(note.place)
+    whole = cell_anchor(note.place.file)
+    return whole if note.place.line == 0 and any(cell.id == whole for cell in cells) else ""

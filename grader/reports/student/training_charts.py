@@ -1,0 +1,168 @@
+"""The charts of one student, as inline SVG: pure functions of numbers, told apart without color."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from grader.domain.evidence import Epoch
+from grader.domain.formatting import percent, points, quantity, round_percent
+from grader.reports.drawing import Frame, axes, coordinate, line, rect, round_values, svg, text
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a points bar.
+
+    Attributes:
+        kind: `earned`, `lost`, `awaiting` or `not-run`: its style.
+        amount: Points.
+        label: What the legend says.
+    """
+
+    kind: str
+    amount: float
+    label: str
+
+
+def accuracy_curve(epochs: Sequence[Epoch], threshold: float | None) -> Markup:
+    """Test accuracy (0 to 1) per epoch, with the line that the assignment asks for; empty without epochs."""
+    values = [(epoch.number, epoch.test_accuracy) for epoch in epochs if math.isfinite(epoch.test_accuracy)]
+    if not values:
+        return Markup("")
+    frame = Frame(*_epoch_range(epochs), 0.0, 1.0)
+    parts = [_epoch_axes(frame, [(tick / 5, f"{20 * tick} %") for tick in range(6)])]
+    if threshold is not None:
+        y = frame.y(threshold)
+        parts.append(line(frame.left, y, frame.right, y, "threshold"))
+        parts.append(text(frame.left + 4, y - 4, f"asked for: {round_percent(threshold)}", "note"))
+    parts.append(_series(frame, values, "test"))
+    parts.append(_end_label(frame, values[-1], percent(values[-1][1])))
+    last = f"{percent(values[-1][1])} after epoch {values[-1][0]}"
+    best = max(values, key=lambda pair: pair[1])
+    label = f"Test accuracy per epoch: {last}; highest {percent(best[1])} after epoch {best[0]}."
+    parts.append(_key(frame, [("test", "test accuracy, %")]))
+    return svg(200, label, parts)
+
+
+def loss_curve(epochs: Sequence[Epoch]) -> Markup:
+    """Mean cross-entropy (nats per image) on the hidden test images per epoch; empty without epochs.
+
+    The loss that train_epoch reports is not drawn: what a student's code says while it sees the images of a
+    split is for staff.
+    """
+    values = [(epoch.number, epoch.test_loss) for epoch in epochs if math.isfinite(epoch.test_loss)]
+    if not values:
+        return Markup("")
+    ticks = round_values(max(value for _, value in values))
+    frame = Frame(*_epoch_range(epochs), 0.0, ticks[-1])
+    parts = [_epoch_axes(frame, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks])]
+    parts += [_series(frame, values, "test"), _key(frame, [("test", "test loss")])]
+    return svg(200, f"Test loss per epoch, at the end: {quantity(values[-1][1])}.", parts)
+
+
+def accuracy_band(
+    accuracy: float | None,
+    interval: tuple[float, float] | None,
+    breakpoints: Sequence[tuple[float, float]],
+) -> Markup:
+    """A measured accuracy with its 95 % interval on the scale that turns it into points.
+
+    Args:
+        accuracy: 0 to 1, None while it is unknown: then the scale alone is drawn.
+        interval: Low and high end, 0 to 1.
+        breakpoints: (accuracy 0 to 1, points), ascending.
+
+    Returns:
+        An SVG image.
+    """
+    frame = Frame(0.0, 1.0, 0.0, 1.0, left=14.0, right=346.0)
+    parts: list[Markup] = []
+    edges = [0.0, *(value for value, _ in breakpoints), 1.0]
+    for index, (low, high) in enumerate(pairwise(edges)):
+        parts.append(rect(frame.x(low), 44, frame.x(high) - frame.x(low), 9, f"zone zone-{min(index, 3)}"))
+    before = -math.inf
+    for value, worth in breakpoints:
+        x = frame.x(value)
+        parts.append(line(x, 38, x, 57, "tick"))
+        if x - before >= 52:
+            parts.append(text(x, 70, round_percent(value), "label", "middle"))
+            parts.append(text(x, 84, f"{points(worth)} points", "note", "middle"))
+            before = x
+    scale = ", ".join(f"{points(worth)} points at {round_percent(value)}" for value, worth in breakpoints)
+    if accuracy is None or not math.isfinite(accuracy):
+        return svg(54, f"No accuracy was measured. The scale: {scale}.", parts, top=36)
+    label = f"Measured accuracy {percent(accuracy)}"
+    if interval is not None:
+        low, high = frame.x(interval[0]), frame.x(interval[1])
+        parts += [line(low, 28, high, 28, "interval")]
+        parts += [line(x, 23, x, 33, "interval") for x in (low, high)]
+        label += f", 95 % interval {percent(interval[0])} to {percent(interval[1])}"
+    x = frame.x(accuracy)
+    parts.append(line(x, 28, x, 53, "needle"))
+    parts.append(Markup('<circle class="dot" cx="{}" cy="28" r="4.5"/>').format(coordinate(x)))
+    parts.append(text(min(max(x, 34), 326), 14, percent(accuracy), "value", "middle"))
+    return svg(90, f"{label}. The scale: {scale}.", parts)
+
+
+def points_bar(segments: Sequence[Segment]) -> Markup:
+    """Points as one bar: earned solid, lost pale, awaiting hatched, not run outlined."""
+    whole = sum(segment.amount for segment in segments)
+    parts: list[Markup] = [
+        Markup(
+            '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
+            'patternTransform="rotate(45)"><path class="hatch" d="M0 0V6"/></pattern></defs>'
+        )
+    ]
+    x = 0.0
+    for segment in segments:
+        width = 720 * segment.amount / whole if whole > 0 else 0.0
+        if width > 0:
+            parts.append(rect(x, 1, width, 18, f"segment {segment.kind}"))
+        x += width
+    label = "; ".join(
+        f"{segment.label}: {points(segment.amount)}" for segment in segments if segment.amount > 0
+    )
+    return svg(20, f"Points. {label}.", parts, width=720, css="bar")
+
+
+def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
+    """First and last epoch; a single one stands in the middle."""
+    return float(epochs[0].number), float(epochs[-1].number)
+
+
+def _epoch_axes(frame: Frame, ticks: Sequence[tuple[float, str]]) -> Markup:
+    """Axes whose horizontal one counts epochs, the first and the last among them."""
+    inner = [tick for tick in round_values(frame.x1, 5) if frame.x0 < tick < frame.x1 and tick.is_integer()]
+    chosen = [tick for tick in inner if frame.x(frame.x1) - frame.x(tick) > 18]
+    x_ticks = dict.fromkeys([frame.x0, *chosen, frame.x1])
+    return axes(frame, ticks, [(tick, points(tick)) for tick in x_ticks], "epoch")
+
+
+def _series(frame: Frame, values: Sequence[tuple[int, float]], kind: str) -> Markup:
+    """A line through the values; a single value is a dot."""
+    if len(values) == 1:
+        (number, value) = values[0]
+        return Markup('<circle class="dot {}" cx="{}" cy="{}" r="4"/>').format(
+            kind, coordinate(frame.x(number)), coordinate(frame.y(value))
+        )
+    path = " ".join(f"{coordinate(frame.x(number))},{coordinate(frame.y(value))}" for number, value in values)
+    return Markup('<polyline class="series {}" points="{}"/>').format(kind, path)
+
+
+def _end_label(frame: Frame, last: tuple[int, float], label: str) -> Markup:
+    y = frame.y(last[1])
+    return text(frame.x(last[0]), y - 8 if y > frame.top + 14 else y + 18, label, "value", "end")
+
+
+def _key(frame: Frame, entries: Sequence[tuple[str, str]]) -> Markup:
+    """The chart's key: a piece of each line with its name, above the plotting area."""
+    parts: list[Markup] = []
+    x = frame.left
+    for kind, label in entries:
+        parts.append(line(x, 11, x + 20, 11, f"series {kind}"))
+        parts.append(text(x + 26, 15, label, "label"))
+        x += 44 + 6.3 * len(label)
+    return Markup("").join(parts)

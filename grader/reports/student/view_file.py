@@ -1,0 +1,26 @@
+"""The view of a handed-in file as it is kept in the gradebook beside the pictures, compressed."""
+
+import gzip
+from collections.abc import Mapping
+
+from grader.domain.view import View
+from grader.files.typed_json import validator
+
+VIEW_FILE = "submission.view"
+
+
+def view_bytes(view: View) -> bytes:
+    """A view as bytes; the same one gives the same bytes."""
+    return gzip.compress(validator(View).dump_json(view), compresslevel=3, mtime=0)
+
+
+def view_in(files: Mapping[str, bytes]) -> View | None:
+    """The view among the files that belong to a student's evidence; None when there is none.
+
+    So it is, too, where another version of the grader wrote it in another way.
+    """
+    try:
+        view: View = validator(View).validate_json(gzip.decompress(files.get(VIEW_FILE, b"")))
+    except (OSError, EOFError, ValueError):
+        return None
+    return view

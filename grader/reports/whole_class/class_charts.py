@@ -1,0 +1,240 @@
+"""The charts of a whole class, as inline SVG: pure functions of numbers, told apart without color."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from markupsafe import Markup
+
+from grader.domain.formatting import SPACE, counted, duration, percent, points, printable, round_percent
+from grader.reports.drawing import Frame, axes, coordinate, line, rect, round_values, svg, text
+
+_BINS = 10
+_LABEL_WIDTH = 40.0  # in SVG units: tick labels that stand closer would touch
+# ticks of a logarithmic axis, the finest first: the first ones whose labels do not touch are drawn
+_DECADES = tuple(10.0**power for power in range(16))
+_SIZES = tuple(
+    tuple(base * size for size in _DECADES for base in bases) for bases in ((1, 2, 5), (1, 3), (1,))
+)
+_TIMES = (  # seconds that people have names for
+    (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18_000, 36_000),
+    (1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10_800, 36_000),
+    (1, 10, 60, 600, 3600, 36_000),
+)
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One submission in a scatter plot.
+
+    Attributes:
+        label: Whose it is and what it says, for whoever points at it.
+        x: A quantity above 0, or a share of 0 to 1.
+        y: An accuracy, 0 to 1.
+        apart: It is drawn as a diamond, for the reason that the chart's key gives.
+    """
+
+    label: str
+    x: float
+    y: float
+    apart: bool = False
+
+
+def totals_histogram(totals: Sequence[float], maximum: float, boundaries: Sequence[float] = ()) -> Markup:
+    """How many totals fall into each tenth of the maximum, with their median; empty without any.
+
+    Args:
+        totals: Points.
+        maximum: The most points that there are.
+        boundaries: Points at which a grade begins: marked at the foot of the columns.
+    """
+    if not totals or maximum <= 0:
+        return Markup("")
+    counts = _counts(totals, maximum)
+    ticks = [tick for tick in round_values(max(counts)) if float(tick).is_integer()]
+    frame = Frame(0.0, maximum, 0.0, ticks[-1])
+    marks = [maximum * step / 5 for step in range(6)]
+    labeled = [(tick, points(tick)) for tick in ticks], [(mark, points(mark)) for mark in marks]
+    parts = [axes(frame, *labeled, "points")]
+    middle = median(totals)
+    x, at_right = frame.x(middle), frame.x(middle) > 250
+    parts.append(line(x, frame.top - 24, x, frame.bottom, "threshold"))
+    told = f"median {points(middle)}"
+    parts.append(text(x + (-4 if at_right else 4), 13, told, "note", "end" if at_right else "start"))
+    for index, count in enumerate(counts):
+        if count:
+            left, right = frame.x(maximum * index / _BINS), frame.x(maximum * (index + 1) / _BINS)
+            top = frame.y(count)
+            parts.append(rect(left + 1.5, top, right - left - 3, frame.bottom - top, "column"))
+            parts.append(text((left + right) / 2, top - 4, str(count), "label count", "middle"))
+    for boundary in boundaries:
+        x = frame.x(boundary)
+        shape = f"M{coordinate(x)} {coordinate(frame.bottom)}l-4 -7h8z"
+        parts.append(Markup('<path class="boundary" d="{}"/>').format(shape))
+    label = f"Distribution of {counted(len(totals), 'total')}: {_in_words(counts, maximum)}; {told}."
+    return svg(200, label, parts)
+
+
+def item_histogram(values: Sequence[float], maximum: float) -> Markup:
+    """A small histogram of one item's points in tenths of its maximum; empty without any."""
+    if not values or maximum <= 0:
+        return Markup("")
+    counts = _counts(values, maximum)
+    frame = Frame(0.0, maximum, 0.0, max(counts), left=1.0, right=159.0, top=3.0, bottom=35.0)
+    parts = [line(frame.left, frame.bottom, frame.right, frame.bottom, "axis")]
+    for index, count in enumerate(counts):
+        if count:
+            left, right = frame.x(maximum * index / _BINS), frame.x(maximum * (index + 1) / _BINS)
+            parts.append(
+                rect(left + 1, frame.y(count), right - left - 2, frame.bottom - frame.y(count), "column")
+            )
+    label = f"{counted(len(values), 'submission')} by points: {_in_words(counts, maximum)}."
+    return svg(38, label, parts, width=160, css="small")
+
+
+def parameters_scatter(dots: Sequence[Dot], threshold: float | None) -> Markup:
+    """Measured accuracy against trainable parameters, on a logarithmic axis; empty without a dot."""
+    return _scatter(_drawable(dots), threshold, _SIZES, _short, "parameters", "trainable parameters")
+
+
+def time_scatter(dots: Sequence[Dot], threshold: float | None) -> Markup:
+    """Measured accuracy against seconds of training, on a logarithmic axis; empty without a dot."""
+
+    return _scatter(_drawable(dots), threshold, _TIMES, _briefly, "training time", "time of training")
+
+
+def claims_scatter(dots: Sequence[Dot], tolerance: float) -> Markup:
+    """Claimed (x) against measured (y) accuracy with the diagonal; empty without a dot.
+
+    Args:
+        dots: Those that stand apart are beyond the tolerance.
+        tolerance: How far a claim may lie off, 0 to 1: the dashed lines.
+    """
+    drawn = [dot for dot in dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
+    if not drawn:
+        return Markup("")
+    frame = Frame(0.0, 1.0, 0.0, 1.0, bottom=242.0)
+    shares = [(tick / 5, round_percent(tick / 5)) for tick in range(6)]
+    parts = [axes(frame, shares, shares, "claimed")]
+    parts.append(line(frame.x(0), frame.y(0), frame.x(1), frame.y(1), "axis"))
+    for low, high in ((tolerance, 0.0), (0.0, tolerance)):
+        ends = frame.x(low), frame.y(high), frame.x(1 - high), frame.y(1 - low)
+        parts.append(line(*ends, "threshold"))
+    parts += [_mark(frame.x(dot.x), frame.y(dot.y), dot) for dot in drawn]
+    apart = sum(dot.apart for dot in drawn)
+    more = sum(dot.apart and dot.x > dot.y for dot in drawn)
+    off = f"over {points(100 * tolerance)} points off"
+    parts.append(_key(frame, ("measured, as claimed", off) if apart else ("measured, as claimed",)))
+    label = (
+        f"Claimed against measured accuracy of {counted(len(drawn), 'submission')}: "
+        f"{apart} {off}, {more} of them claim more than was measured."
+    )
+    return svg(270, label, parts)
+
+
+def _scatter(
+    dots: Sequence[Dot],
+    threshold: float | None,
+    ticks: Sequence[Sequence[float]],
+    told: Callable[[float], str],
+    name: str,
+    axis: str,
+) -> Markup:
+    if not dots:
+        return Markup("")
+    low, high = min(dot.x for dot in dots), max(dot.x for dot in dots)
+    # a little room on both sides, and some width where all dots have the same value
+    frame = Frame(math.log10(low / 1.25), math.log10(high * 1.25), 0.0, 1.0)
+    chosen = [(math.log10(tick), told(tick)) for tick in _fitting(frame, ticks)]
+    parts = [axes(frame, [(tick / 5, f"{20 * tick} %") for tick in range(6)], chosen, axis)]
+    if threshold is not None:
+        y = frame.y(threshold)
+        parts.append(line(frame.left, y, frame.right, y, "threshold"))
+        # in the key: beside its line it would stand among the marks
+        parts.append(line(frame.right - 108, 11, frame.right - 88, 11, "threshold"))
+        parts.append(text(frame.right, 15, f"asked for: {round_percent(threshold)}", "label", "end"))
+    parts += [_mark(frame.x(math.log10(dot.x)), frame.y(dot.y), dot) for dot in dots]
+    key = ("test accuracy",)
+    parts.append(_key(frame, (*key, "diverged") if any(dot.apart for dot in dots) else key))
+    best = max(dots, key=lambda dot: (dot.y, dot.label))
+    label = (
+        f"Accuracy against {name} of {counted(len(dots), 'submission')}: from {told(low)} to {told(high)}; "
+        f"the highest accuracy, {percent(best.y)}, at {told(best.x)}."
+    )
+    return svg(200, label, parts)
+
+
+def _fitting(frame: Frame, ticks: Sequence[Sequence[float]]) -> list[float]:
+    """The finest ticks within the frame whose labels do not touch; the middle of the axis without any."""
+    for some in ticks:
+        within = [tick for tick in some if frame.x0 <= math.log10(tick) <= frame.x1]
+        places = [frame.x(math.log10(tick)) for tick in within]
+        if within and all(right - left >= _LABEL_WIDTH for left, right in pairwise(places)):
+            return within
+    return [10.0 ** ((frame.x0 + frame.x1) / 2)]
+
+
+def _drawable(dots: Sequence[Dot]) -> list[Dot]:
+    """The dots that a logarithmic axis has a place for."""
+    return [dot for dot in dots if math.isfinite(dot.x) and dot.x > 0 and math.isfinite(dot.y)]
+
+
+def _mark(x: float, y: float, dot: Dot) -> Markup:
+    """A circle, or a diamond for what stands apart; its words are told to whoever points at it."""
+    if dot.apart:
+        shape = Markup('<path class="mark apart" d="M{} {}l5 5l-5 5l-5 -5z">').format(
+            coordinate(x), coordinate(y - 5)
+        )
+        return Markup("{}<title>{}</title></path>").format(shape, printable(dot.label))
+    return Markup('<circle class="mark" cx="{}" cy="{}" r="3.5"><title>{}</title></circle>').format(
+        coordinate(x), coordinate(y), printable(dot.label)
+    )
+
+
+def _key(frame: Frame, words: Sequence[str]) -> Markup:
+    """What a circle, and a diamond, stand for."""
+    parts: list[Markup] = []
+    x = frame.left + 4
+    for index, word in enumerate(words):
+        shape = (
+            Markup('<circle class="mark" cx="{}" cy="11" r="3.5"/>')
+            if not index
+            else Markup('<path class="mark apart" d="M{} 6l5 5l-5 5l-5 -5z"/>')
+        )
+        parts += [shape.format(coordinate(x)), text(x + 10, 15, word, "label")]
+        x += 34 + 6.0 * len(word)
+    return Markup("").join(parts)
+
+
+def _counts(values: Sequence[float], maximum: float) -> list[int]:
+    """How many values fall into each tenth; the full points belong to the last one."""
+    counts = [0] * _BINS
+    for value in values:
+        counts[min(_BINS - 1, max(0, int(_BINS * value / maximum)))] += 1
+    return counts
+
+
+def _in_words(counts: Sequence[int], maximum: float) -> str:
+    return ", ".join(
+        f"{count} from {points(maximum * index / _BINS)} to {points(maximum * (index + 1) / _BINS)}"
+        for index, count in enumerate(counts)
+        if count
+    )
+
+
+def _briefly(seconds: float) -> str:
+    """A duration without what is zero in it: `10 s`, `3 min`, `1 h`."""
+    told = duration(seconds)
+    for nothing in (".0", f" 00{SPACE}s", f" 00{SPACE}min"):
+        told = told.replace(nothing, "")
+    return told
+
+
+def _short(value: float) -> str:
+    """A large number in few letters: `500 k`, `1.2 M`."""
+    for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"

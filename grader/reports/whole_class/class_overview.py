@@ -1,0 +1,145 @@
+"""A class at a glance: what the first screen of the class page and the terminal say alike."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.formatting import points
+from grader.domain.score import GradeStatus, Score
+from grader.lms.exports.matching import candidates
+from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord
+from grader.reports.whole_class.check_rates import CheckRate, check_rates
+from grader.reports.whole_class.class_statistics import status_counts, submission_count
+from grader.reports.whole_class.downloads import still_lacking
+from grader.reports.whole_class.review_cases import Case, cases
+from grader.reports.whole_class.review_queue import Section, review_queue
+from grader.reports.whole_class.similarity_record import SimilarityRecord
+
+Results = Sequence[tuple[Evidence, Score]]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What a class came to, and what of it needs a person.
+
+    Attributes:
+        results: By student's id.
+        counts: (status in words, number of submissions), without those that nobody has.
+        own_cases: Student id -> what a person should look at in that result.
+        rates: How each check went.
+        queue: What needs a person, what holds the grades first.
+        download: The account of the files, where it is known.
+        similarity: What was found when the submissions were compared, if they were.
+    """
+
+    assignment: Assignment
+    results: Results
+    counts: tuple[tuple[str, int], ...]
+    own_cases: Mapping[str, tuple[Case, ...]]
+    rates: Sequence[CheckRate]
+    queue: tuple[Section, ...]
+    download: DownloadRecord | None
+    similarity: SimilarityRecord | None
+
+    @property
+    def holding(self) -> tuple[Section, ...]:
+        """What must be settled before grades are handed out."""
+        return tuple(section for section in self.queue if section.cause.holds)
+
+    @property
+    def looks(self) -> tuple[Section, ...]:
+        """What is worth a look before."""
+        return tuple(section for section in self.queue if not section.cause.holds)
+
+    @property
+    def release(self) -> str:
+        """Whether grades can be handed out, in a sentence."""
+        if not self.results:
+            return "There is no submission."
+        if self.holding:
+            return "Not ready to hand out yet."
+        return "Ready to hand out: every point of every submission is decided."
+
+    @property
+    def submissions(self) -> int:
+        """How many submissions there are: what a team handed in together is one."""
+        return submission_count(self.results)
+
+    @property
+    def students(self) -> int:
+        """How many students handed something in."""
+        return sum(not evidence.absent for evidence, _ in self.results)
+
+    @property
+    def lacking(self) -> tuple[LackingRecord, ...]:
+        """What the LMS lists and its downloads lack."""
+        return still_lacking(self.download, candidates(self.results))
+
+    @property
+    def list_source(self) -> str:
+        """The name of the list of the class; empty without one."""
+        roster = self.download.roster if self.download is not None else None
+        return roster.source if roster is not None else ""
+
+    @property
+    def absent(self) -> tuple[int, int | None] | None:
+        """(How many handed in nothing, of how many on the list of the class), the second None where that is
+        unknown, or some of them are not on it.
+
+        None where there is neither a list nor somebody of whom a person said so.
+        """
+        roster = self.download.roster if self.download is not None else None
+        nothing = {score.student_id for evidence, score in self.results if evidence.absent}
+        if roster is None:
+            return (len(nothing), None) if nothing else None
+        nothing |= set(roster.missing)
+        return len(nothing), len(roster.students) if nothing <= set(roster.students) else None
+
+
+def class_overview(
+    assignment: Assignment,
+    results: Results,
+    download: DownloadRecord | None = None,
+    similarity: SimilarityRecord | None = None,
+) -> Overview:
+    """What a class came to.
+
+    Args:
+        assignment: What was asked for.
+        results: What was found and scored, in any order.
+        download: The account of the files.
+        similarity: What was found when the submissions were compared.
+    """
+    ordered = sorted(results, key=lambda result: result[1].student_id)
+    own_cases = {score.student_id: cases(assignment, evidence, score) for evidence, score in ordered}
+    rates = check_rates(assignment, ordered)
+    every = [case for own in own_cases.values() for case in own]
+    queue = review_queue(assignment, ordered, every, rates, download, similarity)
+    return Overview(
+        assignment, ordered, status_counts(ordered), own_cases, rates, queue, download, similarity
+    )
+
+
+def shown_total(score: Score) -> str:
+    """A total as a table shows it: points, `withheld`, or a dash where there is none."""
+    withheld = score.status is GradeStatus.INCOMPLETE and score.total is None
+    return "withheld" if withheld else points(score.total)
+
+
+def after_penalty(assignment: Assignment, score: Score) -> str:
+    """What lateness leaves of a total, in words; empty where it costs nothing, or nobody knows."""
+    late = score.late
+    if assignment.late.points_per_day is None or late is None or not late.penalty or late.total_after is None:
+        return ""
+    return f"{points(late.total_after)} after the penalty"
+
+
+def shown_points(state: str, value: float | None) -> str:
+    """An item's points as a table shows them: a number, `not run`, or a dash for what nobody knows yet.
+
+    Args:
+        state: The line's.
+        value: Its points.
+    """
+    return "not run" if state == "not_run" else points(value)

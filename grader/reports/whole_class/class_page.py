@@ -1,0 +1,241 @@
+"""The page for those who run the course: the whole class at a glance, with a link to every report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+from grader.domain.assignment import Assignment, RubricItem
+from grader.domain.evidence import Evidence
+from grader.domain.score import Score, ScoreLine
+from grader.reports.results_json.results_contract import DownloadRecord
+from grader.reports.student.answers_page import ANSWERS_PAGE
+from grader.reports.student.code_links import beside
+from grader.reports.student.training_advice import measured_item
+from grader.reports.typesetting import environment
+from grader.reports.whole_class import class_charts
+from grader.reports.whole_class.check_rates import LOW_DISCRIMINATION
+from grader.reports.whole_class.class_overview import (
+    Overview,
+    after_penalty,
+    class_overview,
+    shown_points,
+    shown_total,
+)
+from grader.reports.whole_class.class_statistics import (
+    STATUS_WORDS,
+    common_mistakes,
+    item_figures,
+)
+from grader.reports.whole_class.class_time import stage_times, submission_times
+from grader.reports.whole_class.class_training import (
+    CLAIM_TOLERANCE,
+    claim_dots,
+    leaderboard,
+    measured_rows,
+    outcome_counts,
+    parameter_dots,
+    time_dots,
+)
+from grader.reports.whole_class.review_cases import Case
+from grader.reports.whole_class.review_queue import NEAR, boundaries, final_total
+from grader.reports.whole_class.set_aside import set_aside
+from grader.reports.whole_class.similarity_record import SimilarityRecord
+
+Results = Sequence[tuple[Evidence, Score]]
+
+
+@dataclass(frozen=True)
+class StudentRow:
+    """One student in the class's table.
+
+    Attributes:
+        lines: One score line per rubric item, None where the score has none.
+        flags: What a person should look at, in a few words each.
+    """
+
+    evidence: Evidence
+    score: Score
+    lines: tuple[ScoreLine | None, ...]
+    flags: tuple[str, ...]
+
+
+def class_page(
+    assignment: Assignment,
+    results: Results,
+    *,
+    links: Mapping[str, str],
+    generated_at: datetime,
+    attention: Mapping[str, str] = MappingProxyType({}),
+    download: DownloadRecord | None = None,
+    similarity: SimilarityRecord | None = None,
+) -> str:
+    """The class's results as a self-contained HTML page.
+
+    Args:
+        assignment: What was asked for.
+        results: What was found and scored, in any order.
+        links: Student id -> relative address of the report.
+        generated_at: When the page is made.
+        attention: Student id -> relative address of the page about the model's attention, where there is one.
+        download: The account of the files.
+        similarity: What was found when the submissions were compared; `similarity.html` is beside the page.
+
+    Returns:
+        HTML text. The same arguments give the same text, whatever the order of the results.
+    """
+    overview = class_overview(assignment, results, download, similarity)
+    return overview_page(overview, links=links, generated_at=generated_at, attention=attention)
+
+
+def overview_page(
+    overview: Overview,
+    *,
+    links: Mapping[str, str],
+    generated_at: datetime,
+    attention: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The class page of what was looked up already; the arguments are those of `class_page`."""
+    assignment, ordered, download = overview.assignment, overview.results, overview.download
+    items = _items_in_sight(assignment, [score for _, score in ordered])
+    totals = [score.total for _, score in ordered if score.total is not None]
+    return (
+        environment()
+        .get_template("class.html.j2")
+        .render(
+            assignment=assignment,
+            links={student_id: _relative(link) for student_id, link in links.items()},
+            names={
+                score.student_id: evidence.origin.person
+                for evidence, score in ordered
+                if evidence.origin.person
+            },
+            code_pages={student_id: beside(_relative(link)) for student_id, link in links.items()},
+            answer_pages={
+                student_id: beside(_relative(link), ANSWERS_PAGE) for student_id, link in links.items()
+            },
+            attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
+            status_words=STATUS_WORDS,
+            overview=overview,
+            queue=overview.queue,
+            shown_total=shown_total,
+            shown_points=shown_points,
+            after_penalty=after_penalty,
+            items=items,
+            unmarked=[item for item in assignment.rubric if item not in items],
+            rows=[
+                _row(items, evidence, score, overview.own_cases[score.student_id])
+                for evidence, score in ordered
+            ],
+            totals=totals,
+            boundaries=boundaries(assignment),
+            near=NEAR,
+            not_final=sum(final_total(score) is None for _, score in ordered if score.total is not None),
+            histogram=class_charts.totals_histogram(totals, assignment.maximum, boundaries(assignment)),
+            figures=[
+                (one, class_charts.item_histogram(one.points, one.item.points))
+                for one in item_figures(assignment, ordered)
+                if one.points or one.open
+            ],
+            mistakes=common_mistakes(ordered),
+            rates=overview.rates,
+            low=LOW_DISCRIMINATION,
+            **_training(assignment, ordered),
+            stages=stage_times(ordered),
+            times=submission_times(ordered),
+            generated_at=generated_at,
+            download=download,
+            similarity=overview.similarity,
+            aside=set_aside(download, ordered),
+            told_files=[one for one in download.files if one.reason] if download else [],
+            sources=_sources(download),
+            engines=sorted({evidence.engine for evidence, _ in ordered if evidence.engine}),
+            digests=sorted({evidence.assignment_digest[:12] for evidence, _ in ordered} - {""}),
+            data=sorted({evidence.training.data for evidence, _ in ordered} - {""}),
+            levels=sorted({level for evidence, _ in ordered if (level := _isolation(evidence))}),
+        )
+    )
+
+
+def _sources(download: DownloadRecord | None) -> dict[str, dict[str, int]]:
+    """Download -> how many of its files became what; nothing where there is one download."""
+    counts: dict[str, dict[str, int]] = {}
+    for file in download.files if download else ():
+        if file.source:
+            own = counts.setdefault(file.source, {"matched": 0, "superseded": 0, "refused": 0})
+            own[file.fate] += file.count
+    return counts
+
+
+def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: datetime) -> str:
+    """The measured accuracies without names, as a self-contained HTML page that can be shown to the class.
+
+    Args:
+        assignment: What was asked for.
+        results: What was found and scored, in any order: it does not show.
+        generated_at: When the page is made.
+    """
+    item = measured_item(assignment)
+    return (
+        environment()
+        .get_template("leaderboard.html.j2")
+        .render(
+            assignment=assignment,
+            best=leaderboard(results),
+            threshold=item.threshold if item else None,
+            generated_at=generated_at,
+        )
+    )
+
+
+def _training(assignment: Assignment, ordered: Results) -> dict[str, object]:
+    """What the section on training shows."""
+    item = measured_item(assignment)
+    threshold = item.threshold if item else None
+    charts = (
+        (
+            class_charts.parameters_scatter(parameter_dots(ordered), threshold),
+            "Measured accuracy against the size of the model, one mark per submission",
+        ),
+        (
+            class_charts.time_scatter(time_dots(ordered), threshold),
+            "Measured accuracy against the time of training on this machine",
+        ),
+        (
+            class_charts.claims_scatter(claim_dots(ordered), CLAIM_TOLERANCE),
+            "Measured accuracy against what the student reports; on the line both agree, "
+            "between the dotted lines within 5 points",
+        ),
+    )
+    return {
+        "outcomes": outcome_counts(ordered),
+        "scatters": [one for one in charts if one[0]],
+        "measured": measured_rows(ordered),
+    }
+
+
+def _items_in_sight(assignment: Assignment, scores: Sequence[Score]) -> list[RubricItem]:
+    """The items with a column: those that a person marks only once somebody has a mark."""
+    marked = {line.id for score in scores for line in score.lines if line.points is not None}
+    return [item for item in assignment.rubric if not item.by_person or item.id in marked]
+
+
+def _row(items: Sequence[RubricItem], evidence: Evidence, score: Score, own: Sequence[Case]) -> StudentRow:
+    lines = {line.id: line for line in score.lines}
+    return StudentRow(
+        evidence=evidence,
+        score=score,
+        lines=tuple(lines.get(item.id) for item in items),
+        flags=tuple(dict.fromkeys(case.short for case in own if case.short)),
+    )
+
+
+def _isolation(evidence: Evidence) -> str:
+    """The level of isolation that was observed; empty where nothing ran, so that nothing was."""
+    found = evidence.attestation
+    return "" if found.level == "unofficial" and not found.weak else found.level
+
+
+def _relative(link: str) -> str:
+    """The link if it stays within the folder of the page; else nothing, as it could run or call something."""
+    return "" if ":" in link or link.startswith(("/", "\\")) else link

@@ -1,0 +1,399 @@
+"""What a person should look at in one result, and why it is asked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
+from grader.domain.formatting import counted, listed, percent, points
+from grader.domain.program import LOOK
+from grader.domain.quoting import about_file, named
+from grader.domain.score import GradeStatus, Score, ScoreLine
+from grader.reports.student.answers_page import undrawn_remarks
+from grader.reports.student.component_reports import noted
+from grader.reports.student.forbidden_parts import forbidden_rows
+from grader.reports.student.standing import lateness
+from grader.reports.student.training_advice import measured_item
+from grader.reports.student.watch_notes import pried_sentence, unproven_sentence
+from grader.reports.whole_class.class_training import claim_apart, claim_of
+from grader.scoring.acceptances import with_acceptance
+from grader.scoring.measured import shows_more_epochs
+from grader.scoring.waivers import with_waived
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a person is asked.
+
+    Attributes:
+        id: Where its section of the queue is on the page.
+        title: What it is, in a few words.
+        advice: What to do about it, in a sentence.
+        holds: Grades cannot be handed out before it is settled.
+        noun: What is counted.
+    """
+
+    id: str
+    title: str
+    advice: str
+    holds: bool = False
+    noun: str = "submission"
+
+
+ENGINE = Cause(
+    "engine-error",
+    "The grader failed",
+    "It costs nobody points. Grade these again (the run before is kept), or give the points of every item by "
+    "hand: `grader marks set`.",
+    holds=True,
+)
+REFUSED = Cause(
+    "refused",
+    "Nothing in it could be graded",
+    "Read the reason: ask for a file that opens, or have the last word. `grader rule RESULTS STUDENT "
+    "--why ...` gives no points; with `--lift`, what people mark counts.",
+    holds=True,
+)
+MISSING = Cause(
+    "incomplete",
+    "A required file is missing",
+    "The total is withheld until `grader rule` applies the course's rule, or lifts it. `grader accept` takes "
+    "a file that was set aside as the report.",
+    holds=True,
+)
+LACKING = Cause(
+    "lacking",
+    "Listed by the LMS, and not in its download",
+    "There is a submission of theirs that nobody has graded: download it again and grade that. If there is "
+    "none after all, `grader rule RESULTS STUDENT --why ...` says so.",
+    holds=True,
+    noun="student",
+)
+UNDECIDED = Cause(
+    "undecided",
+    "Points that the grader could not decide",
+    "Look at the report, then give the points: `grader marks set`.",
+    holds=True,
+)
+CHECKS = Cause(
+    "undecided-checks",
+    "Checks that could not be decided",
+    "They cost nothing and give nothing. Mend the check and grade again, or `grader waive` it.",
+    holds=True,
+)
+MARKS = Cause(
+    "marks",
+    "Marks that people give",
+    "`grader marks export RESULTS marks.xlsx --open` writes the sheet of what is open (`--split 3` for three "
+    "assistants), `grader marks import` takes it in.",
+    holds=True,
+)
+NOT_RUN = Cause(
+    "not-run",
+    "Training was not run",
+    "Grade with `--data` to measure the accuracy, or give the points by hand.",
+    holds=True,
+)
+LATE_ASKED = Cause(
+    "late-decide",
+    "Late, and a person decides",
+    "Nothing was taken off. `grader received` says when it came, or that it came in time; `[late]` in "
+    "assignment.toml is the course's rule.",
+    holds=True,
+)
+FALLEN = Cause(
+    "fallen",
+    "A total that was told fell",
+    "The last attempt counts. `grader count` says that it does (`latest`), or which run counts instead.",
+    holds=True,
+)
+OWNER = Cause(
+    "owner",
+    "Nobody knows whose it is",
+    "Its points reach nobody: exports, feedback and publications leave it out until `grader owner` says "
+    "whose it is. A list of the class with the LMS's numbers (`grade --roster`) may tell as well.",
+)
+LOWER = Cause(
+    "lower-run",
+    "Examined again, the same files gave less",
+    "The higher total stands. Why do they differ? `grader count` with `latest` takes the lower one.",
+)
+ABSENT = Cause(
+    "no-result",
+    "In the download, and without a result",
+    "These ids stand on files of the download and nothing of theirs was graded.",
+    noun="student",
+)
+NOTHING = Cause(
+    "handed-in-nothing",
+    "On the list of the class, and handed in nothing",
+    "Neither a result nor a file of a download is theirs. They have no grade, which is not zero: "
+    "`grader rule RESULTS STUDENT --why ...` makes it one.",
+    noun="student",
+)
+UNLISTED = Cause(
+    "unlisted",
+    "Handed in, and not on the list of the class",
+    "Is the id a slip of the pen, or did somebody leave the course?",
+    noun="student",
+)
+LATE = Cause("late", "Late, with the rule applied", "Look whether somebody has an extension.")
+LATE_UNKNOWN = Cause(
+    "late-unknown",
+    "When it came is not known",
+    "Nothing was taken off. Look for late ones in the LMS.",
+)
+FORBIDDEN = Cause(
+    "forbidden",
+    "A forbidden part costs points",
+    "Make sure that the graded part really uses it.",
+)
+FLAGGED = Cause(
+    "flagged",
+    "Allowed, but not what was asked for",
+    "It cost nothing. If it should, change `[policies]` or `[[forbidden]]` and grade again.",
+)
+CLAIM = Cause(
+    "claims",
+    "Claimed and measured accuracy differ",
+    "By more than 5 points, or in epochs: other weights, another split, another number than in the code? It "
+    "changes no points by itself.",
+)
+NOTES = Cause(
+    "suspicious",
+    "Code that does something unusual",
+    "Data written out, text that is executed, a seed that is read, a look into the running program: read "
+    "these lines.",
+)
+DISTURBED = Cause(
+    "disturbed-watch",
+    "The watch for forbidden parts was disturbed",
+    "What the code used is not known, so these points are open. Read the source, then `grader marks set`.",
+)
+WEIGHTS = Cause(
+    "weights", "Weights that do not fit", "The submitted weights are not those of the submitted model."
+)
+FILES = Cause("files", "Files that were set aside", "Was something among them meant to count?", noun="file")
+ATTEMPTS = Cause("attempts", "Earlier attempts", "The last one counts; the reason says why.", noun="file")
+SUSPECT = Cause(
+    "suspect-checks",
+    "Failed by over 40 % of the class",
+    "Of those who wrote the part. Suspect the check, or the handout, before the class: where many mistakes "
+    "have no name, read a few. `grader waive` gives the points back.",
+    noun="check",
+)
+SIMILAR = Cause(
+    "similar",
+    "Much in common with another submission",
+    "Evidence for a person, and never a deduction: `similarity.html` shows each pair side by side.",
+    noun="pair",
+)
+UNDRAWN = Cause(
+    "undrawn",
+    "Answers that could not be drawn",
+    "Open the PDF beside the student's report. If it does not open either, ask for another file; it costs no "
+    "points by itself.",
+)
+BOUNDARY = Cause(
+    "boundary",
+    "Within 2 points of a boundary",
+    "A closer look is worth most here, before students ask for one.",
+)
+UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete: `grader doctor` says why.")
+PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
+
+CAUSES = (
+    ENGINE, REFUSED, MISSING, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
+    OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
+    LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
+)  # fmt: skip
+"""In the order of the queue: what holds the grades comes first."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing for a person to look at.
+
+    Attributes:
+        text: As the queue says it; equal ones are taken together.
+        student_id: Whose it is; empty when it is about no single student.
+        short: As the table of students says it; empty when it says it already.
+        count: How many it stands for, of what its cause counts.
+        apart: Cases with the same text are taken together only where this is the same.
+        link: Where more of it is, as an address relative to the class page; empty where nothing more is.
+    """
+
+    cause: Cause
+    text: str
+    student_id: str = ""
+    short: str = ""
+    count: int = 1
+    apart: str = ""
+    link: str = ""
+
+
+def cases(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Case, ...]:
+    """What a person should look at in one result, in the order of the causes.
+
+    Of one of which nobody knows whose it is that is asked first, and alone: it holds nobody's grade.
+    """
+    if score.ownership is not None and score.held:
+        told = f"{evidence.origin.upload or score.student_id}: {score.ownership.reason}"
+        return (Case(OWNER, told, score.student_id, "Nobody knows whose it is"),)
+    evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
+    found = [
+        Case(cause, text, score.student_id, short)
+        for cause, text, short in (
+            *_outcome(evidence, score),
+            *_open(assignment, evidence, score),
+            *_late(evidence, score),
+            *_code(assignment, evidence),
+            *_measured(evidence, score),
+            *_circumstances(evidence),
+        )
+    ]
+    return tuple(sorted(found, key=lambda case: CAUSES.index(case.cause)))
+
+
+Told = Iterator[tuple[Cause, str, str]]
+"""(cause, text, short)."""
+
+
+def _outcome(evidence: Evidence, score: Score) -> Told:
+    reason = score.reason or evidence.reason or "No reason was given."
+    if score.status is GradeStatus.ENGINE_ERROR and score.total is None:
+        yield ENGINE, reason, reason
+    if score.status is GradeStatus.REFUSED and score.total is None:
+        yield REFUSED, reason, reason
+    if score.status is GradeStatus.INCOMPLETE and score.total is None:
+        told = f"Missing: {listed(list(map(str, evidence.missing)))}"
+        yield MISSING, told, told
+    if score.lower is not None:
+        yield (
+            LOWER if score.lower.kept else FALLEN,
+            score.lower.reason,
+            "A later run gave less" if score.lower.kept else "The total fell",
+        )
+
+
+def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
+    """What has no points yet."""
+    if not score.gradable:
+        return
+    by_person = {item.id for item in assignment.rubric if item.by_person}
+    item = measured_item(assignment)
+    measured = item.id if item is not None else ""
+    for line in score.lines:
+        if line.id in score.awaiting and line.id in by_person:
+            yield MARKS, f"{line.title} ({points(line.maximum)} points)", ""
+        elif line.id in score.awaiting:
+            assumed = _assumed(evidence) if line.id == measured else ""
+            told = f"{line.id.replace('_', ' ').capitalize()}: {line.reason}{assumed}"
+            yield UNDECIDED, told, _why_open(line, evidence, line.id == measured)
+        elif line.id in score.not_run:
+            yield NOT_RUN, f"{line.title} ({points(line.maximum)} points)", ""
+    by_hand = _marked_components(assignment, score)
+    errored = [
+        finding
+        for finding in evidence.findings
+        if finding.status is Status.ERRORED and finding.component not in by_hand
+    ]
+    for index, finding in enumerate(errored):
+        short = f"{counted(len(errored), 'check')} could not be decided"
+        yield CHECKS, f"`{finding.check}`: {finding.message or finding.title}", "" if index else short
+
+
+def _marked_components(assignment: Assignment, score: Score) -> set[str]:
+    """The components whose points a person gave by hand: what became of their checks decides nothing."""
+    marked = {line.id for line in score.lines if line.edits and line.edits[-1].new is not None}
+    return {name for item in assignment.rubric if item.id in marked for name in (item.components or {})} - {
+        name for item in assignment.rubric if item.id not in marked for name in (item.components or {})
+    }
+
+
+def _assumed(evidence: Evidence) -> str:
+    """Why training was rebuilt, which the student's page does not repeat."""
+    training = evidence.training
+    return f" {' '.join(training.notes)}" if training.rebuilt and training.notes else ""
+
+
+def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
+    if evidence.training.outcome is TrainingOutcome.BUDGET:
+        return "Training was stopped by the time limit"
+    if evidence.training.outcome is TrainingOutcome.UNKNOWN:
+        return evidence.training.reason or "Training could not be judged"
+    if evidence.training.unfinished and measured:
+        return "A repetition of the training was not completed"
+    return f"Undecided: {line.id.replace('_', ' ')}"
+
+
+def _late(evidence: Evidence, score: Score) -> Told:
+    late, record = lateness(score), score.late
+    if score.closed:
+        return  # whenever it came, there is nothing to take off
+    if record is not None and record.asked:
+        told = f"Late by {late}" if late else "Marked as late: look up by how much"
+        yield LATE_ASKED, told, told
+    elif late:
+        taken = record.penalty if record else None
+        told = f"Late by {late}: {points(taken)} points less" if taken else f"Late by {late}"
+        yield LATE, told, told
+    elif record is not None and record.state == "unknown" and not evidence.partial:
+        hint = evidence.delivery.hint
+        yield LATE_UNKNOWN, f"Nothing tells when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
+
+
+def _code(assignment: Assignment, evidence: Evidence) -> Told:
+    """What the source uses, and what checks that passed remark."""
+    rows = forbidden_rows(assignment, evidence)
+    reached = {str(use.place) for use in evidence.forbidden if use.reached_from}
+    for cause, word, shown in (
+        (FORBIDDEN, "Forbidden part used", [row for row in rows if row.costs]),
+        (FLAGGED, "Decide about", [row for row in rows if not row.costs and row.where in reached]),
+    ):
+        names = dict.fromkeys(row.name for row in shown)
+        for index, row in enumerate({(row.name, row.consequence): row for row in shown}.values()):
+            short = "" if index else f"{word}: {listed(list(names), 1)}"
+            yield cause, f"{named(row.name)}: {row.consequence}", short
+    remarks: dict[str, Finding] = {}
+    for finding in evidence.findings:
+        if noted(finding):
+            remarks.setdefault(finding.diagnosis or finding.check, finding)
+    for index, (name, finding) in enumerate(remarks.items()):
+        short = f"Decide about: {listed([remark.replace('_', ' ') for remark in remarks])}"
+        yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
+    for stage in evidence.unproven:
+        yield DISTURBED, unproven_sentence(stage), "The watch was disturbed"
+    looks = [note for note in (*evidence.notes, *evidence.training.notes) if LOOK in note]
+    looks += dict.fromkeys(map(pried_sentence, evidence.pried))
+    for index, note in enumerate(looks):
+        yield NOTES, note, "" if index else "Unusual code"
+
+
+def _measured(evidence: Evidence, score: Score) -> Told:
+    claim, training = claim_of(score), evidence.training
+    ended = training.outcome in (TrainingOutcome.FAILED, TrainingOutcome.DIVERGED)
+    if claim is not None and training.accuracy is None and ended:
+        told = f"{percent(claim.accuracy)} claimed, and the training {training.outcome}"
+        yield CLAIM, f"{told} ({claim.source})", told
+    if claim is not None and training.accuracy is not None and claim_apart(claim.accuracy, training.accuracy):
+        told = f"{percent(claim.accuracy)} claimed, {percent(training.accuracy)} measured"
+        yield CLAIM, f"{told} ({claim.source})", told
+    if shows_more_epochs(evidence):
+        told = f"Outputs of {evidence.shown_epochs} epochs, code of {training.planned_epochs}"
+        yield CLAIM, told, told
+    if evidence.checkpoint.status in ("mismatch", "refused"):
+        mismatch = evidence.checkpoint.status == "mismatch"
+        yield WEIGHTS, evidence.checkpoint.reason, "Weights do not fit" if mismatch else "Weights refused"
+
+
+def _circumstances(evidence: Evidence) -> Told:
+    for file in evidence.refused_files:
+        yield FILES, about_file(file.name, file.reason), ""
+    for index, told in enumerate(undrawn_remarks(evidence.answers) if evidence.answers else ()):
+        yield UNDRAWN, told, "" if index else "Answers not all drawn"
+    if evidence.attestation.weak:
+        told = " ".join(evidence.attestation.missing) or "Isolation was incomplete."
+        yield UNOFFICIAL, told, "Unofficial: isolation was incomplete"
+    if evidence.partial:
+        yield PARTIAL, "A single file was graded.", "Partial: a single file was graded"

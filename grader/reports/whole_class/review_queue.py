@@ -1,0 +1,243 @@
+"""Everything in a class that needs a person's eye, by reason, and whether grades can be handed out."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence, Status
+from grader.domain.formatting import counted, percent, points, round_percent
+from grader.domain.score import Score
+from grader.lms.exports.matching import candidates
+from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
+from grader.reports.student.fixes import unimplemented
+from grader.reports.student.training_advice import measured_item
+from grader.reports.whole_class.check_rates import CheckRate
+from grader.reports.whole_class.downloads import still_lacking
+from grader.reports.whole_class.open_marks import open_marks
+from grader.reports.whole_class.review_cases import (
+    ABSENT,
+    ATTEMPTS,
+    BOUNDARY,
+    CAUSES,
+    FILES,
+    LACKING,
+    MARKS,
+    NOTHING,
+    SIMILAR,
+    SUSPECT,
+    UNLISTED,
+    Case,
+    Cause,
+)
+from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord, pair_anchor
+from grader.reports.whole_class.teams import team_mates
+
+NEAR = 2.0  # points of the total, or of the accuracy in percent
+Results = Sequence[tuple[Evidence, Score]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sentence of the queue, and whom it is about (sorted).
+
+    Attributes:
+        link: Where more of it is, as a relative address; empty where nothing more is.
+    """
+
+    text: str
+    students: tuple[str, ...]
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a person is asked for one reason.
+
+    Attributes:
+        rows: Those that concern the most students first, then as they came.
+        count: How many submissions, checks or files it is about.
+    """
+
+    cause: Cause
+    rows: tuple[Row, ...]
+    count: int
+
+    @property
+    def counted(self) -> str:
+        """The count with its noun."""
+        return counted(self.count, self.cause.noun)
+
+
+def review_queue(
+    assignment: Assignment,
+    results: Results,
+    own_cases: Sequence[Case],
+    rates: Sequence[CheckRate],
+    download: DownloadRecord | None,
+    similarity: SimilarityRecord | None = None,
+) -> tuple[Section, ...]:
+    """The queue: one section per reason that somebody has, what holds the grades first.
+
+    Args:
+        assignment: Its thresholds and boundaries.
+        results: Sorted by student.
+        own_cases: What was found in each result.
+        rates: How the checks went.
+        download: The account of the files.
+        similarity: What was found when the submissions were compared, if they were.
+    """
+    graded, mates = (
+        {score.student_id for _, score in results},
+        team_mates(evidence for evidence, _ in results),
+    )
+    lacking = still_lacking(download, candidates(results))
+    nothing = {evidence.student_id for evidence, _ in results if evidence.absent}
+    every = [
+        # a file that a team handed in is one
+        *(
+            replace(case, count=0) if case.cause is FILES and case.student_id in mates else case
+            for case in own_cases
+        ),
+        *_lacking(lacking),
+        *_suspects(results, rates),
+        *_near_boundaries(assignment, results),
+        *_files(download, graded),
+        *_listed(download.roster if download else None, lacking, nothing),
+        *_similar(similarity),
+    ]
+    queue = tuple(
+        _section(cause, [case for case in every if case.cause is cause])
+        for cause in CAUSES
+        if any(case.cause is cause for case in every)
+    )
+    by_item = tuple(
+        Row(one.text, one.named) for one in open_marks(assignment, [score for _, score in results])
+    )
+    return tuple(replace(one, rows=by_item) if one.cause is MARKS else one for one in queue)
+
+
+def boundaries(assignment: Assignment) -> tuple[float, ...]:
+    """The points that are watched: where grades begin; half of the maximum where the course says nothing."""
+    return assignment.boundaries or (assignment.maximum / 2,)
+
+
+def final_total(score: Score) -> float | None:
+    """The total with what lateness costs; None while anything of it may still change."""
+    if score.total is None or score.awaiting or score.not_run:
+        return None
+    return score.final
+
+
+def _section(cause: Cause, found: Sequence[Case]) -> Section:
+    students: dict[tuple[str, str, str], list[str]] = {}
+    for case in found:
+        students.setdefault((case.text, case.apart, case.link), []).append(case.student_id)
+    rows = [
+        Row(text, tuple(sorted(dict.fromkeys(one for one in own if one))), link)
+        for (text, _, link), own in students.items()
+    ]
+    if cause.noun == "submission":
+        count = len({case.student_id for case in found})
+    else:
+        count = sum(case.count for case in found)
+    # a boundary's rows are in the order of the totals, pairs in that of their strength
+    ordered = rows if cause in (BOUNDARY, SIMILAR) else sorted(rows, key=lambda row: -len(row.students))
+    return Section(cause, tuple(ordered), count)
+
+
+def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
+    for rate in rates:
+        if not rate.suspect:
+            continue
+        named = Counter(
+            finding.diagnosis
+            for evidence, _ in results
+            for finding in evidence.findings
+            if finding.check == rate.check
+            and finding.status is Status.FAILED
+            and not unimplemented(finding)
+            and finding.diagnosis
+        )
+        failed = rate.failed - rate.unwritten
+        told = f"`{rate.check}`: {failed} of {rate.passed + failed} who wrote {rate.component} fail it"
+        if rate.unnamed:
+            told += f"; the grader names {failed - rate.unnamed or 'none'} of these mistakes"
+        if named:
+            # the most frequent one, and of equals the first in the alphabet
+            diagnosis, number = min(named.items(), key=lambda pair: (-pair[1], pair[0]))
+            told += f", most often `{diagnosis}` ({number})"
+        yield Case(SUSPECT, f"{told}.")
+
+
+def _near_boundaries(assignment: Assignment, results: Results) -> Iterator[Case]:
+    item = measured_item(assignment)
+    near: list[tuple[float, str, Case]] = []
+    for evidence, score in results:
+        if score.held:
+            continue
+        total, accuracy = final_total(score), evidence.training.accuracy
+        for boundary in boundaries(assignment):
+            if total is not None and abs(total - boundary) <= NEAR + 1e-9:
+                told = f"{points(total)} points; the boundary is {points(boundary)}"
+                near.append((total, score.student_id, Case(BOUNDARY, told, score.student_id)))
+        threshold = item.threshold if item else None
+        # an accuracy that is not a number is near nothing
+        if threshold and accuracy is not None and abs(accuracy - threshold) <= NEAR / 100 + 1e-9:
+            told = f"{percent(accuracy)} measured; {round_percent(threshold)} is asked for"
+            near.append((accuracy, score.student_id, Case(BOUNDARY, told, score.student_id)))
+    yield from (case for _, _, case in sorted(near, key=lambda one: one[:2]))
+
+
+def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:
+    """What the account of the download adds to what the submissions say themselves."""
+    if download is None:
+        return
+    absent: dict[str, str] = {}
+    for file in download.files:
+        owner = file.student_id or ""
+        told = f"{file.source}: {file.reason}" if file.source else file.reason
+        if owner and owner not in graded:
+            absent.setdefault(owner, told)
+        elif file.fate == "superseded":
+            yield Case(ATTEMPTS, told, owner, count=file.count)
+        elif file.fate == "refused" and not owner:
+            yield Case(FILES, told, count=file.count)
+    for student_id, told in absent.items():
+        yield Case(ABSENT, told, student_id)
+
+
+def _lacking(lacking: Sequence[LackingRecord]) -> Iterator[Case]:
+    """What the LMS lists and its download lacks."""
+    for one in lacking:
+        yield Case(LACKING, one.told, one.student_id)
+
+
+def _listed(
+    roster: RosterRecord | None, lacking: Sequence[LackingRecord], nothing: Collection[str]
+) -> Iterator[Case]:
+    """What the list of the class adds.
+
+    Args:
+        nothing: Who handed in nothing, as a person said: they are on no list by handing in.
+    """
+    if roster is None:
+        return
+    told = {one.student_id.casefold() for one in lacking}
+    for student_id in roster.missing:
+        if student_id.casefold() in told:
+            continue
+        yield Case(NOTHING, f"Listed in {roster.source}.", student_id)
+    for student_id in sorted(set(roster.unlisted) - set(nothing)):
+        yield Case(UNLISTED, f"Not listed in {roster.source}.", student_id)
+
+
+def _similar(similarity: SimilarityRecord | None) -> Iterator[Case]:
+    """The pairs that have much in common, the strongest first."""
+    for number, pair in enumerate(similarity.pairs if similarity else ()):
+        told = f"{pair.says}, with {pair.other} of an earlier class." if pair.before else f"{pair.says}."
+        anchor = pair_anchor(number)
+        link = f"{PAGE}#{anchor}" if anchor else PAGE
+        yield Case(SIMILAR, told, pair.one, apart=str(number), link=link)
+        if not pair.before:
+            yield Case(SIMILAR, told, pair.other, count=0, apart=str(number), link=link)

@@ -1,0 +1,196 @@
+"""The page of similar submissions: what pairs have in common, side by side, for a person to judge."""
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from grader.domain.assignment import Assignment
+from grader.reports.student.excerpt import CodeLine
+from grader.reports.typesetting import environment
+from grader.reports.whole_class.similarity_record import LISTED, in_common, pair_anchor
+from grader.similarity.matching import Line, Passage
+from grader.similarity.pairs import Comparison, Pair, shown_id
+from grader.similarity.work import Work
+
+SHOWN = 60  # pairs side by side
+LINES = 120  # of a passage
+FIGURES = 8  # of a pair
+AROUND = 1  # lines before and after
+LONGEST = 140  # characters of a line
+TELLING = 100  # pairs, of which one can say what is usual
+
+
+@dataclass(frozen=True)
+class Column:
+    """One student's side of a passage: excerpts in order, each with where it stands."""
+
+    excerpts: tuple[tuple[str, tuple[CodeLine, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A passage, side by side."""
+
+    one: Column
+    other: Column
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture that both have, as a data URI, and where each has it."""
+
+    uri: str
+    size: str
+    one: str
+    other: str
+
+
+@dataclass(frozen=True)
+class ShownPair:
+    """A pair as it is shown.
+
+    Attributes:
+        anchor: The id of what opens, or of the row where there is nothing to open.
+        says: What they have in common, as a clause.
+        checkpoint: What the weights have in common, or empty.
+    """
+
+    anchor: str
+    one: str
+    other: str
+    pair: Pair
+    says: str
+    checkpoint: str
+    passages: tuple[Sides, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+
+def similarity_page(
+    assignment: Assignment, comparison: Comparison, *, notes: Sequence[str], generated_at: datetime
+) -> str:
+    """What submissions have in common, as a self-contained HTML page.
+
+    Args:
+        assignment: What was asked for.
+        comparison: What was found.
+        notes: Sentences about the upload.
+        generated_at: When the page is made.
+
+    Returns:
+        HTML text; the same arguments give the same text.
+    """
+    return (
+        environment()
+        .get_template("similarity.html.j2")
+        .render(
+            assignment=assignment,
+            count=sum(1 for work in comparison.works if not work.before),
+            before=sum(1 for work in comparison.works if work.before),
+            pairs=[_shown(pair, at) for at, pair in enumerate(comparison.pairs[:LISTED])],
+            total=len(comparison.pairs),
+            shown=SHOWN,
+            groups=comparison.groups(),
+            threshold=comparison.threshold,
+            usual=_usual(comparison.scores),
+            compared=len(comparison.scores),
+            left_out=[(shown_id(work), sentence) for work, sentence in comparison.left_out],
+            notes=notes,
+            generated_at=generated_at,
+        )
+    )
+
+
+def _usual(scores: Sequence[float]) -> tuple[float, float] | None:
+    """What half of the pairs, and nineteen of twenty, do not exceed; None where too few were compared.
+
+    Args:
+        scores: Of every pair, sorted.
+    """
+    if len(scores) < TELLING:
+        return None
+    return scores[len(scores) // 2], scores[int(0.95 * (len(scores) - 1))]
+
+
+def _shown(pair: Pair, at: int) -> ShownPair:
+    detailed = at < SHOWN
+    return ShownPair(
+        pair_anchor(at),
+        shown_id(pair.one),
+        shown_id(pair.other),
+        pair,
+        in_common(pair),
+        _checkpoint(pair),
+        tuple(_sides(pair, passage) for passage in pair.passages) if detailed else (),
+        tuple(_pictures(pair)) if detailed else (),
+    )
+
+
+def _checkpoint(pair: Pair) -> str:
+    if pair.weights is None or not pair.weights.near:
+        return ""
+    if pair.weights.identical:
+        return "identical"
+    return f"nearly identical (relative distance {pair.weights.distance:.3f})"
+
+
+def _sides(pair: Pair, passage: Passage) -> Sides:
+    return Sides(_column(pair.one, passage.one), _column(pair.other, passage.other))
+
+
+def _column(work: Work, lines: Sequence[Line]) -> Column:
+    """The lines with their neighbors, cut where there is a gap or another cell begins."""
+    text = work.code.text if work.code else {}
+    excerpts = []
+    for file, run in _runs(lines[:LINES]):
+        source = text.get(file, "").split("\n")
+        first, last = max(run[0] - AROUND, 1), min(run[-1] + AROUND, len(source))
+        shown = tuple(
+            CodeLine(number, _cut(line), number in run)
+            for number, line in _numbered(source, first, last)
+            if line or first < number < last
+        )
+        if shown:
+            excerpts.append((file, shown))
+    return Column(tuple(excerpts))
+
+
+def _numbered(source: Sequence[str], first: int, last: int) -> Iterator[tuple[int, str]]:
+    return ((number, source[number - 1].expandtabs(4).rstrip()) for number in range(first, last + 1))
+
+
+def _runs(lines: Sequence[Line]) -> Iterator[tuple[str, list[int]]]:
+    """Lines of one file that are close to each other."""
+    by_file: dict[str, set[int]] = {}
+    for file, line in lines:
+        by_file.setdefault(file, set()).add(line)
+    for file, numbers in by_file.items():
+        run: list[int] = []
+        for number in sorted(numbers):
+            if run and number - run[-1] > 2 * AROUND + 2:
+                yield file, run
+                run = []
+            run.append(number)
+        yield file, run
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST else line[:LONGEST] + " …"
+
+
+def _pictures(pair: Pair) -> Iterator[Picture]:
+    for shared in pair.figures[:FIGURES]:
+        one = shared.one
+        yield Picture(_uri(one.preview), f"{one.width} × {one.height} pixels", one.where, shared.other.where)
+
+
+def _uri(pixels: NDArray[np.uint8]) -> str:
+    """A PNG that is made here, of pixels: no byte of a student's file gets into the page."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"

@@ -1,0 +1,120 @@
+"""The files that people read: of each student, and of the class."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.answers import ANSWERS_FILE
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Evidence
+from grader.domain.result import Result
+from grader.files import atomic
+from grader.lms.exports.matching import candidates
+from grader.lms.roster import attended
+from grader.reports.results_json.results_contract import DownloadRecord, ResultsDocument
+from grader.reports.results_json.results_file import results_text, told_frame
+from grader.reports.results_json.scores_table import scores_csv
+from grader.reports.student.attention_page import ATTENTION_PAGE, attention_page, shows_attention
+from grader.reports.student.student_pages import REPORT, STUDENT_FILES, student_pages
+from grader.reports.whole_class.class_overview import Overview, class_overview
+from grader.reports.whole_class.class_page import leaderboard_page, overview_page
+from grader.reports.whole_class.downloads import summed
+from grader.reports.whole_class.similarity_record import previous_similarity
+
+
+def report_path(out: Path, student_id: str) -> Path:
+    """Where a student's report is in the folder of the results."""
+    return out / "students" / student_id / REPORT
+
+
+def lying_beside(out: Path, evidence: Evidence) -> frozenset[str]:
+    """The large files beside a student's report that are just those of the evidence: none is written anew."""
+    answers = evidence.answers
+    if answers is None or not answers.kept:
+        return frozenset()
+    path = report_path(out, evidence.student_id).with_name(ANSWERS_FILE)
+    try:
+        with path.open("rb") as file:
+            same = hashlib.file_digest(file, "sha256").hexdigest() == answers.digest
+    except OSError:
+        same = False
+    return frozenset({ANSWERS_FILE}) if same else frozenset()
+
+
+def write_student(
+    assignment: Assignment, result: Result, images: Mapping[str, bytes], out: Path, now: datetime
+) -> None:
+    """Write one student's report, the pages of what was handed in beside it, and the one for staff.
+
+    Args:
+        images: The files that belong to the evidence; those that lie there (`lying_beside`) may be left out.
+    """
+    folder = report_path(out, result.evidence.student_id).parent
+    atomic.make_folder(folder)
+    made = student_pages(assignment, result.evidence, result.score, images, now)
+    attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
+    if attention is not None:
+        made[ATTENTION_PAGE] = attention.encode("utf-8")
+    there = lying_beside(out, result.evidence)
+    for name in {*STUDENT_FILES, ATTENTION_PAGE} - made.keys() - there:
+        (folder / name).unlink(missing_ok=True)  # of an earlier upload
+    for name, page in made.items():
+        atomic.write(folder / name, page)
+
+
+def write_class(
+    assignment: Assignment,
+    results: Sequence[Result],
+    out: Path,
+    now: datetime,
+    downloads: Sequence[DownloadRecord] = (),
+) -> Overview:
+    """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
+
+    Each is written whole or not at all.
+
+    Args:
+        downloads: The account of the files of each download, oldest first.
+
+    Returns:
+        What the first screen of the class page says.
+    """
+    ordered = sorted(results, key=lambda result: result.score.student_id)
+    pairs = [(result.evidence, result.score) for result in ordered]
+    links = {
+        score.student_id: report_path(out, score.student_id).relative_to(out).as_posix() for _, score in pairs
+    }
+    atomic.make_folder(out)
+    found, whole = candidates(pairs), summed(downloads)
+    download = attended(whole, found)
+    each = [one for one in (attended(one, found, whole) for one in downloads) if one is not None]
+    similarity = previous_similarity(out, assignment.id)
+    attention = {
+        evidence.student_id: f"students/{evidence.student_id}/{ATTENTION_PAGE}"
+        for evidence, _ in pairs
+        if shows_attention(evidence)
+    }
+    overview = class_overview(assignment, pairs, download, similarity)
+    page = overview_page(overview, links=links, generated_at=now, attention=attention)
+    atomic.write(out / "index.html", page.encode("utf-8"))
+    if assignment.leaderboard:
+        board = leaderboard_page(assignment, pairs, generated_at=now)
+        atomic.write(out / "leaderboard.html", board.encode("utf-8"))
+    else:
+        (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
+    atomic.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
+    text = results_text(assignment, pairs, download, each)
+    atomic.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
+    return overview
+
+
+def previous_download(out: Path) -> DownloadRecord | None:
+    """The account of the files in an earlier results.json; None when there is none.
+
+    The book has it of each download (`standing_downloads`), unless an older version graded them.
+    """
+    try:
+        return ResultsDocument.model_validate_json(told_frame(out / "results.json")).download
+    except (OSError, ValueError):  # it is written anew from the book
+        return None

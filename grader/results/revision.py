@@ -1,0 +1,323 @@
+"""Grades worked out again from the book: after a changed rubric, or with what a person decides now."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.assignment import Assignment
+from grader.domain.edit import Edit, EditKind
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
+from grader.domain.formatting import points
+from grader.domain.result import Result
+from grader.domain.score import Release
+from grader.domain.total import Total, is_less
+from grader.gradebook import Gradebook, Snapshot
+from grader.reports.results_json.results_file import submission_text, told_submissions
+from grader.reports.student.standing import final_words, total_sentence
+from grader.results.class_files import lying_beside, report_path, write_class, write_student
+from grader.results.download_accounts import standing_downloads
+from grader.results.owners import remove_moved_pages
+from grader.results.page_state import note, writing
+from grader.scoring import falls, score, stray_targets
+
+_ATTEMPTS = 5
+Decision = Callable[[Snapshot, Sequence[Result]], Sequence[Edit]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A student's total before and after.
+
+    Attributes:
+        before: None when none was ever told.
+        released: What left for the student so far.
+    """
+
+    before: Total | None
+    after: Total
+    released: Release | None = None
+
+    @property
+    def lowers(self) -> bool:
+        """Whether it takes from the student what was released."""
+        return self.moves and falls(*self._grades, self.released)
+
+    @property
+    def is_less(self) -> bool:
+        """Whether the grade is less than before, or not known any more, released or not."""
+        before, after = self._grades
+        return is_less(after, before)
+
+    @property
+    def _grades(self) -> tuple[float | None, float | None]:
+        """The grade before and after: where nobody knows what lateness costs, the points without it."""
+        if self.before is None:
+            return None, self.after.final
+        if self.before.final is None:
+            return self.before.points, self.after.points if self.after.final is None else self.after.final
+        return self.before.final, self.after.final
+
+    @property
+    def moves(self) -> bool:
+        """Whether the total says something else now."""
+        return self.before is None or not self.after.says_the_same_as(self.before)
+
+    def __str__(self) -> str:
+        if self.before is not None and self.after.differs_in_lateness_alone(self.before):
+            before = "unknown" if self.before.final is None else points(self.before.final)
+            return f"{self.after.student_id}: {before} -> {final_words(self.after)}"
+        told = "no total" if self.before is None else total_sentence(self.before)
+        return f"{self.after.student_id}: {told} -> {total_sentence(self.after)}"
+
+    @property
+    def told(self) -> str:
+        """The change beside what the student was told."""
+        if self.released is None:
+            return str(self)
+        return f"{self} (released: {points(self.released.points)} on {self.released.last:%Y-%m-%d})"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What a revision came to.
+
+    Attributes:
+        results: Of every student, sorted.
+        changes: The totals that say something else now.
+        edits: What was decided and added to the book.
+        stray: Items and checks that people decided about and that the assignment no longer has.
+    """
+
+    results: tuple[Result, ...]
+    changes: tuple[Change, ...]
+    edits: tuple[Edit, ...]
+    stray: tuple[str, ...]
+
+
+def revised(
+    assignment: Assignment,
+    book: Gradebook,
+    out: Path,
+    *,
+    who: str,
+    cause: str,
+    clock: Callable[[], datetime],
+    decide: Decision | None = None,
+    absent: Sequence[Evidence] = (),
+    allow_lower: bool = False,
+) -> Revision:
+    """Score the stored evidence with what people decided, keep the outcome, and write what tells of it.
+
+    No student's code runs. With `decide`, only the reports that tell something else now are written again.
+
+    Args:
+        out: The folder of the results.
+        who: Who runs the command, and `cause` which it is.
+        decide: New edits, from the book and its results so far; by default none. It is asked again when
+            somebody else adds to the book meanwhile.
+        absent: What is recorded of students who handed in nothing, where nothing is in the book.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: A released grade would fall, or the book cannot be used; then nothing was changed.
+    """
+    for _ in range(_ATTEMPTS):
+        snapshot = book.snapshot()
+        added = {one.student_id: one for one in absent if one.student_id not in snapshot.evidence}
+        state, snapshot = snapshot.state, snapshot.with_evidence(added) if added else snapshot
+        so_far = results_now(assignment, snapshot) if decide else []
+        new = tuple(decide(snapshot, so_far)) if decide else ()
+        now = clock()  # not before what was decided
+        after = _with_runs(book, snapshot, new).with_edits(new)
+        results = results_now(assignment, after)
+        told = _with_lateness(snapshot.totals, so_far)
+        changes = [
+            Change(
+                told.get(result.score.student_id),
+                Total.of(result.score, who=who, when=now, cause=cause),
+                result.score.released,
+            )
+            for result in results
+        ]
+        if not allow_lower:
+            _require_no_loss(changes)
+        moved = [change.after for change in changes if change.moves]
+        then = book.append(new, moved, after=state, absent=list(added.values()), who=who)
+        if then is not None:
+            break
+    else:
+        raise UsageError(
+            "Others kept adding to the gradebook meanwhile. Nothing was changed: run this again."
+        )
+    made = replace(after, state=then)
+    try:
+        write_pages(assignment, book, out, now, made=made, only_changed=decide is not None)
+    except UsageError as error:
+        raise UsageError(
+            f"{error}\nWhat was decided is in the gradebook; the next command about {out} writes the pages."
+        ) from None
+    return Revision(
+        results=tuple(results),
+        changes=tuple(change for change in changes if change.moves),
+        edits=new,
+        stray=stray_targets(assignment, after.edits),
+    )
+
+
+def results_now(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
+    """What the book's evidence and edits come to under the rubric as it is now, sorted by student."""
+    by_student: dict[str, list[Edit]] = {student_id: [] for student_id in snapshot.evidence}
+    for edit in snapshot.edits:
+        # in the order in which they were made, whoever they are about
+        for own in by_student.values() if edit.student_id is None else [by_student.get(edit.student_id, [])]:
+            own.append(edit)
+    return [
+        Result(evidence, score(assignment, evidence, edits=by_student[student_id]))
+        for student_id, evidence in snapshot.evidence.items()
+    ]
+
+
+def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
+    """The results of the whole class, if they still are what the reports say.
+
+    Raises:
+        UsageError: The rubric changed since: the reports say something else.
+    """
+    results = results_now(assignment, snapshot)
+    for result in results:
+        told = snapshot.totals.get(result.score.student_id)
+        now = Total.of(result.score)
+        if told is not None and not told.says_the_same_as(now):
+            raise UsageError(
+                f"{told.student_id}: the report says another total than the rubric gives now. "
+                "Run `grader regrade` first, then export."
+            )
+    return results
+
+
+def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:
+    """The state with the runs that new edits say are to count."""
+    chosen = {
+        edit.student_id: book.evidence(edit.student_id, int(edit.value))
+        for edit in new
+        if edit.kind is EditKind.RUN and edit.student_id is not None and edit.value is not None
+    }
+    return snapshot.with_evidence(chosen) if chosen else snapshot
+
+
+def _with_lateness(told: Mapping[str, Total], so_far: Sequence[Result]) -> dict[str, Total]:
+    """The totals as they were told; those that older versions recorded get what was left after lateness.
+
+    Args:
+        so_far: What the same book came to before anything was decided.
+    """
+    known = dict(told)
+    for result in so_far:
+        before = known.get(result.score.student_id)
+        if before is not None and before.lateness is None:
+            now = Total.of(result.score, who=before.who, when=before.when, cause=before.cause)
+            if now.says_the_same_as(before):
+                known[before.student_id] = now
+    return known
+
+
+def _require_no_loss(changes: Sequence[Change]) -> None:
+    fallen = [change for change in changes if change.lowers]
+    if fallen:
+        count = (
+            "A grade that was released" if len(fallen) == 1 else f"{len(fallen)} grades that were released"
+        )
+        raise UsageError(
+            "\n".join(
+                [
+                    f"{count} would fall. Nothing was changed. If that is meant, add --allow-lower.",
+                    *(f"  {change.told}" for change in fallen),
+                ]
+            )
+        )
+
+
+def write_pages(
+    assignment: Assignment,
+    book: Gradebook,
+    out: Path,
+    now: datetime,
+    *,
+    made: Snapshot | None = None,
+    only_changed: bool = True,
+    class_anyway: bool = False,
+) -> int:
+    """Write the reports and the class's files as the book is now, and note of which state they tell.
+
+    Args:
+        made: The book's state, where it is at hand; another is read if somebody added to it since.
+        only_changed: Leave what would say the same as it is.
+        class_anyway: The class's files are written all the same.
+
+    Returns:
+        How many reports were written.
+
+    Raises:
+        UsageError: The disk does not take them, or the book cannot be used.
+    """
+    with writing(out):
+        if made is None or book.state() != made.state:
+            made = book.snapshot()
+        results = results_now(assignment, made)
+        told = told_digests(out) if only_changed else {}
+        if class_anyway or not only_changed:
+            note(out, book, assignment.id, None)  # from the same state, other files may come
+        count = write_reports(assignment, book, out, results, now, told)
+        if count or told.keys() != made.evidence.keys() or class_anyway or not only_changed:
+            write_class(assignment, results, out, now, standing_downloads(book, out, made))
+        remove_moved_pages(out, made)
+        note(out, book, assignment.id, made.state)
+    return count
+
+
+def write_reports(
+    assignment: Assignment,
+    book: Gradebook,
+    out: Path,
+    results: Sequence[Result],
+    now: datetime,
+    told: Mapping[str, str],
+) -> int:
+    """Write the reports that are not there, or say something else than the results; how many those are.
+
+    Args:
+        told: Student -> the digest of what the report says: see `digest`.
+    """
+    says = {result.score.student_id: digest(result) for result in results}
+    stale = [
+        result
+        for result in results
+        if told.get(result.score.student_id) != says[result.score.student_id]
+        or not report_path(out, result.score.student_id).exists()
+    ]
+    for result in stale:
+        images = book.images(result.score.student_id, but=lying_beside(out, result.evidence))
+        write_student(assignment, result, images, out, now)
+    return len(stale)
+
+
+def told_digests(out: Path) -> dict[str, str]:
+    """The digest of what `results.json` says now, by student; nothing of what is not there or not whole."""
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError):
+        for student_id, text in told_submissions(out / "results.json"):
+            told[student_id] = _digest(text)
+    return told
+
+
+def digest(result: Result) -> str:
+    """Of all that a report says of a result."""
+    return _digest(submission_text(result.evidence, result.score))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

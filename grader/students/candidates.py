@@ -1,0 +1,137 @@
+"""Which of the files in a student's folder are meant to be handed in."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.domain.assignment import Assignment, RequiredFile
+from grader.domain.errors import UsageError
+from grader.domain.submission import Role
+from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, name_match, sanitized
+from grader.students.own_machine import HOMEWORK
+
+OPTIONS = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}
+# how the template's stubs begin, in a script and in the JSON of a notebook
+STUBS = {".py": re.compile(rb'"TODO \w'), ".ipynb": re.compile(rb'\\"TODO \w')}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The file that is meant for a role, or why there is none.
+
+    Attributes:
+        path: The file; None when none was found, or several that could be meant.
+        problem: What to do about it, when there is no file.
+        notes: What else to know: a file that was passed over.
+    """
+
+    path: Path | None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def asked_name(assignment: Assignment, student_id: str, suffix: str) -> str:
+    """The name that a file is to have: `400101204_Lab8_Homework.pdf`."""
+    return assignment.file_stem.replace("{student_id}", student_id) + suffix
+
+
+def checked_id(student_id: str) -> str:
+    """The id, if it can be part of a file's name.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if sanitized(student_id) != student_id:
+        raise UsageError(
+            f"--id {student_id}: a student id has letters, digits, `-` and `_` only. "
+            "Give it as your course writes it."
+        )
+    return student_id
+
+
+def inferred_id(folder: Path, assignment: Assignment) -> str:
+    """The student id in the names of files that have the right names already.
+
+    Raises:
+        UsageError: There are none, or of several students.
+    """
+    matches = [name_match(path.name, assignment.file_stem) for path in _files(folder)]
+    ids = {match.student_id for match in matches if match.student_id and match.closeness is Closeness.EXACT}
+    if len(ids) == 1:
+        return ids.pop()
+    found = "" if not ids else f" (the names of the files here say {' and '.join(sorted(ids))})"
+    raise UsageError(f"Whose work is it?{found} Say so: grader pack --id STUDENT_ID, as in --id 400101204")
+
+
+def candidate(folder: Path, required: RequiredFile, assignment: Assignment, student_id: str) -> Candidate:
+    """The file in the folder that is meant for a role.
+
+    The right name counts most, then the names that the course's own files use, then being the only one.
+    """
+    suffixes = required.suffixes
+    files = [path for path in _files(folder) if path.suffix.lower() in suffixes]
+    exact = [path for path in files if path.name == asked_name(assignment, student_id, path.suffix)]
+    if required.role is Role.CODE:
+        usual = [path for path in files if path.name in HOMEWORK]
+        others = [
+            path for path in files if not path.name.startswith("test_") and path.name not in CONFIGURATION
+        ]
+        return _code([*exact, *usual] or others, required, assignment, student_id)
+    plain = [path for path in files if path.stem == student_id]
+    for group in (exact, plain, files):
+        if len(group) == 1:
+            return Candidate(group[0])
+    return _none(files, required, assignment, student_id)
+
+
+def _code(
+    files: Sequence[Path], required: RequiredFile, assignment: Assignment, student_id: str
+) -> Candidate:
+    """Of several, the one in which the most is written: the course hands out a script and a notebook."""
+    if not files:
+        return _none(files, required, assignment, student_id)
+    by_stubs = sorted(files, key=stubs)
+    best, rest = by_stubs[0], by_stubs[1:]
+    if rest and stubs(rest[0]) == stubs(best) and rest[0].read_bytes() != best.read_bytes():
+        tied = [path for path in by_stubs if stubs(path) == stubs(best)]
+        return _none(tied, required, assignment, student_id)
+    notes = [
+        f"{path.name} was left out: {stubs(path)} of its parts are not written, {stubs(best)} of {best.name}."
+        for path in rest
+        if stubs(path) != stubs(best)
+    ]
+    return Candidate(best, notes=tuple(notes))
+
+
+def stubs(path: Path) -> int:
+    """How many parts of a file still raise `NotImplementedError("TODO ...")`."""
+    pattern = STUBS.get(path.suffix.lower())
+    return len(pattern.findall(path.read_bytes())) if pattern else 0
+
+
+def _none(
+    files: Sequence[Path], required: RequiredFile, assignment: Assignment, student_id: str
+) -> Candidate:
+    option = OPTIONS[required.role]
+    if files:
+        names = " or ".join(path.name for path in files[:6])
+        return Candidate(None, f"Which one is meant, {names}? Say so: {option} FILE")
+    advice = {
+        Role.CODE: f"Put your homework there, or name it: {option} FILE",
+        Role.CHECKPOINT: (
+            "Train, and save the weights of the model that you hand in: "
+            f'torch.save(model.state_dict(), "{asked_name(assignment, student_id, required.suffixes[0])}")'
+        ),
+        Role.REPORT: f"Export your report as PDF into this folder, or name it: {option} FILE",
+    }
+    kinds = " or ".join(required.suffixes)
+    return Candidate(None, f"There is no {kinds} file. {advice[required.role]}")
+
+
+def _files(folder: Path) -> list[Path]:
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file() and not path.name.startswith(".") and not is_clutter(Path(path.name))
+    ]

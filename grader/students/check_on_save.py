@@ -1,0 +1,89 @@
+"""The public checks on a student's own file, again each time it is saved, with everything kept warm."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+import watchfiles
+
+from grader.domain.evidence import Finding
+from grader.domain.program import Program
+from grader.students.handout import LocalAssignment
+from grader.students.own_check import LocalCheck, found_by, with_checks
+from grader.students.own_machine import OwnWorkers, own_program, patient
+
+if TYPE_CHECKING:
+    from grader.judge.examination import Checks
+
+# to be told what was read and each finding, it makes the checks once
+Attempt = Callable[[Callable[[Program], None], Callable[[Finding], None]], LocalCheck]
+
+SETTLED_MS = 20  # an editor's writes that follow each other faster are one save
+LOOK_MS = 1000  # a save that the system did not tell of, as on some network drives, is seen after this
+
+
+def check_on_every_save(
+    path: Path, local: LocalAssignment, saves: Iterable[None], show: Callable[[Attempt], None]
+) -> None:
+    """Make the public checks now, and again for each of the saves.
+
+    Args:
+        path: The homework.
+        local: Its assignment.
+        saves: Ends when nobody wants to know any more: see `saves_of`.
+        show: Makes an attempt and shows what comes of it, also when it raises a GraderError: the file cannot
+            be read as it is now.
+
+    Raises:
+        CourseError: The checks cannot be collected.
+    """
+    assignment = patient(local.assignment)
+    with OwnWorkers(assignment.limits) as workers:
+
+        def check_again(checks: "Checks") -> None:
+            def attempt(read: Callable[[Program], None], report: Callable[[Finding], None]) -> LocalCheck:
+                program = own_program(path, assignment)
+                read(program)
+                return found_by(checks, path, program, assignment, workers, report)
+
+            show(attempt)
+            workers.warm_up()
+            for _ in saves:
+                show(attempt)
+                workers.warm_up()
+
+        with_checks(local, assignment, check_again)
+
+
+def saves_of(path: Path, stop: Event | None = None) -> Iterator[None]:
+    """Each time that the file's content is another than it was when this was called, and than the last time.
+
+    It makes no difference whether an editor writes into the file or puts another in its place. While there is
+    no file, or an empty one, nothing was saved yet. It ends soon after `stop` is set.
+    """
+    return _saves(path, _content(path), stop)
+
+
+def _saves(path: Path, known: bytes, stop: Event | None) -> Iterator[None]:
+    for _ in watchfiles.watch(
+        path.resolve().parent,  # the folder: a file that another one replaces is watched in vain
+        watch_filter=lambda change, changed: Path(changed).name == path.name,
+        step=SETTLED_MS,
+        rust_timeout=LOOK_MS,
+        yield_on_timeout=True,
+        recursive=False,
+        raise_interrupt=True,
+        stop_event=stop,
+    ):
+        content = _content(path)
+        if content not in (b"", known):
+            known = content
+            yield
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # an editor is replacing it
+        return b""

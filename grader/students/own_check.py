@@ -1,0 +1,127 @@
+"""The public checks on a student's own file, on the student's own machine."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from grader.analysis.run_time import run_time_uses
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import Finding, Status
+from grader.domain.program import ForbiddenUse, Program
+from grader.students.handout import LocalAssignment
+from grader.students.own_machine import OwnWorkers, own_program, own_student, patient
+
+if TYPE_CHECKING:
+    from grader.judge.examination import Checks
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class LocalCheck:
+    """What the public checks found out.
+
+    Attributes:
+        findings: One per public check, in the order of the file.
+        parameters: Trainable numbers of the model as the student configured it; None when it cannot be built.
+        stand_ins: Modules that are not installed here.
+        forbidden: Forbidden parts that were used at run time, where the source does not show it.
+    """
+
+    program: Program
+    findings: tuple[Finding, ...]
+    parameters: int | None
+    stand_ins: tuple[str, ...]
+    forbidden: tuple[ForbiddenUse, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(finding.status is Status.PASSED for finding in self.findings)
+
+
+def local_check(
+    path: Path,
+    local: LocalAssignment,
+    *,
+    read: Callable[[Program], None] = lambda program: None,
+    report: Callable[[Finding], None] = lambda finding: None,
+) -> LocalCheck:
+    """Run the public checks on a file.
+
+    Args:
+        path: The homework.
+        local: Its assignment.
+        read: Told the program once the file is read.
+        report: Told each finding as it is made.
+
+    Raises:
+        UsageError: There is no such file.
+        SubmissionError: It cannot be read as a script or a notebook.
+        CourseError: The checks cannot be collected.
+    """
+    assignment = patient(local.assignment)
+    with OwnWorkers(assignment.limits) as workers:  # its first worker loads torch while we read and import
+        program = own_program(path, assignment)
+        read(program)
+        return with_checks(
+            local, assignment, lambda checks: found_by(checks, path, program, assignment, workers, report)
+        )
+
+
+def found_by(
+    checks: "Checks",
+    path: Path,
+    program: Program,
+    assignment: Assignment,
+    workers: OwnWorkers,
+    report: Callable[[Finding], None],
+) -> LocalCheck:
+    """What the collected checks find out about a program.
+
+    Args:
+        assignment: With the limits that hold here: see `patient`.
+    """
+    found = checks.examined(own_student(path, program, assignment, workers), report=report)
+    uses = run_time_uses(assignment, program, program.forbidden, found.watched.reached)
+    return LocalCheck(program, found.findings, found.parameters, found.stand_ins, uses)
+
+
+def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["Checks"], Result]) -> Result:
+    """What `use` returns of the public checks, which are collected for it.
+
+    Raises:
+        CourseError: They cannot be collected.
+    """
+    from grader.judge.examination import run_pytest
+
+    outcome: list[Result] = []
+    errors: list[BaseException] = []
+
+    def used(checks: "Checks") -> None:
+        # pytest would keep what is raised here to itself
+        try:
+            outcome.append(use(checks))
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    with _no_bytecode():
+        run_pytest([local.public_checks], assignment, None, used)
+    if errors:
+        raise errors[0]
+    if not outcome:
+        raise KeyboardInterrupt  # while pytest was collecting
+    return outcome[0]
+
+
+@contextmanager
+def _no_bytecode() -> Iterator[None]:
+    """Leave no `__pycache__` in a student's folder."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before

@@ -1,0 +1,223 @@
+"""Training a student's own file on the student's own machine, measured as a grade is."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader.course.dataset_file import SYNTHETIC
+from grader.domain.assignment import RubricItem
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.program import Program
+from grader.students.handout import LocalAssignment
+from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
+
+if TYPE_CHECKING:
+    from grader.kit.splits import Splits
+    from grader.training import EpochReport
+
+DATA_FILE = "dataset.zip"
+_PROBE = (
+    "import torch, torchvision; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
+)
+_CHOICES = (
+    "Say which images: --data PATH (the course's zip, or the folder that it unpacks to), or "
+    f"--data {SYNTHETIC} (a small artificial set, for a quick try)."
+)
+_PROBE_SECONDS = 120.0
+_GPU_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA; the same within WSL; AMD
+
+
+@dataclass(frozen=True)
+class LocalTraining:
+    """What training yielded.
+
+    Attributes:
+        item: The rubric item that the accuracy decides, if the assignment has one.
+        points: What that accuracy is worth; None when training did not complete, a person would decide, or
+            there is no such item.
+        near: The accuracy is near the threshold, and only one seed was trained.
+        doubts: Why the accuracy does not tell what it is worth, in sentences: a person would decide.
+        notes: What had to be assumed, in sentences.
+    """
+
+    program: Program
+    training: Training
+    item: RubricItem | None
+    points: float | None
+    near: bool = False
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> Path | None:
+    """Where the images are; None when the synthetic ones are to be made.
+
+    Args:
+        local: The assignment.
+        data: A zip or folder of images, `synthetic`, or None: the `dataset.zip` beside the homework.
+        beside: The homework's folder.
+
+    Raises:
+        UsageError: There are none.
+    """
+    if data == SYNTHETIC:
+        return None
+    if data is not None:
+        if not Path(data).exists():
+            raise UsageError(f"--data {data}: there is no such file or folder. {_CHOICES}")
+        return Path(data)
+    for folder in (beside, local.assignment.folder, Path.cwd()):
+        if (folder / DATA_FILE).is_file():
+            return folder / DATA_FILE
+    raise UsageError(f"There is no {DATA_FILE} beside the homework. {_CHOICES}")
+
+
+def student_split(local: LocalAssignment, source: Path | None) -> "Splits":
+    """The data set, split as students split it.
+
+    Args:
+        local: The assignment.
+        source: A zip or folder of images; None makes the synthetic ones.
+
+    Raises:
+        UsageError: The images cannot be read.
+        CourseError: The data set file is broken.
+    """
+    from grader.course.dataset_file import cache_folder, load_dataset
+
+    use = local.assignment.data
+    return load_dataset(
+        local.datasets,
+        use.synthetic if source is None else use.real,
+        source,
+        seed=use.student_seed,
+        train_share=use.train_share,
+        cache=cache_folder(),
+    )
+
+
+def local_training(
+    path: Path,
+    local: LocalAssignment,
+    splits: Callable[[], "Splits"],
+    *,
+    device: str = "auto",
+    read: Callable[[Program], None] = lambda program: None,
+    report: "Callable[[EpochReport], None]" = lambda told: None,
+    seeds: int = 1,
+) -> LocalTraining:
+    """Train a file's model on the training images, and measure it on the others.
+
+    Args:
+        path: The homework.
+        local: Its assignment.
+        splits: Gives the images; called while the worker starts.
+        device: `cpu`, `cuda`, or `auto`: a GPU when there is one.
+        read: Told the program once the file is read.
+        report: Told each epoch.
+        seeds: How many times to train, each time with another seed.
+
+    Raises:
+        UsageError: There is no such file, no such device, or no usable data.
+        SubmissionError: The file cannot be read as a script or a notebook.
+    """
+    assignment = patient(local.assignment)
+    with OwnWorkers(assignment.limits) as workers:
+        program = own_program(path, assignment)
+        read(program)
+        from grader.training import Job, is_near, repeated_training
+
+        forbidden = assignment.forbidden_patterns
+        images, limits, where = splits(), assignment.limits, chosen_device(device)
+        measured = repeated_training(
+            workers,
+            lambda run: Job(program, images, limits, forbidden, where, own_seed(path, "training", run)),
+            None,
+            report,
+            seeds,
+        )
+    from grader.reports.student.training_advice import measured_item
+
+    item, training = measured_item(assignment), measured.training
+    near = item is not None and seeds == 1 and is_near(training.accuracy or 0.0, item.threshold)
+    doubts = _doubts(item, training)
+    points = None if doubts else _points(item, training)
+    return LocalTraining(program, training, item, points, near, doubts, measured.notes)
+
+
+def chosen_device(wanted: str) -> str:
+    """`cpu` or `cuda`.
+
+    Args:
+        wanted: `cpu`, `cuda`, or `auto`: a GPU when there is one.
+
+    Raises:
+        UsageError: A GPU is wanted, and PyTorch sees none.
+    """
+    if wanted == "cpu" or (wanted == "auto" and not _may_have_gpu()):
+        return "cpu"
+    if torch_probe().gpu:
+        return "cuda"
+    if wanted == "auto":
+        return "cpu"
+    raise UsageError(
+        "PyTorch sees no GPU on this machine. Use --device cpu or auto; `grader doctor` tells more."
+    )
+
+
+@dataclass(frozen=True)
+class TorchProbe:
+    """What PyTorch says of itself.
+
+    Attributes:
+        gpu: The first GPU that it sees; empty when it sees none.
+        fault: Why it cannot be imported; empty when it can.
+    """
+
+    gpu: str = ""
+    fault: str = ""
+
+
+@cache
+def torch_probe() -> TorchProbe:
+    """Import torch and torchvision in a process of its own, and ask for a GPU."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _PROBE],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return TorchProbe(fault=str(error))
+    if done.returncode != 0:
+        return TorchProbe(fault=(done.stderr.strip().splitlines() or ["it ended without a word"])[-1])
+    return TorchProbe(gpu=done.stdout.strip())
+
+
+def _may_have_gpu() -> bool:
+    """False where a look at the machine is enough to know, which saves loading torch to ask it."""
+    if sys.platform == "darwin":
+        return False  # PyTorch has no CUDA there
+    return sys.platform != "linux" or any(Path(node).exists() for node in _GPU_NODES)
+
+
+def _points(item: RubricItem | None, training: Training) -> float | None:
+    from grader.scoring import accuracy_points
+
+    completed = training.outcome is TrainingOutcome.COMPLETED
+    if item is None or training.accuracy is None or not completed:
+        return None
+    return accuracy_points(item, training)
+
+
+def _doubts(item: RubricItem | None, training: Training) -> tuple[str, ...]:
+    from grader.scoring import uncertainties
+
+    return uncertainties(item, training) if item is not None else ()

@@ -1,0 +1,267 @@
+"""The pytest plugin of a student's folder: there, bare `pytest` runs `test_public.py` on `homework.py`.
+
+`pytest --submission homework.ipynb` runs it on another file. A failure reads as a sentence, a hint and a
+place, not as a traceback of the check. Outside of such a folder (`assignment.toml` and `test_public.py`) it
+does nothing. It is loaded in every run of pytest, so it imports nothing slow until a check asks for it.
+"""
+
+import zlib
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from grader.domain.assignment import CHECK_MARKERS
+
+if TYPE_CHECKING:
+    from grader.domain.assignment import Assignment, CheckSpec
+    from grader.domain.evidence import Finding
+    from grader.judge.student import Student
+    from grader.students.own_machine import OwnWorkers
+
+STUDENTS_FILES = ("assignment.toml", "test_public.py")
+
+
+# --- hooks ------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--submission`."""
+    group = parser.getgroup("grader", "checks of a homework (vit-grader)")
+    group.addoption(
+        "--submission",
+        dest="grader_submission",
+        metavar="FILE",
+        help="the homework that the public checks are run on; homework.py beside them by default",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find the file that `--submission` names."""
+    given = config.getoption("grader_submission")
+    path = config.invocation_params.dir / given if given else None
+    if path is not None and not path.is_file():
+        raise pytest.UsageError(
+            f"--submission: {given} does not exist. Give the homework's .py or .ipynb file."
+        )
+    config.stash[_SUBMISSIONS] = _Submissions(path)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the workers."""
+    if (submissions := config.stash.get(_SUBMISSIONS, None)) is not None:
+        submissions.close()
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which file is checked."""
+    folder = config.invocation_params.dir
+    if not _is_students(folder):
+        return None
+    given = config.getoption("grader_submission")
+    return f"submission: {given or 'homework.py'} (another one: pytest --submission FILE)"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+    """Announce the markers where the checks use them."""
+    if _is_students(module_path.parent):
+        for marker in CHECK_MARKERS:
+            if marker not in parent.config.getini("markers"):
+                parent.config.addinivalue_line("markers", marker)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Tell a check's failure in words for the student."""
+    report = yield
+    ours = _is_students(item.path.parent) and not item.config.getoption("fulltrace", False)
+    if ours and call.excinfo is not None and report.failed:
+        submission = item.config.stash[_SUBMISSIONS].of(item.path.parent)
+        report.longrepr = submission.told(item, call.excinfo.value)
+    return report
+
+
+# --- fixtures ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def student(request: pytest.FixtureRequest) -> "Student":
+    """The student's homework, for the public checks that the course hands out."""
+    submission = _submission_of(request)
+    if reason := submission.hung.get(submission.spec(request.node).component):
+        pytest.skip(f"It could not be tried: {reason}.")
+    student = submission.student()
+    student.new_random(zlib.crc32(request.node.nodeid.rpartition("::")[2].encode()))
+    return student
+
+
+@pytest.fixture
+def class_names(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The names of the homework's classes, in the order of the labels."""
+    return _submission_of(request).assignment().data.classes
+
+
+# --- what they stand on -----------------------------------------------------------------------------------
+
+
+class _Submissions:
+    """One submission for each folder with public checks; nearly always there is one."""
+
+    def __init__(self, given: Path | None) -> None:
+        self._given = given
+        self._by_folder: dict[Path, _Submission] = {}
+
+    def of(self, folder: Path) -> "_Submission":
+        """The submission that the checks in the folder are run on."""
+        if folder not in self._by_folder:
+            self._by_folder[folder] = _Submission(folder, self._given)
+        return self._by_folder[folder]
+
+    def close(self) -> None:
+        """End all workers."""
+        for submission in self._by_folder.values():
+            submission.close()
+
+
+_SUBMISSIONS = pytest.StashKey[_Submissions]()
+
+
+class _Submission:
+    """A homework, read and put into a worker when the first check asks for it.
+
+    Attributes:
+        hung: Component -> what hung in it, as a clause; its other checks are skipped.
+    """
+
+    def __init__(self, folder: Path, given: Path | None) -> None:
+        self._folder = folder
+        self._given = given
+        self._assignment: Assignment | None = None
+        self._student: Student | None = None
+        self._workers: OwnWorkers | None = None
+        self._failure: str | None = None
+        self.hung: dict[str, str] = {}
+
+    def assignment(self) -> "Assignment":
+        """The assignment of the folder.
+
+        Raises:
+            CourseError: One of its files is malformed.
+        """
+        if self._assignment is None:
+            from grader.course.locate import student_assignment
+            from grader.students.own_machine import patient
+
+            self._assignment = patient(student_assignment(self._folder))
+        return self._assignment
+
+    def student(self) -> "Student":
+        """The homework in a worker.
+
+        Raises:
+            GraderError: It cannot be had; from the second time on, the test is skipped instead.
+        """
+        if self._failure is not None:
+            pytest.skip(self._failure)
+        if self._student is None:
+            from grader.domain.errors import GraderError
+
+            try:
+                self._student = self._started()
+            except GraderError:
+                self._failure = "the submission cannot be read (see the first error)"
+                raise
+        return self._student
+
+    def _started(self) -> "Student":
+        from grader.students.own_machine import OwnWorkers, homework_file, own_program, own_student
+
+        assignment = self.assignment()
+        path = self._given or homework_file(self._folder)
+        self._workers = OwnWorkers(assignment.limits)
+        return own_student(path, own_program(path, assignment), assignment, self._workers)
+
+    def spec(self, item: pytest.Item) -> "CheckSpec":
+        """What a test asks; a test of the student's own beside the checks is about the file as a whole."""
+        from grader.domain.assignment import CheckSpec
+
+        check_id = item.name.partition("[")[0].removeprefix("test_")
+        known = {spec.id: spec for spec in self.assignment().checks}
+        return known.get(check_id) or CheckSpec(check_id, "submission", item.name, file=item.path.name)
+
+    def told(self, item: pytest.Item, error: BaseException) -> "_Told":
+        """How a test's failure reads."""
+        from grader.domain.errors import GraderError
+        from grader.judge.fault import explained
+        from grader.judge.verdict import finding
+        from grader.protocol.link import WorkerFault
+
+        if isinstance(error, GraderError):
+            return _Told(str(error))
+        spec = self.spec(item)
+        place = (self._student.program.defined or {}).get(spec.component) if self._student else None
+        found = finding(spec, error, where=str(place) if place else "")
+        if isinstance(error, WorkerFault) and error.kind == "time":
+            self.hung[spec.component] = explained(error)
+        return _Told(found.message, *self._lines(found))
+
+    def _lines(self, found: "Finding") -> tuple[str, ...]:
+        lines = [f"Asked: {found.title}"]
+        if found.hint:
+            lines.append(f"Try: {found.hint}")
+        if found.where:
+            lines.append(f"{found.where}{self._line_at(found.where)}")
+        if found.status == "errored":
+            lines.append("`pytest --full-trace` shows the whole traceback.")
+        return tuple(lines)
+
+    def _line_at(self, where: str) -> str:
+        """The line of the student's that a place names, to stand behind the place; empty if unknown."""
+        source = (self._student.program.source or {}) if self._student else {}
+        if ", line " in where:
+            file, _, number = where.rpartition(", line ")
+        else:
+            file, _, number = where.rpartition(":")
+        lines = source.get(file, "").splitlines()
+        known = number.isdecimal() and 0 < int(number) <= len(lines)
+        return f"    {lines[int(number) - 1].strip()[:100]}" if known else ""
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._workers is not None:
+            self._workers.close()
+
+
+class _Told:
+    """A failure as pytest prints it: a message, which the summary repeats, and further lines."""
+
+    def __init__(self, message: str, *lines: str) -> None:
+        self.message = message
+        self._lines = lines
+        self.reprcrash = self  # where pytest looks for the summary's `message`
+
+    def toterminal(self, terminal: Any) -> None:
+        """Print it."""
+        terminal.line(self.message, red=True)
+        for line in self._lines:
+            terminal.line(line)
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *self._lines])
+
+
+def _submission_of(request: pytest.FixtureRequest) -> _Submission:
+    folder = request.path.parent
+    if not _is_students(folder):
+        raise pytest.UsageError(
+            f"This fixture is for the checks of a homework, but {folder} has no "
+            f"{' and '.join(STUDENTS_FILES)}."
+        )
+    return request.config.stash[_SUBMISSIONS].of(folder)
+
+
+def _is_students(folder: Path) -> bool:
+    """Whether the folder is one that a course handed out."""
+    return all((folder / name).is_file() for name in STUDENTS_FILES)

@@ -1,0 +1,216 @@
+"""The grader graded: the checks of an assignment run on versions of a homework whose worth is known."""
+
+import contextlib
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from grader.analysis.run_time import run_time_uses
+from grader.course.check_files import SUBMISSION
+from grader.course.locate import Course
+from grader.course.variants import Kind, Variant
+from grader.domain.assignment import Assignment
+from grader.domain.errors import GraderError, UsageError
+from grader.domain.evidence import Finding
+from grader.domain.program import LOOK, Program
+from grader.grading.side_by_side import side_by_side
+from grader.reports.student.watch_notes import looks
+from grader.sandbox.host import Host
+
+if TYPE_CHECKING:
+    from grader.grading.judging import Judged
+    from grader.judge.examination import Examined
+
+HOMEWORK = "homework.py"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A variant, and what is to be run on it.
+
+    Attributes:
+        components: The components whose checks are run; None: all.
+    """
+
+    variant: Variant
+    components: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial.
+
+    Attributes:
+        findings: One per check that was run.
+        parameters: Trainable numbers of the model as the variant configures it; None when it has none.
+        forbidden: The forbidden parts that it uses, as `assignment.toml` writes them.
+        flagged: The same of those that a person looks at.
+        looks: What else a person is asked to look at, in sentences.
+        seconds: Wall-clock seconds.
+        fault: Why it could not be judged at all, in a sentence; empty when it was.
+    """
+
+    variant: Variant
+    findings: tuple[Finding, ...] = ()
+    parameters: int | None = None
+    forbidden: tuple[str, ...] = ()
+    flagged: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()
+    seconds: float = 0.0
+    fault: str = ""
+
+
+Judge = Callable[[Trial], Outcome]
+Report = Callable[[Outcome], object]
+
+
+def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, ...]:
+    """The variants whose name matches a pattern with `*`; all when there is no pattern.
+
+    Raises:
+        UsageError: No name matches.
+    """
+    found = tuple(v for v in variants if pattern is None or fnmatchcase(v.name, pattern))
+    if not found:
+        raise UsageError(
+            f"--only {pattern}: no variant has such a name. There are reference, template, and the files in "
+            "mistakes/ and tests/legitimate/, without `.py`; quote a pattern, as in --only 'scale_*'."
+        )
+    return found
+
+
+def trials(
+    assignment: Assignment, variants: Sequence[Variant], *, thorough: bool = False
+) -> tuple[Trial, ...]:
+    """What to run on each variant.
+
+    The reference and the template meet every check, and so does one mistake of every component, which shows
+    that the component's failure costs no other component. A form and any other mistake meet the checks of
+    their own parts: whatever uses those sees a stand-in.
+
+    Args:
+        thorough: Every variant meets every check.
+    """
+    graded = [component.name for component in assignment.components]
+    seen: set[str] = set()
+    found = []
+    for variant in variants:
+        first = variant.kind is Kind.MISTAKE and not seen.issuperset(variant.parts)
+        seen.update(variant.parts if first else ())
+        if thorough or first or not variant.parts:
+            found.append(Trial(variant))
+        else:
+            found.append(Trial(variant, (*(name for name in graded if name in variant.parts), SUBMISSION)))
+    return tuple(found)
+
+
+def outcomes(
+    course: Course,
+    assignment: Assignment,
+    planned: Sequence[Trial],
+    *,
+    jobs: int,
+    report: Report = lambda outcome: None,
+) -> tuple[Outcome, ...]:
+    """Run the checks on every variant.
+
+    The instructors' own code is run, so a machine that isolates too little for grading is good enough.
+
+    Args:
+        jobs: How many at once; each uses one thread for its computations.
+        report: Told each outcome as soon as it is there, one at a time.
+
+    Returns:
+        The outcomes in the order of the trials.
+
+    Raises:
+        EngineError: A host could not be started: a check, a mistake or the solution cannot be loaded.
+    """
+    if sys.platform != "linux":
+        from grader.validation.without_hosts import local_outcomes
+
+        return local_outcomes(assignment, planned, report=report)
+    with _judge(course, assignment) as judge:
+        return tuple(side_by_side(lambda trial: timed_outcome(judge, trial), planned, jobs, report=report))
+
+
+def timed_outcome(judge: Judge, trial: Trial) -> Outcome:
+    """The outcome of one trial with its time; a failure of the judge's is an outcome too."""
+    started = time.monotonic()
+    try:
+        found = judge(trial)
+    except GraderError as error:
+        found = Outcome(trial.variant, fault=str(error))
+    return replace(found, seconds=time.monotonic() - started)
+
+
+def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined") -> Outcome:
+    """What the judge said of a trial, with the forbidden parts seen in the source or at run time."""
+    uses = (*program.forbidden, *run_time_uses(assignment, program, program.forbidden, found.watched.reached))
+    seen = {use.rule for use in uses if use.reached_from}
+    rules = [rule for rule in assignment.forbidden if rule.pattern in seen]
+    return Outcome(
+        trial.variant,
+        found.findings,
+        found.parameters,
+        tuple(rule.pattern for rule in rules if rule.policy == "forbid"),
+        tuple(rule.pattern for rule in rules if rule.policy == "flag"),
+        (*(note for note in program.notes if LOOK in note), *looks(found.watched)),
+    )
+
+
+def program_of(assignment: Assignment, trial: Trial) -> Program:
+    """The program of a variant."""
+    from grader.analysis import program
+
+    source = trial.variant.source.encode()
+    return program(HOMEWORK, source, components=assignment.components, forbidden=assignment.forbidden)
+
+
+def seed_of(variant: Variant) -> int:
+    """The seed of everything random about a variant: from its source, so the same on every run."""
+    digest = hashlib.sha256(variant.source.encode()).digest()
+    return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
+
+
+@contextlib.contextmanager
+def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
+    """A judge as in grading, in the same hosts. The sources are read here, because they are ours."""
+    from grader.grading.judging import judged
+
+    with _hosts(course, assignment) as (judges, workers):
+
+        def judge(trial: Trial) -> Outcome:
+            program = program_of(assignment, trial)
+            found = judged(
+                judges,
+                workers,
+                program,
+                assignment,
+                seed=seed_of(trial.variant),
+                report=lambda finding: None,
+                components=trial.components,
+                pictures=False,
+            )
+            return outcome(assignment, trial, program, found)
+
+        yield judge
+
+
+@contextlib.contextmanager
+def _hosts(course: Course, assignment: Assignment) -> Iterator[tuple[Host, Host]]:
+    """The judge host and the worker host, which start at the same time: each loads PyTorch for seconds."""
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
+        judges = pool.submit(Host.start, "grader.judge", [str(assignment.folder)])
+        try:
+            workers = Host.start("grader.worker", hidden=(course.root,), unofficial=True, wrapped=True)
+            stack.callback(workers.close)
+        finally:
+            if judges.exception() is None:
+                stack.callback(judges.result().close)
+        yield judges.result(), workers

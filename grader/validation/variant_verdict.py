@@ -1,0 +1,181 @@
+"""What one outcome of a validation means: whether the checks treat the variant as it deserves."""
+
+from dataclasses import dataclass
+
+from grader.course.variants import Kind
+from grader.domain.assignment import Assignment
+from grader.domain.evidence import UNDECIDED, Finding, Status
+from grader.domain.formatting import clipped, listed
+from grader.validation.trials import Outcome
+
+_MESSAGE = 200  # characters of a finding's message that a sentence quotes
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an outcome means.
+
+    Attributes:
+        word: In a word or two: `full`, `detected`, `missed`, ...
+        called: The diagnoses of a mistake's own failed checks, or the policies by which a form is flagged.
+        failed: The checks that did not pass.
+        wrong: Sentences: why validation does not pass.
+        notes: Sentences that do not keep it from passing.
+    """
+
+    outcome: Outcome
+    word: str
+    called: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def detected(self) -> bool:
+        """Whether a check of the mistake's own component failed."""
+        return any(failed(f) and f.component in self.outcome.variant.parts for f in self.outcome.findings)
+
+    @property
+    def named(self) -> bool:
+        """Whether one of these checks called the mistake by its name."""
+        return self.outcome.variant.name in self.called
+
+    @property
+    def costs_others(self) -> bool:
+        """Whether a check of another component did not pass."""
+        return any(f.component not in self.outcome.variant.parts for f in _lost(self.outcome))
+
+
+def verdict(assignment: Assignment, outcome: Outcome) -> Verdict:
+    """What one outcome means."""
+    if outcome.fault:
+        sentence = f"{outcome.variant.file}: {outcome.variant.name} could not be judged. {outcome.fault}"
+        return Verdict(outcome, "not judged", wrong=(sentence,))
+    match outcome.variant.kind:
+        case Kind.REFERENCE | Kind.FORM:
+            return _of_right_work(outcome)
+        case Kind.TEMPLATE:
+            return _of_template(assignment, outcome)
+        case Kind.MISTAKE:
+            return _of_mistake(outcome)
+
+
+def _of_right_work(outcome: Outcome) -> Verdict:
+    """The reference, or a legitimate form: every check passes."""
+    variant, lost = outcome.variant, _lost(outcome)
+    form = variant.kind is Kind.FORM
+    seen = [f.diagnosis for f in outcome.findings if f.status is Status.PASSED and f.diagnosis]
+    flags = tuple(dict.fromkeys((*seen, *outcome.flagged)))
+    remedy = "Mend the check, or delete the file." if form else "Mend the check or the solution."
+    wrong = tuple(
+        f"{variant.file}: {found.check} ({found.component}) {_how(found)}: {said(found)} {remedy}"
+        for found in lost
+        if not is_broken(found)
+    )
+    wrong += tuple(
+        f"{variant.file}: it uses `{name}`, which assignment.toml forbids. Write it another way."
+        for name in outcome.forbidden
+    )
+    notes = tuple(
+        f"{variant.file}: it earns every point, but a person is asked to look ({flag}). "
+        f"If that is meant, add a line `Policy: {flag}` to its docstring."
+        for flag in flags
+        if form and flag not in variant.policies
+    )
+    notes += tuple(f"{variant.file}: a person is asked to look. {look}" for look in outcome.looks)
+    if outcome.forbidden or any(found.status in (Status.FAILED, Status.SKIPPED) for found in lost):
+        word = "loses"
+    elif lost:
+        word = "undecided"
+    else:
+        word = ("flagged" if flags else "full marks") if form else "full"
+    called = flags if form else ()
+    return Verdict(outcome, word, called, tuple(found.check for found in lost), wrong, notes)
+
+
+def _of_template(assignment: Assignment, outcome: Outcome) -> Verdict:
+    """The bare template: it earns none of the checks that carry points."""
+    wrong = []
+    for component in carried(assignment):
+        own = [found for found in outcome.findings if found.component == component]
+        passed = [found.check for found in own if found.status is Status.PASSED]
+        open_ = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
+        if passed:
+            wrong.append(
+                f"The bare template passes {listed(passed)} of {component}, which carries points. "
+                f"Let the check need what students write."
+            )
+        if open_:
+            wrong.append(
+                f"The bare template leaves {listed(open_)} of {component} undecided. "
+                "Let the check fail for it."
+            )
+    lost = tuple(found.check for found in _lost(outcome))
+    return Verdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
+
+
+def _of_mistake(outcome: Outcome) -> Verdict:
+    """A known mistake: a check of its own component fails and names it, and no other check."""
+    variant, lost = outcome.variant, _lost(outcome)
+    [component] = variant.parts
+    own = [found for found in lost if found.component == component]
+    others = [found for found in lost if found.component != component]
+    called = tuple(dict.fromkeys(found.diagnosis for found in own if failed(found) and found.diagnosis))
+    wrong, notes = [], []
+    undecided = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
+    detected = any(failed(found) for found in own)
+    if not detected and undecided:
+        wrong.append(
+            f"{variant.file}: no check of {component} fails, and {listed(undecided)} asks a person. "
+            "Make a check notice it, or delete the file."
+        )
+    elif not detected and not any(is_broken(found) for found in own):
+        wrong.append(
+            f"{variant.file}: {component} passes every check. Make a check notice it, or delete the file."
+        )
+    elif undecided:
+        notes.append(f"{variant.file}: {listed(undecided)} cannot be decided, so a person is asked.")
+    for other in dict.fromkeys(found.component for found in others):
+        checks = [found.check for found in others if found.component == other and not is_broken(found)]
+        if checks:
+            wrong.append(
+                f"{variant.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
+                f"Judge {other} with a stand-in for {component}."
+            )
+    if detected and variant.name not in called:
+        name = f"called {listed(called)}" if called else "not named"
+        notes.append(
+            f"{variant.file}: it is detected, but {name}. Let a check recognize it: "
+            f'raise reference.named("{variant.name}").'
+        )
+    word = "missed" if not detected else "costs others" if others else "detected"
+    return Verdict(outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes))
+
+
+def carried(assignment: Assignment) -> dict[str, float]:
+    """The components that carry points, with these."""
+    shares = [item.components for item in assignment.rubric if item.components]
+    return {name: points for share in shares for name, points in share.items() if points > 0}
+
+
+def _lost(outcome: Outcome) -> list[Finding]:
+    return [found for found in outcome.findings if found.status is not Status.PASSED]
+
+
+def failed(found: Finding) -> bool:
+    """Whether the check says that the code is wrong."""
+    return found.status is Status.FAILED
+
+
+def is_broken(found: Finding) -> bool:
+    """Whether the check itself, or the grader, failed; to leave something to a person is no failure."""
+    return found.status is Status.ERRORED and found.diagnosis != UNDECIDED
+
+
+def _how(found: Finding) -> str:
+    return "cannot be decided" if found.status is Status.ERRORED else "does not pass"
+
+
+def said(found: Finding) -> str:
+    """Its message, on one line and not too long."""
+    return clipped(" ".join(found.message.split()), _MESSAGE)

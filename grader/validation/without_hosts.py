@@ -1,0 +1,71 @@
+"""The grader graded where there are no hosts: one variant after another, in plain processes."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader.domain.assignment import Assignment
+from grader.students.own_machine import OwnWorkers, patient
+from grader.validation.trials import Outcome, Report, Trial, outcome, program_of, seed_of, timed_outcome
+
+if TYPE_CHECKING:
+    from grader.judge.examination import Checks
+
+
+def local_outcomes(
+    assignment: Assignment, planned: Sequence[Trial], *, report: Report = lambda outcome: None
+) -> tuple[Outcome, ...]:
+    """Run the checks on every variant, each in a new process that has to load PyTorch first.
+
+    Args:
+        report: Told each outcome as soon as it is there.
+
+    Returns:
+        The outcomes in the order of the trials.
+
+    Raises:
+        CourseError: The solution, a mistake or the checks cannot be loaded.
+    """
+    from grader.judge.course_code import course_code
+    from grader.judge.examination import run_pytest
+    from grader.judge.student import Student
+
+    assignment = patient(assignment)
+    found: list[Outcome] = []
+    raised: list[BaseException] = []
+
+    def use(checks: "Checks") -> None:
+        def judge(trial: Trial) -> Outcome:
+            program = program_of(assignment, trial)
+            with OwnWorkers(assignment.limits) as workers:
+                student = Student(workers, program, assignment, seed=seed_of(trial.variant))
+                try:
+                    examined = checks.examined(student, components=trial.components)
+                finally:
+                    student.close()
+            return outcome(assignment, trial, program, examined)
+
+        try:
+            for trial in planned:
+                found.append(timed_outcome(judge, trial))
+                report(found[-1])
+        except BaseException as error:  # noqa: BLE001 - pytest would keep it to itself; raised again below
+            raised.append(error)
+
+    try:
+        paths = sorted((assignment.folder / "checks").glob("test_*.py"))
+        run_pytest(paths, assignment, course_code(assignment), use)
+    finally:
+        _forget(assignment.folder)
+    if raised:
+        raise raised[0]
+    return tuple(found)
+
+
+def _forget(folder: Path) -> None:
+    """Forget the modules of an assignment: pytest would take them for another's files of the same names."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and Path(file).is_relative_to(folder):
+            del sys.modules[name]

@@ -1,0 +1,123 @@
+"""A run that is killed: what is there afterwards is whole, and is not more than what was finished."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.course.assignment_file import read_assignment
+from grader.gradebook import Gradebook
+from grader.reports.results_json.results_contract import ResultsDocument
+from grader.results.revision import revised
+
+# grades two submissions, and is killed (as by a power cut) at the n-th step that makes something durable
+RUN = """
+import os, signal, sys, threading
+from datetime import UTC, datetime
+from pathlib import Path
+from unittest import mock
+from grader.course.assignment_file import read_assignment
+from grader.domain.evidence import Attestation, Evidence, Finding, Status
+from grader.domain.submission import Submission
+from grader.results import class_files
+from grader.grading import class_run
+from grader.grading.run import Findings
+from sqlalchemy import Engine, event
+
+course, out, fatal = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+assignment = read_assignment(course / "reference" / "tiny")
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+steps = 0
+
+def stepping(call):
+    def stepped(*arguments):
+        global steps
+        steps += 1
+        if steps == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments)
+    return stepped
+
+def examined(run, submission, **more):
+    findings = tuple(
+        Finding(s.id, s.component, s.title, Status.PASSED) for s in assignment.checks
+    )
+    evidence = Evidence(submission.student_id, "tiny", submission.digest, NOW, findings=findings)
+    return Findings(evidence, {"figure-0.png": b"x" * 100})
+
+class Run:
+    pass
+
+run = Run()
+run.assignment, run.splits = assignment, None
+os.fsync, os.replace = stepping(os.fsync), stepping(os.replace)
+event.listen(Engine, "commit", stepping(lambda connection: None))
+event.listen(Engine, "before_cursor_execute", stepping(lambda *statement: None))
+with mock.patch.object(class_run, "examined", examined):
+    submissions = [Submission(name, "tiny", (), "0") for name in ("400101204", "400101205")]
+    results = class_run.graded(run, submissions, out, jobs=1, clock=lambda: NOW, watch=lambda p: None)
+class_files.write_class(assignment, results, out, NOW)
+print(steps)
+"""
+
+
+def run(course: Path, out: Path, fatal: int) -> "subprocess.CompletedProcess[str]":
+    """Grade two submissions and be killed at the step."""
+    return subprocess.run(
+        [sys.executable, "-c", RUN, str(course), str(out), str(fatal)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
+def test_nothing_half_written_is_believed(tiny_course: Path, tmp_path: Path) -> None:
+    """Killed at any step: evidence is whole or absent, results come last, regrading goes on from there."""
+    whole = run(tiny_course, tmp_path / "whole", 0)
+    assert whole.returncode == 0, whole.stderr
+    assignment = read_assignment(tiny_course / "reference" / "tiny")
+    steps = int(whole.stdout)
+    assert steps > 60
+    seen = set()
+    for fatal in (*range(1, steps, 9), steps - 1, steps):
+        out = tmp_path / str(fatal)
+        assert run(tiny_course, out, fatal).returncode == -signal.SIGKILL
+        gradebook = Gradebook(out, assignment_id="tiny")
+        students = gradebook.students()
+        seen.add(len(students))
+        for student in students:
+            assert len(gradebook.evidence(student).findings) == len(assignment.checks)
+            assert gradebook.images(student) == {"figure-0.png": b"x" * 100}
+        results = out / "results.json"
+        if results.exists():
+            document = ResultsDocument.model_validate_json(results.read_text("utf-8"))
+            assert len(document.submissions) == len(students) == 2
+            for name in ("index.html", "scores.csv"):
+                assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        if students:
+            when = gradebook.evidence(students[0]).graded_at
+            revision = revised(
+                assignment, gradebook, out, who="ta1", cause="regrade", clock=lambda when=when: when
+            )
+            assert len(revision.results) == len(students) and revision.changes == ()
+            assert len(json.loads(results.read_text("utf-8"))["submissions"]) == len(students)
+    assert seen == {0, 1, 2}
+
+
+def test_a_second_run_replaces_results_only_when_it_is_done(tiny_course: Path, tmp_path: Path) -> None:
+    """The results of an earlier run stay as they were until the later one is whole."""
+    out = tmp_path / "out"
+    assert run(tiny_course, out, 0).returncode == 0
+    before = (out / "results.json").read_bytes()
+    assert run(tiny_course, out, 90).returncode != 0
+    assert (out / "results.json").read_bytes() == before
+    assert run(tiny_course, out, 0).returncode == 0
+    with Gradebook(out) as book:
+        assert book.runs("400101204") == (1, 2, 3)
+    assert (out / "results.json").read_bytes() == before

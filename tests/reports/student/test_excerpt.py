@@ -1,0 +1,41 @@
+import pytest
+
+from grader.reports.student.excerpt import excerpt, place_of
+
+SOURCE = {"homework.py": "one\n    two\n        three\n    four\n", "cell 4": "a\nb"}
+
+
+def test_the_named_line_is_marked_between_its_neighbors():
+    lines = excerpt(SOURCE, "homework.py:3")
+    assert [(line.number, line.text, line.marked) for line in lines] == [
+        (2, "two", False),
+        (3, "    three", True),
+        (4, "four", False),
+    ]
+
+
+@pytest.mark.parametrize(("where", "numbers"), [("homework.py:1", [1, 2, 3]), ("homework.py:4", [2, 3, 4])])
+def test_at_either_end_there_are_still_three_lines(where, numbers):
+    assert [line.number for line in excerpt(SOURCE, where)] == numbers
+
+
+def test_a_cell_of_a_notebook():
+    assert [line.text for line in excerpt(SOURCE, "cell 4, line 2")] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "where", ["", "homework.py", "other.py:1", "homework.py:99", "homework.py:0", "cell 4"]
+)
+def test_a_place_that_is_not_there_has_no_excerpt(where):
+    assert excerpt(SOURCE, where) == ()
+    assert excerpt(None, where) == ()
+
+
+def test_an_overlong_line_is_cut():
+    (line,) = excerpt({"homework.py": "x" * 5000}, "homework.py:1")
+    assert len(line.text) < 200 and line.text.endswith("…")
+
+
+def test_a_file_name_may_hold_a_colon():
+    assert str(place_of("a:b.py:7")) == "a:b.py:7"
+    assert place_of("a:b.py:7").line == 7

@@ -1,0 +1,47 @@
+from dataclasses import replace
+
+import pytest
+
+from grader.domain.evidence import Epoch, Training, TrainingOutcome
+from grader.reports.student.training_advice import measured_item, outcome_sentence, training_fix_text
+
+
+def curve(accuracies, losses):
+    return tuple(
+        Epoch(number, 1.0, loss, accuracy, 0.001, 1.0)
+        for number, (accuracy, loss) in enumerate(zip(accuracies, losses, strict=True), 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("epochs", "hint", "where"),
+    [
+        (curve([0.2, 0.3, 0.4, 0.5], [2.0, 1.8, 1.6, 1.4]), "still rising", "homework.py:58"),
+        (curve([0.2, 0.5, 0.5, 0.5], [2.0, 1.0, 1.5, 1.9]), "lowest after epoch 2", ""),
+        (curve([0.2, 0.5, 0.5, 0.5], [2.0, 1.0, 1.0, 1.0]), "leveled off", "homework.py:57"),
+        (curve([0.2], [2.0]), "more epochs", "homework.py:58"),
+    ],
+)
+def test_advice_follows_the_curves(assignment, examples, epochs, hint, where):
+    evidence = examples.base("1", assignment)
+    evidence = replace(evidence, training=replace(evidence.training, epochs=epochs, accuracy=0.5))
+    text = training_fix_text(measured_item(assignment), evidence)
+    assert hint in text.hint
+    assert text.where == where
+
+
+@pytest.mark.parametrize(
+    ("outcome", "says"),
+    [
+        (TrainingOutcome.FAILED, "stopped in your code after 1 of 3 epochs: It raised."),
+        (TrainingOutcome.DIVERGED, "diverged after 1 of 3 epochs: It raised."),
+        (TrainingOutcome.BUDGET, "That is not zero: a person decides"),
+        (TrainingOutcome.UNKNOWN, "A person looks at the training: It raised."),
+        (TrainingOutcome.NOT_RUN, "It raised."),
+        (TrainingOutcome.COMPLETED, "trained your model for 1 of 3 epochs"),
+    ],
+)
+def test_every_outcome_has_its_sentence(outcome, says):
+    training = Training(outcome, reason="It raised.", epochs=curve([0.2], [2.0]), planned_epochs=3)
+    assert says in outcome_sentence(training)
+    assert outcome_sentence(Training(TrainingOutcome.NOT_RUN)) == "Training was not part of this run."

@@ -1,0 +1,158 @@
+"""Validating an assignment: what is run on which variant, in the hosts of grading, and what it means."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.course.assignment_file import read_assignment
+from grader.course.locate import located_course
+from grader.course.variants import Kind, Variant, variants
+from grader.domain.assignment import Assignment, CheckSpec
+from grader.domain.errors import EngineError, UsageError
+from grader.domain.evidence import Blame, Finding, Status
+from grader.validation.mutation_report import mutation_report
+from grader.validation.trials import Outcome, Trial, chosen, outcomes, seed_of, trials
+
+SOURCE = """
+class Inner: ...
+class Outer:
+    def __init__(self): self.inner = Inner()
+class Alone: ...
+def helper(): return Outer()
+def run(model): return helper()
+def draw(model): ...
+"""
+
+
+def variant(kind: Kind, name: str, *parts: str) -> Variant:
+    """A variant of some parts."""
+    return Variant(kind, name, f"{name}.py", SOURCE, parts)
+
+
+def finding(check: str, component: str, status: Status, **more: object) -> Finding:
+    """What a check found."""
+    return Finding(check, component, check, status, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tiny(tiny_course: Path) -> Assignment:
+    """The small assignment."""
+    return read_assignment(tiny_course / "reference" / "tiny")
+
+
+def test_what_is_run_on_which_variant(tiny: Assignment) -> None:
+    """All on one mistake of each component; on the others, their own."""
+    [doubler] = tiny.components
+    kinds = {"Inner": "class", "Outer": "class", "Alone": "class", "run": "function", "draw": "function"}
+    assignment = replace(
+        tiny, components=tuple(replace(doubler, name=name, kind=kind) for name, kind in kinds.items())
+    )
+    known = [
+        variant(Kind.REFERENCE, "reference"),
+        variant(Kind.TEMPLATE, "template"),
+        variant(Kind.FORM, "form", "Alone"),
+        variant(Kind.FORM, "loop", "run"),
+        variant(Kind.MISTAKE, "first", "Inner"),
+        variant(Kind.MISTAKE, "second", "Inner"),
+        variant(Kind.MISTAKE, "drawn", "draw"),
+        variant(Kind.MISTAKE, "redrawn", "draw"),
+    ]
+    planned = trials(assignment, known)
+    assert all(trial.components is None for trial in trials(assignment, known, thorough=True))
+    assert {trial.variant.name: trial.components for trial in planned} == {
+        "reference": None,
+        "template": None,
+        "form": ("Alone", "submission"),
+        "loop": ("run", "submission"),
+        "first": None,
+        "second": ("Inner", "submission"),
+        "drawn": None,
+        "redrawn": ("draw", "submission"),
+    }
+
+
+def test_the_seed_is_the_variants_own() -> None:
+    one, other = variant(Kind.FORM, "a"), replace(variant(Kind.FORM, "b"), source="x = 1")
+    assert seed_of(one) == seed_of(variant(Kind.FORM, "c")) != seed_of(other)
+
+
+def test_a_pattern_chooses_by_name() -> None:
+    every = [variant(Kind.FORM, "one_form"), variant(Kind.MISTAKE, "one_mistake")]
+    assert [each.name for each in chosen(every, "*_mistake")] == ["one_mistake"]
+    assert chosen(every, None) == tuple(every)
+    with pytest.raises(UsageError, match="no variant has such a name"):
+        chosen(every, "mistake")
+
+
+def test_the_hosts_of_grading_judge_the_variants(tiny: Assignment, tiny_course: Path) -> None:
+    """Each in a worker of its own; only the checks that were asked for; none that fails stops the others."""
+    course = located_course(tiny_course, environment={})
+    every = variants(tiny, tiny_course)
+    unreadable = Variant(Kind.FORM, "unreadable", "unreadable.py", "def (", ("Doubler",))
+    told: list[str] = []
+    found = outcomes(
+        course,
+        tiny,
+        (*trials(tiny, every), Trial(every[0], ("submission",)), Trial(unreadable)),
+        jobs=2,
+        report=lambda outcome: told.append(outcome.variant.name),
+    )
+    names = ["reference", "template", "added", "tripled", "reference", "unreadable"]
+    assert [outcome.variant.name for outcome in found] == names and sorted(told) == sorted(names)
+    assert mutation_report(tiny, found[:4]).passed
+    assert found[4].findings == () and found[4].fault == ""
+    assert "unreadable could not be judged" in mutation_report(tiny, found[5:]).wrong[0]
+    assert all(outcome.seconds > 0 for outcome in found)
+
+
+def test_a_check_that_cannot_be_loaded_is_told_in_a_sentence(tiny: Assignment, tiny_course: Path) -> None:
+    mistake = tiny.folder / "mistakes" / "tripled.py"
+    mistake.write_text('"""A."""\nclass Doubler(Tripler): ...\n', encoding="utf-8")
+    with pytest.raises(EngineError) as caught:
+        outcomes(located_course(tiny_course, environment={}), tiny, trials(tiny, ()), jobs=1)
+    assert "mistakes/tripled.py: NameError: name 'Tripler' is not defined" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_points_that_nobody_can_lose_are_told(tiny: Assignment) -> None:
+    """A component whose checks fail neither for the template nor for a mistake."""
+    passed = finding("doubler_doubles", "Doubler", Status.PASSED)
+    template = Outcome(variant(Kind.TEMPLATE, "template"), (passed,))
+    wrong = mutation_report(tiny, [template]).wrong
+    assert any("Doubler carries 4 of the points, but none of its checks fails" in each for each in wrong)
+    assert not any("carries 4" in each for each in mutation_report(tiny, [template], complete=False).wrong)
+    failed = finding("doubler_doubles", "Doubler", Status.FAILED)
+    assert mutation_report(tiny, [replace(template, findings=(failed,))]).wrong == ()
+
+
+def test_the_engines_failures_are_not_the_checks(tiny: Assignment) -> None:
+    """What could not be run is neither a pass nor a detection, and nobody is asked to mend the check."""
+    spec = CheckSpec("doubler_doubles", "Doubler", "It doubles.", file="test_doubler.py")
+    late = finding(
+        spec.id, "Doubler", Status.ERRORED, blame=Blame.ENGINE, message="The checks took over 60 s."
+    )
+    report = mutation_report(
+        tiny, [Outcome(variant(Kind.MISTAKE, "slow", "Doubler"), (late,))], complete=False
+    )
+    assert report.wrong[0] == (
+        "checks/test_doubler.py: doubler_doubles could not be run on slow. The checks took over 60 s. "
+        "Run it again, with fewer --jobs."
+    )
+    assert report.summary.startswith("mistakes 0 of 1 detected, 0 named (0 %)")
+
+
+def test_a_form_whose_check_is_skipped_loses(tiny: Assignment) -> None:
+    skipped = finding("doubler_doubles", "Doubler", Status.SKIPPED, message="It could not be tried.")
+    report = mutation_report(tiny, [Outcome(variant(Kind.FORM, "f", "Doubler"), (skipped,))], complete=False)
+    assert report.summary == "forms 0 of 1 at full marks" and not report.passed
+
+
+def test_a_form_says_for_what_a_person_looks_at_it(tiny: Assignment) -> None:
+    """A form that is flagged has full marks; its file must say so, or it is noted."""
+    flagged = finding("doubler_doubles", "Doubler", Status.PASSED, diagnosis="odd", message="It is odd.")
+    form = variant(Kind.FORM, "f", "Doubler")
+    for policies, notes in (((), 1), (("odd",), 0)):
+        outcome = Outcome(replace(form, policies=policies), (flagged,))
+        report = mutation_report(tiny, [outcome], complete=False)
+        assert report.passed and report.verdicts[0].word == "flagged" and len(report.notes) == notes
