@@ -1,6 +1,7 @@
 # make demo   grades a small example class on the synthetic data (first run: sets up .venv)
-# make test   all checks but those that need a browser
-# make test-all   everything that CI checks: the pages in Chromium as well
+# make test   what a change needs: style, types, floors, and the tests that take at most minutes together
+# make test-all   everything that CI checks: make test, then make test-rest (slow, browser, service)
+# make coverage   which lines of grader/ the tests run: htmlcov/index.html
 # make picture   renews docs/report.png, the report at the top of README.md, from the demo's (needs Chromium)
 # make lock   renews requirements.lock: the newest versions that pyproject.toml allows, with their hashes
 # make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
@@ -12,9 +13,10 @@ BIN    := $(VENV)/bin
 LOCK   ?= requirements.lock
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder -rs
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: demo test test-all bench lint types floors unit browser template picture lock setup clean
+.PHONY: demo test test-rest test-all coverage bench lint types floors unit template picture lock setup clean
 
 setup: $(STAMP)
 
@@ -36,7 +38,7 @@ demo: $(STAMP)
 
 test: lint types floors unit
 
-test-all: test browser
+test-all: test test-rest
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
@@ -49,10 +51,10 @@ floors: $(STAMP)
 	@$(BIN)/lint-imports
 
 unit: $(STAMP)
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(PYTEST)
 
-browser: $(STAMP)
-	@$(BIN)/python -m pytest -m browser -rs
+test-rest: $(STAMP)
+	@$(PYTEST) -m "slow or browser or service"
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(BENCH)

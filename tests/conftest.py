@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -36,6 +36,29 @@ from grader.sandbox.local import LocalProcesses
 from grader.sandbox.processes import Child, Processes
 
 ROOT = Path(__file__).parents[1]
+pytest_plugins = ["tests.warm_hosts"]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Among processes, files stay whole, and so do those whose tests share hosts: each is made once."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByGroupOrFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            scope = super()._split_scope(nodeid)
+            return scope if scope != nodeid else nodeid.partition("::")[0]
+
+    return ByGroupOrFile(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares hosts stays together and comes first, since it takes the longest."""
+    for item in items:
+        shared = {"hosts", "warm_hosts"} & set(getattr(item, "fixturenames", ()))
+        if shared:
+            item.add_marker(pytest.mark.xdist_group(min(shared)))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,6 +69,21 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADER_CACHE", str(shared / "cache"))
         yield
+
+
+@pytest.fixture(scope="session")
+def lacking() -> Callable[[str], NoReturn]:
+    """Skip for a Debian package that is not here: `lacking("chromium")`.
+
+    Where REQUIRED_PACKAGES names it (`.ci/run` names all that it could install), that is a failure.
+    """
+
+    def told(package: str) -> NoReturn:
+        if package in os.environ.get("REQUIRED_PACKAGES", "").split():
+            pytest.fail(f"The package {package} could have been installed, and its tests are skipped.")
+        pytest.skip(f"the package {package} is not installed (Debian: apt-get install {package})")
+
+    return told
 
 
 @pytest.fixture(scope="session")
@@ -79,9 +117,14 @@ def solved(assignment: Assignment) -> str:
 @pytest.fixture(scope="session")
 def analyzed(assignment: Assignment) -> Callable[[str], Program]:
     """The program of a homework's text."""
-    return lambda text: program(
-        "homework.py", text.encode(), components=assignment.components, forbidden=assignment.forbidden
-    )
+
+    @functools.lru_cache(500)
+    def of(text: str) -> Program:
+        return program(
+            "homework.py", text.encode(), components=assignment.components, forbidden=assignment.forbidden
+        )
+
+    return of
 
 
 @pytest.fixture(scope="session")

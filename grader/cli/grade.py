@@ -196,12 +196,12 @@ def _taken_in(
     from grader.domain.formatting import printable
     from grader.intake import Known, submissions, with_extensions
     from grader.intake.prefixes import nameless
-    from grader.parser.opening import OpenedApart
+    from grader.parser.client.opened_files import ParserOpener
     from grader.results.download_accounts import Account
     from grader.results.owners import known_uploads, moved_edits
 
     known = Known(class_list.directory(), class_list.read, known_uploads(book))
-    uploads = submissions(path, assignment, scratch, OpenedApart(parsers), known)
+    uploads = submissions(path, assignment, scratch, ParserOpener(parsers), known)
     uploads = with_extensions(uploads, own_deadlines)
     book.relist(moved_edits(uploads.moved, who=who, when=now()))
     for refused in uploads.unmatched:

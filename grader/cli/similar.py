@@ -69,7 +69,7 @@ def command(
     from grader.grading.hosts import running_parsers
     from grader.grading.team_members import mates
     from grader.intake import Known, submissions
-    from grader.parser.opening import OpenedApart
+    from grader.parser.client.opened_files import ParserOpener
     from grader.reports.whole_class.similarity_page import similarity_page
     from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
     from grader.reports.whole_class.similarity_table import similarity_table
@@ -91,7 +91,7 @@ def command(
                 own_scratch = Path(scratch) / ("before" if earlier else "now")
                 own_scratch.mkdir()
                 known = Known() if earlier else Known(uploads=uploads_of(out, gradebook, assignment.id))
-                uploads = submissions(source, assignment, own_scratch, OpenedApart(parsers), known)
+                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known)
                 notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
                 notes += uploads.notes
                 alone = mates(uploads.submissions)  # what a team handed in together is compared once

@@ -60,7 +60,7 @@ def command(
     from grader.grading.run import Run
     from grader.grading.study import studied, study, submission_file, wanted_values
     from grader.intake import submissions
-    from grader.parser.parser import parsed
+    from grader.parser.client.parsed_program import parsed
     from grader.reports.plots.study_plot import study_table, write_study_plot
 
     wanted = wanted_values(vary)

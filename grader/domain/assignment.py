@@ -136,6 +136,9 @@ class RequiredFile:
     suffixes: tuple[str, ...]
 
 
+MEGABYTE = 10**6  # bytes
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one submission may use. Seconds are wall-clock seconds, megabytes are 10**6 bytes.

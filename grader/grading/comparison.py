@@ -10,8 +10,8 @@ from grader.domain.errors import SubmissionError
 from grader.domain.quoting import about_file
 from grader.domain.submission import Role, Submission
 from grader.intake import intake
-from grader.parser.opening import OpenedApart
-from grader.parser.reading import ReadApart
+from grader.parser.client.compared_work import ParserReader
+from grader.parser.client.opened_files import ParserOpener
 from grader.sandbox.processes import Processes
 from grader.similarity.code import given_forms, read_code
 from grader.similarity.figures import notebook_figures
@@ -36,7 +36,7 @@ def read_works(
         jobs: How many are read at once.
         report: Told how far it is.
     """
-    opened = OpenedApart(parsers)
+    opened = ParserOpener(parsers)
     with ThreadPoolExecutor(jobs) as pool:
         reading = [pool.submit(_work, opened, assignment, one, before) for one, before in submissions]
         try:
@@ -66,9 +66,9 @@ def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], froz
     return forms, frozenset(figures)
 
 
-def _work(opened: OpenedApart, assignment: Assignment, submission: Submission, before: bool) -> Work:
+def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, before: bool) -> Work:
     accepted = intake(submission, assignment, opened)
-    reader = ReadApart(opened)
+    reader = ParserReader(opened)
     left_out: list[str] = []
     code = _code(reader, accepted.code, left_out)
     weights = _weights(reader, accepted.checkpoint, left_out)
@@ -84,7 +84,7 @@ def _work(opened: OpenedApart, assignment: Assignment, submission: Submission, b
     return Work(submission.student_id, before, code, weights, tuple(figures), tuple(left_out))
 
 
-def _code(reader: ReadApart, path: Path | None, left_out: list[str]) -> Code | None:
+def _code(reader: ParserReader, path: Path | None, left_out: list[str]) -> Code | None:
     if path is None:
         return None
     try:
@@ -94,7 +94,7 @@ def _code(reader: ReadApart, path: Path | None, left_out: list[str]) -> Code | N
         return None
 
 
-def _weights(reader: ReadApart, path: Path | None, left_out: list[str]) -> Weights | None:
+def _weights(reader: ParserReader, path: Path | None, left_out: list[str]) -> Weights | None:
     if path is None:
         return None
     try:
@@ -104,7 +104,7 @@ def _weights(reader: ReadApart, path: Path | None, left_out: list[str]) -> Weigh
         return None
 
 
-def _add_figures(reader: ReadApart, path: Path, figures: list[Figure], left_out: list[str]) -> None:
+def _add_figures(reader: ParserReader, path: Path, figures: list[Figure], left_out: list[str]) -> None:
     try:
         reader.figures(path, figures)
     except SubmissionError as error:

@@ -5,8 +5,9 @@ import subprocess
 import threading
 from collections.abc import Iterator
 
+from grader.domain.assignment import MEGABYTE
+
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
-MB = 10**6
 
 
 class Turns:
@@ -71,6 +72,6 @@ def _free_mb() -> float:
     command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id=0"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
-        return float(told.split()[0]) * 2**20 / MB  # it counts in MiB
+        return float(told.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return 0.0

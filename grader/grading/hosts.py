@@ -11,8 +11,8 @@ from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Attestation
-from grader.parser.parser import LIMITS as PARSER_LIMITS
-from grader.parser.rendering import VIEWS
+from grader.parser.messages import MODULE as PARSER_MODULE
+from grader.parser.messages import SOURCE_LIMITS, VIEWS
 from grader.sandbox.host import Host
 
 # earlier ones have holes in loading checkpoints (CVE-2025-32434, CVE-2026-24747)
@@ -34,7 +34,7 @@ class Hosts:
         Raises:
             SandboxError: It does not hold.
         """
-        with self.parsers.spawn(PARSER_LIMITS) as parser:
+        with self.parsers.spawn(SOURCE_LIMITS) as parser:
             return parser.attestation
 
 
@@ -54,7 +54,7 @@ def running_parsers(
     """
     folders = (course.root, *hidden)
     starting = Host.start(
-        "grader.parser.parser",
+        PARSER_MODULE,
         [VIEWS] if views else [],
         hidden=folders,
         unofficial=unofficial,

@@ -15,9 +15,9 @@ from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSum
 from grader.domain.program import Program
 from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.files.typed_json import validator
-from grader.protocol.exchange import Silence, conversation
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.requests import STATE
+from grader.protocol.timed_answers import Silence, timed_answers
 from grader.sandbox.host import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.training import TrainedModel
@@ -145,7 +145,7 @@ def _answers(judges: Host, request: Frame, seconds: float) -> Generator[Finding 
         EngineError: It failed.
     """
     child = judges.spawn(JUDGE_LIMITS)
-    with conversation(child, request, seconds + GRACE_SECONDS, FROM_JUDGE) as frames:
+    with timed_answers(child, request, seconds + GRACE_SECONDS, FROM_JUDGE) as frames:
         for frame in frames:
             document = frame.document
             if "finding" in document:

@@ -13,7 +13,7 @@ from grader.grading.run import Run
 from grader.grading.side_by_side import side_by_side
 from grader.grading.training_stage import trained_once
 from grader.kit.splits import Splits
-from grader.parser.parser import parsed
+from grader.parser.client.parsed_program import parsed
 from grader.training import EpochReport
 
 SHORT_NAMES = {"lr": "learning_rate", "wd": "weight_decay", "batch": "batch_size"}

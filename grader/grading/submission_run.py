@@ -15,9 +15,9 @@ from grader.grading.progress import Progress, Stage, Watcher
 from grader.grading.run import Findings, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
-from grader.parser.opening import OpenedApart
-from grader.parser.paper import kept_answers
-from grader.parser.parser import parsed
+from grader.parser.client.drawn_answers import kept_answers
+from grader.parser.client.opened_files import ParserOpener
+from grader.parser.client.parsed_program import parsed
 
 
 def examined(
@@ -78,7 +78,7 @@ def examined_longer(
     """
     found = Findings(replace(earlier, graded_at=graded_at), dict(images))
     try:
-        files = accepted(submission, run.assignment, OpenedApart(run.hosts.parsers))
+        files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
             program = parsed(
                 run.hosts.parsers, file_name_of(files.code.name), files.code.read_bytes(), run.assignment
@@ -96,11 +96,11 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
     # of what is only read, a parser is all that ever opens it; of what runs, the worker has the word
     found.add(attestation=run.hosts.isolation)
     with found.timed("reading"):
-        files = accepted(submission, run.assignment, OpenedApart(run.hosts.parsers))
+        files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
         found.add(missing=files.missing, refused_files=files.refused, notes=files.notes)
     if files.report is not None:
         with found.timed("pages"):
-            found.keep_answers(*kept_answers(OpenedApart(run.hosts.parsers), files.report))
+            found.keep_answers(*kept_answers(ParserOpener(run.hosts.parsers), files.report))
     with found.timed("reading"):
         if files.code is None:
             _without_code(files, found)
@@ -134,7 +134,7 @@ def _claim_in_report(run: Run, files: Intake) -> Claim | None:
     report = files.report
     if report is None:
         return None
-    return OpenedApart(run.hosts.parsers).claim(report, file_name_of(report.name))
+    return ParserOpener(run.hosts.parsers).claim(report, file_name_of(report.name))
 
 
 def _without_code(files: Intake, found: Findings) -> None:

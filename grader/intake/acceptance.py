@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.domain.assignment import Assignment, Limits
+from grader.domain.assignment import MEGABYTE, Assignment, Limits
 from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
-from grader.intake.archive import MEGABYTE
 from grader.intake.naming import ANY_ID, Closeness, name_match, refused_name
 from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener

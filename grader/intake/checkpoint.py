@@ -3,8 +3,9 @@
 import zipfile
 from typing import BinaryIO
 
+from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SubmissionError
-from grader.intake.archive import MEGABYTE, opened
+from grader.intake.archive import opened
 
 MOST_ENTRIES = 20_000
 MOST_PICKLE_BYTES = 16 * MEGABYTE

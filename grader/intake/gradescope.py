@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 import yaml
 
+from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SubmissionError
-from grader.intake.archive import MEGABYTE
 from grader.intake.entry_name import printable
 from grader.intake.handed_in import HandedIn
 

@@ -6,11 +6,11 @@ from datetime import datetime
 from itertools import combinations
 from pathlib import Path
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, RefusedFile, Role
 from grader.intake.account import Ledger
-from grader.intake.archive import MEGABYTE, Caps
+from grader.intake.archive_pieces import Caps
 from grader.intake.attempts import content, differing, latest, settled, told
 from grader.intake.found import Found, entries, files_of
 from grader.intake.naming import CLUTTER, Closeness, copy_mark, name_match

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
-from grader.intake.archive import MEGABYTE, Begun, Caps, Ended, Piece, contents
+from grader.intake.archive import contents
+from grader.intake.archive_pieces import Begun, Caps, Ended, Piece
 from grader.intake.checkpoint import checkpoint_fault
 from grader.intake.entry_name import Taken, name_fault, parts_of, printable
 from grader.intake.gradescope import Row, metadata_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePosixPath
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import (
@@ -22,7 +22,7 @@ from grader.domain.submission import (
     Submission,
 )
 from grader.intake.account import Ledger
-from grader.intake.archive import MEGABYTE, Caps
+from grader.intake.archive_pieces import Caps
 from grader.intake.carried import Carried, carried
 from grader.intake.found import Found
 from grader.intake.gathering import Gathering

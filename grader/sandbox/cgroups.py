@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.domain.assignment import MEGABYTE
 from grader.sandbox.identity import pid_in_host_proc
-from grader.sandbox.limits import MEGABYTE
 
 PREFIX = "grader-"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
 from grader.sandbox import syscall_filter, wire
 from grader.sandbox.attestation import REMEDY, Expectation, attestation
@@ -27,7 +28,7 @@ from grader.sandbox.job import (
     forked_child,
     pid_in_proc,
 )
-from grader.sandbox.limits import MEGABYTE, ProcessLimits, resident
+from grader.sandbox.limits import ProcessLimits, resident
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import namespace_links
 from grader.sandbox.visible import visible

@@ -4,10 +4,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment import Limits
+from grader.domain.assignment import MEGABYTE, Limits
 from grader.domain.errors import EngineError
-
-MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
+from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SandboxError
 from grader.sandbox import capabilities, landlock, libc, pipes, rootfs, syscall_filter
 from grader.sandbox.cgroups import Cgroup
 from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
-from grader.sandbox.limits import MEGABYTE, ProcessLimits, address_space, apply_limits
+from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
 from grader.sandbox.namespaces import leave_shared_namespaces
 from grader.sandbox.visible import Visible
 

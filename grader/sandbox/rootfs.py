@@ -4,8 +4,8 @@ import os
 import struct
 from pathlib import Path
 
+from grader.domain.assignment import MEGABYTE
 from grader.sandbox import libc
-from grader.sandbox.limits import MEGABYTE
 from grader.sandbox.visible import Visible
 
 # clusters keep environments in /scratch, so the names are ones that no machine has

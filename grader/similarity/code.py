@@ -5,8 +5,8 @@ from pathlib import PurePath
 
 from grader.analysis.source import TOO_DEEP, source
 from grader.domain.errors import SubmissionError
-from grader.similarity.shape import Unit, units
-from grader.similarity.work import Code
+from grader.similarity.shape import units
+from grader.similarity.work import Code, Unit
 
 
 def read_code(name: str, data: bytes) -> Code:

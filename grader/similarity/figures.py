@@ -14,13 +14,11 @@ import numpy as np
 from PIL import Image
 from pypdf import PdfReader
 
-from grader.similarity.work import Figure
+from grader.similarity.work import MOST_FIGURES, PREVIEW, Figure
 
-MOST_FIGURES = 60
 MOST_PAGES = 60
 MOST_PIXELS = 16_000_000
 LEAST_SIDE = 48  # pixels: logos and formulas are smaller
-PREVIEW = 220  # pixels, the longer side
 _KINDS = ("image/png", "image/jpeg", "png", "jpeg")  # the last two in formats of notebooks before 4
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from grader.similarity.fingerprints import STRETCH, fingerprints
-from grader.similarity.shape import Unit
+from grader.similarity.work import Unit
 
 ENOUGH = 100  # tokens: the reference's own part has some 1,000, an Attention alone 150
 

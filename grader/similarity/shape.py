@@ -9,36 +9,14 @@ of keyword arguments and of the two sides of `+` and `*`. What stays is what the
 import ast
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-Token = tuple[str, int]
-"""A token, and the line (1-based) that it stands on."""
+from grader.similarity.work import Token, Unit
 
 OWN = "v"
 SMALL = 3
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SEQUENCES = (ast.Tuple, ast.List, ast.Set)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A simple statement, or the head of a compound one.
-
-    Attributes:
-        file: `homework.py` or `cell 4`.
-        block: Number of the function, the class body or the top level that it belongs to.
-        tokens: Never empty.
-    """
-
-    file: str
-    block: int
-    tokens: tuple[Token, ...]
-
-    @property
-    def form(self) -> tuple[str, ...]:
-        """The tokens without their lines."""
-        return tuple(token for token, _ in self.tokens)
 
 
 def units(cells: Iterable[tuple[str, ast.Module]]) -> tuple[Unit, ...]:

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.domain.errors import SubmissionError
-from grader.intake.archive import CHUNK, opened
+from grader.intake.archive import opened
+from grader.intake.archive_pieces import CHUNK
 from grader.intake.checkpoint import MOST_ENTRIES
-from grader.similarity.work import Weights
+from grader.similarity.work import MOST_TENSORS, SAMPLES, Weights
 
-SAMPLES = 64  # values of a tensor that are compared
-MOST_TENSORS = 2000
 LEAST_BYTES = 4000  # a thousand values: less is no model
 IDENTICAL = 0.99  # of the bytes
 COMPARABLE = 0.9  # of the bytes, in tensors of sizes that both have

@@ -5,7 +5,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.similarity.shape import Unit
+SAMPLES = 64  # values of a tensor that are compared
+MOST_TENSORS = 2000  # of a checkpoint
+MOST_FIGURES = 60  # of a notebook or a report
+PREVIEW = 220  # pixels of a picture's small copy, the longer side
+
+Token = tuple[str, int]
+"""A token, and the line (1-based) that it stands on."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A simple statement, or the head of a compound one.
+
+    Attributes:
+        file: `homework.py` or `cell 4`.
+        block: Number of the function, the class body or the top level that it belongs to.
+        tokens: Never empty.
+    """
+
+    file: str
+    block: int
+    tokens: tuple[Token, ...]
+
+    @property
+    def form(self) -> tuple[str, ...]:
+        """The tokens without their lines."""
+        return tuple(token for token, _ in self.tokens)
 
 
 @dataclass(frozen=True)

@@ -52,13 +52,17 @@ def module(name: str) -> ModuleType:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of an `attack` runs with each of its module's GROUP, one of an `upload` with each."""
+    """A test of an `attack` runs with each of its module's GROUP, one of an `upload` with each.
+
+    Of the attacks by code that are stopped by the same, the first is tried at every change.
+    """
     if "attack" in metafunc.fixturenames:
         every = module("attack").attacks()
-        chosen = [each for each in every if each.group == metafunc.module.GROUP]
         if os.geteuid() != 0:
-            chosen = [each for each in chosen if not each.root_only]
-        parametrize(metafunc, "attack", chosen)
+            every = [each for each in every if not each.root_only]
+        first = {each.stopped_by: each for each in reversed(every)}
+        chosen = [each for each in every if each.group == metafunc.module.GROUP]
+        parametrize(metafunc, "attack", chosen, quick=list(first.values()))
     if "upload" in metafunc.fixturenames:
         parametrize(metafunc, "upload", module("uploads").UPLOADS)
     if "impostor" in metafunc.fixturenames:
@@ -71,8 +75,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
-def parametrize(metafunc: pytest.Metafunc, name: str, attacks: Sequence[Any]) -> None:
-    metafunc.parametrize(name, attacks, ids=[f"{each.number}-{each.name}" for each in attacks])
+def parametrize(
+    metafunc: pytest.Metafunc, name: str, attacks: Sequence[Any], quick: Sequence[Any] | None = None
+) -> None:
+    """Run a test with each of the attacks; those that are not among the quick ones are slow."""
+    marked = [
+        pytest.param(
+            each,
+            id=f"{each.number}-{each.name}",
+            marks=() if quick is None or each in quick else pytest.mark.slow,
+        )
+        for each in attacks
+    ]
+    metafunc.parametrize(name, marked)
 
 
 @pytest.fixture(scope="session")

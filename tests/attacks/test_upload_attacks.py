@@ -11,7 +11,7 @@ import pytest
 from grader.grading.class_run import graded
 from grader.grading.run import Run
 from grader.intake import submissions
-from grader.parser.opening import OpenedApart
+from grader.parser.client.opened_files import ParserOpener
 from grader.results.class_files import write_class
 from grader.training import Job, measured_checkpoint
 
@@ -48,7 +48,7 @@ def graded_class(planted_course, attacked, hosts, uploads, composed, planted, tm
     before = {str(path) for folder in (handed_in, Path("/tmp")) for path in folder.glob("*")}
     scratch.mkdir()
     run = Run(planted_course[0], attacked, hosts, None)
-    found = submissions(handed_in, attacked, scratch, OpenedApart(hosts.parsers))
+    found = submissions(handed_in, attacked, scratch, ParserOpener(hosts.parsers))
     results = graded(run, found.submissions, out, jobs=2, clock=lambda: NOW, watch=lambda progress: None)
     write_class(attacked, results, out, NOW)
     after = {str(path) for folder in (handed_in, Path("/tmp")) for path in folder.glob("*")}

@@ -1,6 +1,12 @@
-"""The checks of `vit_defects` treat work as it deserves: all of `grader validate vit_defects`, run once."""
+"""The checks of `vit_defects` treat work as it deserves: all of `grader validate vit_defects`, run once.
 
+A few of the forms and a mistake of each component are tried at every change; all of them where one of the
+slow tests is asked for.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,9 +14,11 @@ from grader.course.locate import located_course
 from grader.course.variants import Kind, Variant, composed, variants
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Status
+from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
-from grader.validation.trials import Outcome, outcomes, trials
+from grader.validation.trials import Outcome, trials
 from grader.validation.variant_verdict import Verdict
+from tests.warm_hosts import WarmHosts
 
 ROOT = Path(__file__).parents[2]
 FORMS = sorted(
@@ -19,27 +27,56 @@ FORMS = sorted(
     for path in (ROOT / folder).glob("*.py")
 )
 MISTAKES = sorted(path.stem for path in (ROOT / "reference/vit_defects/mistakes").glob("*.py"))
+QUICK = {
+    *("attention_convolutions", "feed_forward_own_gelu", "loops_with_progress", "plots_by_display"),
+    *("resolution_free", "transformer_recursive", "vit_unfold"),
+    *("confusion_transposed", "feed_forward_no_activation", "labels_exchanged", "loss_wrong_divisor"),
+    *("missing_scale", "missing_zero_grad", "no_attention_residual", "no_positions", "post_norm"),
+}
+ALWAYS = ("reference", "template")
 BROKEN = (
     "class Attention(nn.Module):\n    def __init__(self, *args, **kwargs):\n        raise OSError('no')\n"
 )
 
 
-@pytest.fixture(scope="session")
-def tried(assignment: Assignment, solved: str) -> dict[str, Outcome]:
+def tried_when_asked(names: Sequence[str]) -> list[Any]:
+    """Parameters of a test, of which most are slow."""
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in names]
+
+
+@pytest.fixture(scope="module")
+def known(assignment: Assignment) -> tuple[Variant, ...]:
+    """All variants."""
+    return variants(assignment, ROOT)
+
+
+@pytest.fixture(scope="module")
+def tried(
+    request: pytest.FixtureRequest,
+    assignment: Assignment,
+    known: tuple[Variant, ...],
+    solved: str,
+    warm_hosts: WarmHosts,
+) -> dict[str, Outcome]:
     """What became of every variant, and of an Attention that cannot be constructed, by name."""
+    slow = any(
+        item.path == request.path and item.get_closest_marker("slow") for item in request.session.items
+    )
+    every = [each for each in known if slow or each.name in {*QUICK, *ALWAYS}]
     broken = Variant(Kind.TEMPLATE, "broken", "broken", composed(solved, BROKEN))  # it meets every check
-    planned = trials(assignment, (*variants(assignment, ROOT), broken))
-    found = outcomes(located_course(ROOT, environment={}), assignment, planned, jobs=2)
+    with warm_hosts.shared():
+        planned = trials(assignment, (*every, broken))
+        found = outcomes(located_course(ROOT, environment={}), assignment, planned, jobs=2)
     return {outcome.variant.name: outcome for outcome in found}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def report(assignment: Assignment, tried: dict[str, Outcome]) -> MutationReport:
     """What `grader validate` makes of them."""
     return mutation_report(assignment, [tried[name] for name in tried if name != "broken"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def verdicts(report: MutationReport) -> dict[str, Verdict]:
     """The verdicts by the variants' names."""
     return {verdict.outcome.variant.name: verdict for verdict in report.verdicts}
@@ -52,7 +89,7 @@ def test_the_reference_passes_every_check(verdicts: dict[str, Verdict], assignme
     assert found.outcome.parameters == 499_462
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", tried_when_asked(FORMS))
 def test_form_earns_every_point(form: str, verdicts: dict[str, Verdict]) -> None:
     """Correct but unusual work passes every check, and what it is flagged for is what its file says."""
     found = verdicts[form]
@@ -60,7 +97,7 @@ def test_form_earns_every_point(form: str, verdicts: dict[str, Verdict]) -> None
     assert found.outcome.parameters
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", tried_when_asked(MISTAKES))
 def test_mistake_costs_its_component_and_no_other(mistake: str, verdicts: dict[str, Verdict]) -> None:
     """Known wrong work loses points on its own component only, with a message and a place."""
     found = verdicts[mistake]
@@ -72,11 +109,13 @@ def test_mistake_costs_its_component_and_no_other(mistake: str, verdicts: dict[s
     assert all(f.message and f.where.startswith("homework.py:") for f in lost)
 
 
+@pytest.mark.slow
 def test_nothing_is_to_be_mended(report: MutationReport) -> None:
     assert report.wrong == ()
     assert len(MISTAKES) >= 45 and len(FORMS) >= 16
 
 
+@pytest.mark.slow
 def test_mistakes_are_named(verdicts: dict[str, Verdict]) -> None:
     """Nearly every mistake is called by the name of its file."""
     unnamed = {name: verdicts[name].called for name in MISTAKES if not verdicts[name].named}
@@ -102,3 +141,13 @@ def test_functions_do_not_notice_a_broken_class(tried: dict[str, Outcome]) -> No
     lost = [f for f in tried["broken"].findings if f.status is not Status.PASSED]
     assert {f.component for f in lost} == {"Attention"}
     assert all("OSError" in f.message for f in lost)
+
+
+def test_one_mistake_of_each_component_is_tried_at_every_change(
+    assignment: Assignment, known: tuple[Variant, ...]
+) -> None:
+    assert {each.name for each in known} > QUICK
+    tried = {
+        part for each in known if each.kind is Kind.MISTAKE and each.name in QUICK for part in each.parts
+    }
+    assert tried == {component.name for component in assignment.components}

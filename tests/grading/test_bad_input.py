@@ -9,13 +9,15 @@ from typing import Any
 
 import nbformat
 import pytest
+from click.testing import Result
 from nbformat import v4
 
+Grader = Callable[..., Result]
 Writer = Callable[[Path], None]
 
 
-def grader(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line in this course."""
+def in_a_process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this course as a person does, with hosts of its own."""
     return subprocess.run(
         [sys.executable, "-m", "grader", *map(str, arguments)],
         capture_output=True,
@@ -61,7 +63,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "1009_Lab8_Homework.py").write_text("x = 1\n")
     (folder / "1009_Lab8_Homework.pth").write_bytes(b"these are no weights")
     (folder / "1009_Lab8_Homework.pdf").write_text("this is no PDF")
-    done = grader("grade", folder, "--assignment", "vit_defects", "--no-train", "--out", out)
+    done = in_a_process("grade", folder, "--assignment", "vit_defects", "--no-train", "--out", out)
     if "too little isolation" in done.stderr:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
@@ -117,19 +119,19 @@ def empty_class(folder: Path) -> None:
     ],
 )
 def test_bad_arguments_get_one_sentence(
-    tmp_path: Path, prepare: Writer, arguments: tuple[str, ...], words: tuple[str, ...]
+    grader: Grader, tmp_path: Path, prepare: Writer, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     prepare(tmp_path)
     given = [argument.replace("HERE", str(tmp_path)) for argument in arguments]
     done = grader("grade", *given, "--assignment", "vit_defects", "--out", tmp_path / "out")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     said = [line for line in done.stderr.splitlines() if not line.startswith("warning:")]
     assert len(said) == 1 and said[0].startswith("error: ")
     for word in words:
         assert word.replace("HERE", str(tmp_path)) in said[0]
 
 
-def test_an_unknown_assignment_is_named_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_assignment_is_named_with_the_known_ones(grader: Grader, tmp_path: Path) -> None:
     done = grader("grade", tmp_path, "--assignment", "vit_defect", "--no-train", "--out", tmp_path / "out")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "vit_defects" in done.stderr and "Traceback" not in done.stderr

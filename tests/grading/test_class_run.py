@@ -19,6 +19,24 @@ UPLOADS = {
     path.parent.name: tomllib.loads(path.read_text("utf-8")) for path in SUBMISSIONS.glob("*/upload.toml")
 }
 CHECKED_ITEMS = ("model", "evaluation", "visualization")
+# graded at every change: one that is right, one with a mistake, and one for each thing that stops the rest
+QUICK = {
+    "good_script",
+    "missing_scale",
+    "bare_template",
+    "forges",
+    "missing_file",
+    "syntax_error",
+    "empty_file",
+}
+
+
+def about(*behaviours: str) -> list[Any]:
+    """Parameters of a test, each about one upload; those of a slow one are slow."""
+    return [
+        pytest.param(one, marks=[pytest.mark.uploads(one), *([] if one in QUICK else [pytest.mark.slow])])
+        for one in behaviours
+    ]
 
 
 def result_of(behaviour: str, results: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +52,7 @@ def failing(result: dict[str, Any]) -> set[str]:
     return {found["component"] for found in result["findings"] if found["status"] != "passed"}
 
 
-@pytest.mark.parametrize("behaviour", sorted(UPLOADS))
+@pytest.mark.parametrize("behaviour", about(*sorted(UPLOADS)))
 def test_upload_comes_to_what_it_says(behaviour: str, results: dict[str, Any]) -> None:
     expected = UPLOADS[behaviour]["expected"]
     result = result_of(behaviour, results)
@@ -48,7 +66,7 @@ def test_upload_comes_to_what_it_says(behaviour: str, results: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
-    "behaviour", ["good_script", "good_notebook", "near_names", "wrong_checkpoint", "unused_import"]
+    "behaviour", about("good_script", "good_notebook", "near_names", "wrong_checkpoint", "unused_import")
 )
 def test_right_work_earns_every_automatic_point(behaviour: str, results: dict[str, Any]) -> None:
     result = result_of(behaviour, results)
@@ -56,6 +74,7 @@ def test_right_work_earns_every_automatic_point(behaviour: str, results: dict[st
     assert result["training"]["outcome"] == "completed"
 
 
+@pytest.mark.uploads("bare_template")
 def test_bare_template_earns_nothing_and_is_told_where_to_start(
     results: dict[str, Any], run_of_class: tuple[Path, list[Progress]]
 ) -> None:
@@ -68,16 +87,21 @@ def test_bare_template_earns_nothing_and_is_told_where_to_start(
     assert "start with PreNorm" in page
 
 
+@pytest.mark.uploads("missing_scale")
 def test_one_mistake_costs_half_of_its_component(results: dict[str, Any]) -> None:
     assert points(result_of("missing_scale", results))["model"] == 31
 
 
+@pytest.mark.slow
+@pytest.mark.uploads("prebuilt_vit")
 def test_a_prebuilt_model_costs_the_model_item_only(results: dict[str, Any]) -> None:
     earned = points(result_of("prebuilt_vit", results))
     assert earned["model"] == 0
     assert earned["evaluation"] == 5 and earned["visualization"] == 10
 
 
+@pytest.mark.slow
+@pytest.mark.uploads("hangs")
 def test_a_hang_costs_its_component_and_the_training(results: dict[str, Any]) -> None:
     result = result_of("hangs", results)
     assert points(result) == {
@@ -93,12 +117,15 @@ def test_a_hang_costs_its_component_and_the_training(results: dict[str, Any]) ->
     )
 
 
+@pytest.mark.slow
+@pytest.mark.uploads("hanging_plot")
 def test_a_plot_that_hangs_does_not_keep_the_model_from_being_trained(results: dict[str, Any]) -> None:
     result = result_of("hanging_plot", results)
     assert points(result)["visualization"] == 5
     assert result["training"]["outcome"] == "completed"
 
 
+@pytest.mark.uploads("forges")
 def test_a_forger_gets_nothing_and_writes_nothing(
     results: dict[str, Any], run_of_class: tuple[Path, list[Progress]], class_folder: Path
 ) -> None:
@@ -108,19 +135,21 @@ def test_a_forger_gets_nothing_and_writes_nothing(
         assert not [path for path in folder.rglob("results.json") if path.parent != run_of_class[0]]
 
 
+@pytest.mark.uploads("missing_file")
 def test_a_missing_file_withholds_the_total_but_not_the_points(results: dict[str, Any]) -> None:
     result = result_of("missing_file", results)
     assert result["total"] is None and result["missing"] == ["report"]
     assert points(result)["model"] == 35
 
 
+@pytest.mark.uploads("syntax_error", "empty_file")
 def test_what_cannot_be_read_is_refused_with_a_sentence(results: dict[str, Any]) -> None:
     refused = result_of("syntax_error", results)
     assert refused["total"] is None and "Homework.py:237: is not correct Python" in refused["reason"]
     assert "empty" in result_of("empty_file", results)["reason"]
 
 
-@pytest.mark.parametrize("behaviour", ["good_notebook", "syntax_error", "missing_file"])
+@pytest.mark.parametrize("behaviour", about("good_notebook", "good_script", "syntax_error", "missing_file"))
 def test_the_pdf_is_shown_whatever_became_of_the_code(
     behaviour: str, run_of_class: tuple[Path, list[Progress]]
 ) -> None:
@@ -135,11 +164,13 @@ def test_the_pdf_is_shown_whatever_became_of_the_code(
         assert (folder / "answers.pdf").read_bytes().startswith(b"%PDF-")
 
 
+@pytest.mark.uploads("good_script", "syntax_error")
 def test_every_grade_carries_its_isolation(results: dict[str, Any]) -> None:
     levels = {entry["sandbox"]["level"] for entry in results.values() if entry["findings"]}
     assert levels <= {"strict", "standard"} and levels
 
 
+@pytest.mark.uploads("good_script", "syntax_error")
 def test_every_check_left_exactly_one_finding(results: dict[str, Any], assignment: Assignment) -> None:
     expected = [spec.id for spec in assignment.checks]
     for entry in results.values():
@@ -147,6 +178,7 @@ def test_every_check_left_exactly_one_finding(results: dict[str, Any], assignmen
             assert [found["check"] for found in entry["findings"]] == expected
 
 
+@pytest.mark.uploads("good_script")
 def test_progress_goes_through_the_stages(run_of_class: tuple[Path, list[Progress]]) -> None:
     told = [progress for progress in run_of_class[1] if progress.student_id == "400101201"]
     stages = list(dict.fromkeys(progress.stage for progress in told))
@@ -154,6 +186,7 @@ def test_progress_goes_through_the_stages(run_of_class: tuple[Path, list[Progres
     assert any(progress.text.startswith("epoch 3 of 12") for progress in told)
 
 
+@pytest.mark.uploads("good_script", "syntax_error")
 def test_tables_agree(run_of_class: tuple[Path, list[Progress]], results: dict[str, Any]) -> None:
     with (run_of_class[0] / "scores.csv").open(newline="", encoding="utf-8") as file:
         rows = {row["student_id"]: row for row in csv.DictReader(file)}
@@ -163,8 +196,9 @@ def test_tables_agree(run_of_class: tuple[Path, list[Progress]], results: dict[s
         assert row["total"] == ("" if total is None else f"{total:g}")
 
 
+@pytest.mark.uploads("good_script", "syntax_error")
 def test_regrading_runs_nothing_and_changes_nothing(
-    run_of_class: tuple[Path, list[Progress]], assignment: Assignment
+    run_of_class: tuple[Path, list[Progress]], results: dict[str, Any], assignment: Assignment
 ) -> None:
     before = (run_of_class[0] / "results.json").read_text("utf-8")
     with Gradebook(run_of_class[0]) as book:
@@ -176,7 +210,7 @@ def test_regrading_runs_nothing_and_changes_nothing(
             cause="regrade",
             clock=lambda: datetime(2026, 2, 3, tzinfo=UTC),
         )
-    assert revision.changes == () and len(revision.results) == len(UPLOADS)
+    assert revision.changes == () and len(revision.results) == len(results)
     assert (run_of_class[0] / "results.json").read_text("utf-8") == before
 
 

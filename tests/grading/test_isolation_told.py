@@ -1,14 +1,16 @@
 """Where nothing of a submission ran, nobody is alarmed about isolation: the parser's was proved."""
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 
 from grader.domain.evidence import Attestation
+
+Say = Callable[..., str]
 
 CODE = """from torch import nn
 
@@ -31,19 +33,16 @@ UPLOADS = {
 }
 
 
-def grader(*arguments: str | Path) -> str:
-    """Run the command line; what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "grader", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if "too little isolation" in done.stderr:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    return (done.stdout + done.stderr).replace("\xa0", " ")
+@pytest.fixture
+def say(grader: Callable[..., Result]) -> Say:
+    """Run a command; what it prints."""
+
+    def run(*words: str | Path) -> str:
+        done = grader(*words)
+        assert done.exit_code == 0, done.output
+        return done.output.replace("\xa0", " ")
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -55,43 +54,41 @@ def uploads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def graded(uploads: Path, course: Path, out: Path, *more: str) -> dict[str, Any]:
+def graded(say: Say, uploads: Path, course: Path, out: Path, *more: str) -> dict[str, Any]:
     """What results.json says of each, once the rule on missing files is applied."""
     common = ("--course", course)
-    grader("grade", uploads, "--assignment", "tiny", "--no-train", "--out", out, *common, *more)
-    grader("rule", out, "--all", "--why", "No code, no grade.", *common)
+    say("grade", uploads, "--assignment", "tiny", "--no-train", "--out", out, *common, *more)
+    say("rule", out, "--all", "--why", "No code, no grade.", *common)
     document = json.loads((out / "results.json").read_text("utf-8"))
     return {entry["student_id"]: entry for entry in document["submissions"]}
 
 
-def test_what_was_not_run_raises_no_alarm(uploads: Path, tiny_course: Path, tmp_path: Path) -> None:
+def test_what_was_not_run_raises_no_alarm(say: Say, uploads: Path, tiny_course: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    found = graded(uploads, tiny_course, out)
+    found = graded(say, uploads, tiny_course, out)
     assert found.keys() == UPLOADS.keys()
     assert {entry["sandbox"]["level"] for entry in found.values()} <= {"strict", "standard"}
     assert all(entry["sandbox"]["layers"] for entry in found.values()), "and it was observed"
     assert sum(entry["total"] is not None and not entry["findings"] for entry in found.values()) > 1
-    told = [grader("export", "junit", out, "--partial", "--course", tiny_course)]
-    told += [grader("export", "gradescope", out, "--partial", "--course", tiny_course)]
+    told = [say("export", "junit", out, "--partial", "--course", tiny_course)]
+    told += [say("export", "gradescope", out, "--partial", "--course", tiny_course)]
     told += [path.read_text("utf-8") for path in (out / "exports").rglob("*.*") if path.is_file()]
     told += [path.read_text("utf-8") for path in out.rglob("*.html")]
     assert not [text for text in told if "isolation that official grades require" in text]
     assert not [text for text in told if "nofficial" in text]
-    again = grader(
-        "grade", uploads, "--assignment", "tiny", "--no-train", "--out", out, "--course", tiny_course
-    )
+    again = say("grade", uploads, "--assignment", "tiny", "--no-train", "--out", out, "--course", tiny_course)
     assert f"0 submissions to grade, {len(UPLOADS)} unchanged" in again
     assert f"{len(UPLOADS)} unchanged submissions not run again" in again
 
 
 def test_what_was_only_read_without_isolation_is_unofficial(
-    uploads: Path, tiny_course: Path, tmp_path: Path
+    say: Say, uploads: Path, tiny_course: Path, tmp_path: Path
 ) -> None:
     """Reading a hostile file is something, too: where the operator accepted less, it is told."""
     out = tmp_path / "out"
-    found = graded(uploads, tiny_course, out, "--unofficial")
+    found = graded(say, uploads, tiny_course, out, "--unofficial")
     assert {entry["sandbox"]["level"] for entry in found.values()} == {"unofficial"}
-    told = grader("export", "junit", out, "--partial", "--course", tiny_course)
+    told = say("export", "junit", out, "--partial", "--course", tiny_course)
     assert "was made without the isolation" in told and "400101202" in told
 
 

@@ -13,12 +13,13 @@ from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment
 from grader.domain.ending import Ending
-from grader.domain.errors import EngineError, SandboxError
+from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Finding, Status
 from grader.grading import judging
 from grader.grading.judging import Judged, judged
 from grader.protocol.frames import Frame, write_frame
 from grader.sandbox.host import Host
+from tests.warm_hosts import WarmHosts
 
 # what a check does with an answer of 7, 8 or 9 stands for any computation that an answer can blow up
 TRAPS = '''
@@ -76,13 +77,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, tiny_files: dict[str, str]) -
 
 
 @pytest.fixture(scope="module")
-def hosts(tiny: Assignment) -> Iterator[tuple[Host, Host]]:
+def hosts(tiny: Assignment, warm_hosts: WarmHosts) -> Iterator[tuple[Host, Host]]:
     """Judges and workers, as in grading."""
-    try:
-        workers = Host.start("grader.worker", hidden=(tiny.folder,))
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
-    with workers, Host.start("grader.judge", [str(tiny.folder)]) as judges:
+    with (
+        warm_hosts.shared(),
+        Host.start("grader.worker", hidden=(tiny.folder,), wrapped=True) as workers,
+        Host.start("grader.judge", [str(tiny.folder)]) as judges,
+    ):
         yield judges, workers
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
-from grader.intake.archive import Begun, Caps, Ended, directory_bytes
+from grader.intake.archive import directory_bytes
+from grader.intake.archive_pieces import Begun, Caps, Ended
 from grader.intake.unpacking import unpacked
 
 CAPS = Caps(total_bytes=3_000_000, file_bytes=2_000_000, entries=50)

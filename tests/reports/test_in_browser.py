@@ -36,16 +36,15 @@ SCROLLED = "() => document.documentElement.scrollWidth - document.documentElemen
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser(lacking):
     """The system's Chromium."""
     places = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
     found = next((path for place in places if place and (path := shutil.which(place))), None)
     if found is None:
-        pytest.skip("there is no Chromium here: install it (Debian: apt-get install chromium)")
-    driver = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: `pip install -e .[dev]`"
-    )
-    with driver.sync_playwright() as playwright:
+        lacking("chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
         # as root, Chromium has no sandbox of its own; the pages are ours and load nothing
         started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield started

@@ -132,7 +132,7 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("grader.grading.hosts.running_parsers", nothing)
     monkeypatch.setattr("grader.grading.hosts.running_hosts", nothing)
-    monkeypatch.setattr("grader.parser.opening.OpenedApart", lambda _: HERE)
+    monkeypatch.setattr("grader.parser.client.opened_files.ParserOpener", lambda _: HERE)
     monkeypatch.setattr("grader.grading.class_run.examined", examine)
     monkeypatch.setenv("GRADER_BY", "ta1")
     for name in ("GRADER_GRADEBOOK", "GRADER_COURSE"):

@@ -22,10 +22,10 @@ def fresh(monkeypatch):
 
 
 @pytest.fixture
-def installed(host, fresh):
+def installed(host, fresh, lacking):
     """Bubblewrap is there, and works beside the other layers."""
     if not bubblewrap.installed():
-        pytest.skip("bubblewrap is not installed")
+        lacking("bubblewrap")
 
 
 def test_no_layer_is_lost_by_it(host, installed, start_host, answer):

@@ -9,20 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.course.locate import located_course
-from grader.domain.errors import SandboxError
-from grader.grading.hosts import running_parsers
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _isolation():
-    try:
-        with running_parsers(located_course(ROOT), hidden=(), unofficial=False):
-            pass
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
+pytestmark = pytest.mark.usefixtures("on_warm_hosts")
 
 
 @pytest.fixture

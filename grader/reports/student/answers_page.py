@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.domain.answers import ANSWERS_FILE, Answers, Undrawn
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.score import PartScore, Score
 from grader.reports.typesetting import environment
 
 ANSWERS_PAGE = "answers.html"  # beside the report
-_MEGABYTE = 1_000_000
 _WHY = {
     Undrawn.PROTECTED: "The PDF opens with a password only, so none of its pages could be drawn.",
     Undrawn.DAMAGED: "The PDF is damaged, or has no pages, so nothing of it could be drawn.",
@@ -127,9 +126,9 @@ def _limits(answers: Answers) -> Iterator[str]:
 
 def _size(answers: Answers) -> str:
     """`1.4 MB`, `38 kB`."""
-    if answers.size < _MEGABYTE:
+    if answers.size < MEGABYTE:
         return f"{max(round(answers.size / 1000), 1)}{SPACE}kB"
-    return f"{answers.size / _MEGABYTE:.1f}{SPACE}MB"
+    return f"{answers.size / MEGABYTE:.1f}{SPACE}MB"
 
 
 def _pages(answers: Answers, images: Mapping[str, bytes]) -> Iterator[ShownPage]:

@@ -13,7 +13,7 @@ class Silence(Exception):
 
 
 @contextlib.contextmanager
-def conversation(
+def timed_answers(
     child: WorkerProcess, request: Frame, seconds: float, limit: FrameLimit
 ) -> Iterator[Iterator[Frame]]:
     """The answers to a request as they come; the process is ended afterwards.

@@ -13,27 +13,24 @@ import pytest
 from PIL import Image
 
 from grader.domain.answers import ANSWERS_FILE, DrawnPage, Undrawn
-from grader.domain.errors import SandboxError, SubmissionError
+from grader.domain.errors import SubmissionError
 from grader.grading.comparison import read_works
 from grader.intake import submissions
-from grader.intake.pdf_pages import MOST_PAGES
-from grader.parser import paper, parser
-from grader.parser.opening import OpenedApart
-from grader.parser.paper import kept_answers
-from grader.parser.rendering import VIEWS
+from grader.parser.client import drawn_answers
+from grader.parser.client.drawn_answers import kept_answers
+from grader.parser.client.opened_files import ParserOpener
+from grader.parser.messages import MODULE, MOST_PAGES, PAGE_LIMITS, SOURCE_LIMITS, VIEWS, FileRequest
+from grader.parser.service.pdf_pages import CPU_SECONDS, MEMORY_MB
 from grader.protocol.frames import Frame
 from grader.sandbox.host import Host
+from tests.warm_hosts import WarmHosts
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[OpenedApart]:
+def opened(warm_hosts: WarmHosts) -> Iterator[ParserOpener]:
     """Parsers that are warm for drawing."""
-    try:
-        host = Host.start("grader.parser.parser", [VIEWS], wrapped=True)
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
-    with host:
-        yield OpenedApart(host)
+    with warm_hosts.shared(), Host.start(MODULE, [VIEWS], wrapped=True) as host:
+        yield ParserOpener(host)
 
 
 @pytest.fixture
@@ -104,15 +101,15 @@ def test_a_password_is_told(kept, pdfs):
 
 def test_one_that_is_too_large_is_drawn_and_not_kept(kept, pdfs, monkeypatch):
     data = pdfs.pdf(pdfs.text("one"))
-    monkeypatch.setattr(paper, "LARGEST_KEPT", len(data) - 1)
+    monkeypatch.setattr(drawn_answers, "LARGEST_KEPT", len(data) - 1)
     answers, files = kept(data)
     assert not answers.kept and list(files) == ["answers-01.webp"]
-    monkeypatch.setattr(paper, "LARGEST_KEPT", len(data))
+    monkeypatch.setattr(drawn_answers, "LARGEST_KEPT", len(data))
     assert kept(data)[0].kept
 
 
 def test_pages_that_take_too_much_room_are_left_out(kept, pdfs, monkeypatch):
-    monkeypatch.setattr(paper, "MOST_BYTES", 9_000)
+    monkeypatch.setattr(drawn_answers, "MOST_BYTES", 9_000)
     answers, files = kept(pdfs.pdf(*[pdfs.text("a line of text " * 3)] * 9))
     assert answers.undrawn is Undrawn.FULL and 0 < len(answers.drawn) < 9 == answers.pages
     assert answers.tried == len(answers.drawn)
@@ -123,21 +120,21 @@ def test_noise_is_made_smaller_than_text_would_be():
     noise = np.random.default_rng(0).integers(0, 256, (1200, 1200, 3), dtype=np.uint8)
     large = io.BytesIO()
     Image.fromarray(noise).save(large, "WEBP", quality=75, method=2)
-    assert len(paper._compressed(noise)) < 0.8 * len(large.getvalue())
+    assert len(drawn_answers._compressed(noise)) < 0.8 * len(large.getvalue())
 
 
 def test_it_has_less_time_and_memory_than_other_parsers(kept, pdfs, opened, monkeypatch, tmp_path):
     """A page that wants a gigabyte ends before it has one, although its process might."""
-    assert paper.LIMITS == parser.LIMITS, "one spare is ready for both"
-    assert parser.LIMITS.cpu_seconds > paper.CPU_SECONDS and parser.LIMITS.memory_mb > paper.MEMORY_MB
+    assert PAGE_LIMITS == SOURCE_LIMITS, "one spare is ready for both"
+    assert SOURCE_LIMITS.cpu_seconds > CPU_SECONDS and SOURCE_LIMITS.memory_mb > MEMORY_MB
     (tmp_path / "bomb.pdf").write_bytes(pdfs.bomb())
     with pytest.raises(SubmissionError) as caught:
-        paper._draw(opened, tmp_path / "bomb.pdf", paper._Pages(), 60)
+        drawn_answers._draw(opened, tmp_path / "bomb.pdf", drawn_answers._Pages(), 60)
     assert "1500 MB" not in str(caught.value)
 
 
 def test_the_time_for_all_pages_is_bounded(kept, pdfs, monkeypatch):
-    monkeypatch.setattr(paper, "SECONDS", 0)
+    monkeypatch.setattr(drawn_answers, "SECONDS", 0)
     assert kept(pdfs.pdf(b""))[0].undrawn is Undrawn.ENDED
 
 
@@ -162,7 +159,7 @@ class Told:
         self.frames = frames
         self.conversations = 0
 
-    def answers(self, path, job, seconds, limit, *, limits):
+    def answers(self, path, request, seconds, limit, *, limits):
         self.conversations += 1
         yield from self.frames
         raise SubmissionError("it ended")
@@ -196,7 +193,7 @@ def test_nothing_that_a_parser_says_is_believed(frame, tmp_path):
     told = Told(Frame({"pages": 2}), frame, PAGE)
     answers, files = kept_answers(told, tmp_path / "a.pdf")
     assert answers.drawn == () and list(files) == [ANSWERS_FILE]
-    assert told.conversations <= paper.MOST_PARSERS
+    assert told.conversations <= drawn_answers.MOST_PARSERS
 
 
 def test_a_parser_that_never_ends_is_left_after_the_last_page(tmp_path):
@@ -219,13 +216,13 @@ def test_comparing_submissions_draws_no_page(opened, pdfs, assignment, tmp_path,
     (folder / "400101204_Lab8_Homework.py").write_text("x = 1\n", encoding="utf-8")
     (folder / "400101204_Lab8_Homework.pdf").write_bytes(pdfs.pdf(pdfs.text("hello")))
     asked: list[str] = []
-    answers = OpenedApart.answers
+    answers = ParserOpener.answers
 
-    def noted(self, path, job, *args, **more):
-        asked.append(job["open"])
-        return answers(self, path, job, *args, **more)
+    def noted(self, path, request, *args, **more):
+        asked.append(request["open"])
+        return answers(self, path, request, *args, **more)
 
-    monkeypatch.setattr(OpenedApart, "answers", noted)
+    monkeypatch.setattr(ParserOpener, "answers", noted)
     found = submissions(folder.parent, assignment, tmp_path / "scratch", opened).submissions
     [work] = read_works(opened._parsers, assignment, [(found[0], False)], jobs=1)
-    assert work.code is not None and asked == ["code", "figures"] and paper.PAGES not in asked
+    assert work.code is not None and asked == ["code", "figures"] and FileRequest.PAGES not in asked

@@ -1,36 +1,22 @@
-"""What is compared of a submission, read in a parser: its code, its checkpoint's tensors, its pictures.
-
-Code is parsed and pictures are decoded there; nothing is executed, and no pickle is read.
-"""
+"""What is compared of a submission, as a parser reads it: code, the tensors of a checkpoint, pictures."""
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from grader.domain.errors import SubmissionError
-from grader.parser.opening import LIMITS, OpenedApart
-from grader.protocol.frames import Frame, FrameLimit, write_frame
-from grader.similarity.code import read_code
-from grader.similarity.figures import MOST_FIGURES, PREVIEW, notebook_figures, report_figures
-from grader.similarity.shape import Unit
-from grader.similarity.weights import MOST_TENSORS, SAMPLES, read_weights
-from grader.similarity.work import Code, Figure, Weights
-
-KINDS = ("code", "weights", "figures")
-MOST_TOKENS = 400_000
-MOST_TEXT = 4_000_000  # characters of code in all
-FROM_CODE = FrameLimit(document=40_000_000, arrays=8 * MOST_TOKENS, values=1_000_000)
-FROM_WEIGHTS = FrameLimit(document=1_000_000, arrays=4 * SAMPLES * MOST_TENSORS)
-FROM_FIGURES = FrameLimit(document=10_000, arrays=3 * PREVIEW * PREVIEW, values=100)
+from grader.parser.client.opened_files import ParserOpener
+from grader.parser.messages import CODE, FIGURE, FILE_LIMITS, WEIGHTS, FileRequest
+from grader.protocol.frames import Frame
+from grader.similarity.work import MOST_FIGURES, MOST_TENSORS, PREVIEW, SAMPLES, Code, Figure, Unit, Weights
 
 
-class ReadApart:
+class ParserReader:
     """Reads files in a parser of their own, which a bomb can end and nothing else."""
 
-    def __init__(self, opened: OpenedApart) -> None:
+    def __init__(self, opened: ParserOpener) -> None:
         self._opened = opened
 
     def code(self, path: Path) -> Code:
@@ -39,7 +25,7 @@ class ReadApart:
         Raises:
             SubmissionError: It cannot be read, with the reason.
         """
-        answers = self._opened.answers(path, {"open": "code"}, LIMITS.cpu_seconds, FROM_CODE)
+        answers = self._opened.answers(path, {"open": FileRequest.CODE}, FILE_LIMITS.cpu_seconds, CODE)
         with contextlib.closing(answers):
             frame = next(answers)
         match frame.document:
@@ -53,7 +39,7 @@ class ReadApart:
         Raises:
             SubmissionError: It cannot be read, with the reason.
         """
-        answers = self._opened.answers(path, {"open": "weights"}, LIMITS.cpu_seconds, FROM_WEIGHTS)
+        answers = self._opened.answers(path, {"open": FileRequest.WEIGHTS}, FILE_LIMITS.cpu_seconds, WEIGHTS)
         with contextlib.closing(answers):
             frame = next(answers)
         samples = frame.arrays.get("samples")
@@ -74,7 +60,7 @@ class ReadApart:
         Raises:
             SubmissionError: Reading them ended badly; those before are there.
         """
-        answers = self._opened.answers(path, {"open": "figures"}, LIMITS.cpu_seconds, FROM_FIGURES)
+        answers = self._opened.answers(path, {"open": FileRequest.FIGURES}, FILE_LIMITS.cpu_seconds, FIGURE)
         with contextlib.closing(answers):
             for _ in range(MOST_FIGURES):
                 frame = next(answers)
@@ -83,56 +69,16 @@ class ReadApart:
                 into.append(_figure(path, frame))
 
 
-def serve_reading(job: dict[str, Any], file: BinaryIO, writer: BinaryIO) -> None:
-    """In the parser: answer about the file that a job names.
-
-    Raises:
-        SubmissionError: It cannot be read.
-    """
-    if job["open"] == "code":
-        write_frame(writer, _told_code(read_code(job["name"], file.read())))
-    elif job["open"] == "weights":
-        found = read_weights(file, job["name"])
-        told = {"sizes": list(found.sizes), "digests": list(found.digests)}
-        write_frame(writer, Frame(told, {"samples": found.samples}))
-    else:
-        figures = notebook_figures(file.read()) if _is_notebook(job["name"]) else report_figures(file)
-        for figure in _first(figures):
-            told_figure = {
-                "digest": figure.digest,
-                "where": figure.where,
-                "size": [figure.width, figure.height],
-            }
-            write_frame(writer, Frame(told_figure, {"preview": figure.preview}))
-        write_frame(writer, Frame({"done": True}))
-
-
-def _first(figures: Iterator[Figure]) -> Iterator[Figure]:
-    return (figure for _, figure in zip(range(MOST_FIGURES - 1), figures, strict=False))
-
-
-def _is_notebook(name: str) -> bool:
-    return Path(name).suffix.lower() == ".ipynb"
-
-
-def _told_code(code: Code) -> Frame:
-    lines = np.array([line for unit in code.units for _, line in unit.tokens], dtype=np.int32)
-    if len(lines) > MOST_TOKENS or sum(map(len, code.text.values())) > MOST_TEXT:
-        raise SubmissionError("holds more code than can be compared.")
-    units = [[unit.file, unit.block, " ".join(unit.form)] for unit in code.units]
-    return Frame({"text": code.text, "units": units}, {"lines": lines})
-
-
 def _text(text: dict[str, Any]) -> dict[str, str]:
     return {str(name)[:300]: str(value) for name, value in text.items()}
 
 
-def _units(told: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[Unit, ...]:
-    """The units that a parser told, whose lines follow each other in one list."""
+def _units(listed: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[Unit, ...]:
+    """The units in a parser's answer, whose lines follow each other in one list."""
     found: list[Unit] = []
     at = 0
-    for one in told:
-        match one:
+    for unit in listed:
+        match unit:
             case [str(file), int(block), str(form)] if form and file in text:
                 tokens = form.split(" ")
             case _:

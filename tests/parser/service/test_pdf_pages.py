@@ -8,8 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from grader.domain.answers import Undrawn
-from grader.intake import pdf_pages
-from grader.intake.pdf_pages import LONGEST, drawn_pages, opened_pdf
+from grader.parser.messages import LONGEST_SIDE
+from grader.parser.service import pdf_pages
+from grader.parser.service.pdf_pages import drawn_pages, opened_pdf
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]
 
@@ -43,7 +44,7 @@ def test_a_page_is_as_large_as_is_asked_for_and_has_its_shape(pdfs):
 )
 def test_no_page_is_larger(pdfs, box, shape):
     [page] = drawn(pdfs.pdf(pdfs.text("x"), box=box))
-    assert page.shape[:2] == shape and max(page.shape) <= LONGEST
+    assert page.shape[:2] == shape and max(page.shape) <= LONGEST_SIDE
 
 
 def test_pages_come_from_the_one_on_that_is_asked_for(pdfs):

@@ -1,4 +1,4 @@
-"""The pages of a student's PDF as pictures: drawn in a parser, checked and compressed outside of it.
+"""The pages of a student's PDF as pictures: drawn in a parser, checked and compressed here.
 
 What the parser sends is pixels. What people look at is made of them here, by Pillow, so that no byte of the
 PDF, and none that its parser chose, is in a picture's file.
@@ -12,32 +12,30 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 from PIL import Image
 
 from grader.domain.answers import ANSWERS_FILE, Answers, DrawnPage, Undrawn
+from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.quoting import file_name_of
-from grader.intake.archive import MEGABYTE
-from grader.intake.pdf_pages import LONGEST, MOST_PAGES, Pixels, drawn_pages, opened_pdf
-from grader.parser.opening import OpenedApart
-from grader.protocol.frames import Frame, FrameLimit, write_frame
-from grader.sandbox.limits import ProcessLimits, address_space
+from grader.parser.client.opened_files import ParserOpener
+from grader.parser.messages import (
+    LONGEST_SIDE,
+    MOST_COUNTED,
+    MOST_PAGES,
+    PAGE,
+    PAGE_LIMITS,
+    FileRequest,
+    Pixels,
+)
+from grader.protocol.frames import Frame
 
-PAGES = "pages"  # what a parser is asked for
-# the same as a parser of code may use, so that one spare is ready for both; of this it gives up what is more
-# than drawing takes before it sees a byte of the PDF
-LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
-CPU_SECONDS = 15
-MEMORY_MB = 800
 SECONDS = 90  # of wall-clock time, for all pages
 MOST_PARSERS = 5  # one that ends badly costs the page that it was at, not those after it
 LARGEST_KEPT = 30 * MEGABYTE
 MOST_BYTES = 24 * MEGABYTE  # of all pictures of a PDF
-FROM_PARSER = FrameLimit(document=2_000, arrays=3 * LONGEST * LONGEST, values=100)
-MOST_COUNTED = 1_000_000  # pages of a PDF
 
 # letters stay sharp, and a page of text takes some 120 kB
 _QUALITY, _EFFORT = 75, 2
@@ -78,7 +76,7 @@ class _Pages:
         self.next += 1
 
 
-def kept_answers(opened: OpenedApart, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
+def kept_answers(opened: ParserOpener, path: Path) -> tuple[Answers, Mapping[str, bytes]]:
     """A PDF that was handed in as people get to see it, and the files that belong to that.
 
     Whatever is wrong with it is told in `Answers`: it costs nothing and stops nothing.
@@ -103,7 +101,7 @@ def kept_answers(opened: OpenedApart, path: Path) -> tuple[Answers, Mapping[str,
     return replace(answers, kept=True), {ANSWERS_FILE: path.read_bytes(), **pages.images}
 
 
-def _drawn(opened: OpenedApart, path: Path) -> _Pages:
+def _drawn(opened: ParserOpener, path: Path) -> _Pages:
     pages = _Pages()
     until = time.monotonic() + SECONDS
     for _ in range(MOST_PARSERS):
@@ -123,14 +121,14 @@ def _drawn(opened: OpenedApart, path: Path) -> _Pages:
     return pages
 
 
-def _draw(opened: OpenedApart, path: Path, pages: _Pages, seconds: int) -> None:
+def _draw(opened: ParserOpener, path: Path, pages: _Pages, seconds: int) -> None:
     """Draw the pages from the next one on, as far as one parser comes.
 
     Raises:
         SubmissionError: It ended badly; the pages before are there.
     """
-    job = {"open": PAGES, "first": pages.next}
-    answers = opened.answers(path, job, seconds, FROM_PARSER, limits=LIMITS)
+    request = {"open": FileRequest.PAGES, "first": pages.next}
+    answers = opened.answers(path, request, seconds, PAGE, limits=PAGE_LIMITS)
     with contextlib.closing(answers):
         for frame in answers:
             match frame.document:
@@ -166,8 +164,8 @@ def _pixels(frame: Frame) -> Pixels | None:
         pixels.dtype == np.uint8
         and pixels.ndim == 3
         and pixels.shape[2] == 3
-        and 0 < pixels.shape[0] <= LONGEST
-        and 0 < pixels.shape[1] <= LONGEST
+        and 0 < pixels.shape[0] <= LONGEST_SIDE
+        and 0 < pixels.shape[1] <= LONGEST_SIDE
     ):
         return pixels
     raise SubmissionError("A page's pixels make no sense.")
@@ -182,31 +180,3 @@ def _compressed(pixels: Pixels) -> bytes:
         if made.tell() <= _LARGE:
             break
     return made.getvalue()
-
-
-# --- in the parser ----------------------------------------------------------------------------------------
-
-
-def serve_pages(job: dict[str, Any], file: BinaryIO, writer: BinaryIO) -> None:
-    """Answer with the pages of a PDF, from the one on that a job names."""
-    _give_up_what_is_not_needed()
-    found = opened_pdf(file)
-    if found.document is None:
-        write_frame(writer, Frame({"undrawn": str(found.undrawn)}))
-        return
-    write_frame(writer, Frame({"pages": min(found.pages, MOST_COUNTED)}))
-    for number, pixels in enumerate(drawn_pages(found.document, job["first"]), start=job["first"]):
-        write_frame(writer, Frame({"page": number}, {} if pixels is None else {"pixels": pixels}))
-
-
-def _give_up_what_is_not_needed() -> None:
-    import resource  # only where submissions are graded, on Linux
-
-    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    for kind, most in (
-        (resource.RLIMIT_CPU, math.ceil(used) + CPU_SECONDS),
-        (resource.RLIMIT_AS, address_space() + MEMORY_MB * MEGABYTE),
-    ):
-        _, hard = resource.getrlimit(kind)
-        if hard == resource.RLIM_INFINITY or most < hard:
-            resource.setrlimit(kind, (most, most))

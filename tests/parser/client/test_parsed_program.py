@@ -10,21 +10,18 @@ import pytest
 from PIL import Image
 
 from grader.domain.assignment import Assignment
-from grader.domain.errors import SandboxError, SubmissionError
+from grader.domain.errors import SubmissionError
 from grader.domain.view import View
-from grader.parser import rendering
-from grader.parser.parser import SECONDS, parsed
+from grader.parser.client.parsed_program import SECONDS, parsed, view_in
+from grader.parser.messages import MODULE, VIEWS
 from grader.sandbox.host import Host
+from tests.warm_hosts import WarmHosts
 
 
 @pytest.fixture(scope="module")
-def parsers() -> Iterator[Host]:
+def parsers(warm_hosts: WarmHosts) -> Iterator[Host]:
     """The parsers' host, ready to render."""
-    try:
-        host = Host.start("grader.parser.parser", [rendering.VIEWS])
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
-    with host:
+    with warm_hosts.shared(), Host.start(MODULE, [VIEWS], wrapped=True) as host:
         yield host
 
 
@@ -88,4 +85,4 @@ def test_a_rendering_that_ends_badly_costs_the_view_alone(parsers: Host, assignm
     ],
 )
 def test_an_answer_that_makes_no_sense_is_no_view(told: dict[str, object]) -> None:
-    assert rendering.view_told(told) is None
+    assert view_in(told) is None

@@ -15,26 +15,25 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.ending import Ending
-from grader.domain.errors import SandboxError, SubmissionError
+from grader.domain.errors import SubmissionError
 from grader.intake import intake, submissions
-from grader.intake.archive import Caps
+from grader.intake.archive_pieces import Caps
+from grader.intake.gradescope import MOST_SUBMISSIONS
 from grader.intake.unpacking import HERE, unpacked
-from grader.parser import opening
-from grader.parser.opening import OpenedApart
+from grader.parser.client import opened_files
+from grader.parser.client.opened_files import ParserOpener
+from grader.parser.messages import MODULE, MOST_ROWS, VIEWS
 from grader.protocol.frames import Frame, write_frame
 from grader.sandbox.host import Host
+from tests.warm_hosts import WarmHosts
 
 CAPS = Caps(total_bytes=100_000_000, file_bytes=50_000_000)
 
 
 @pytest.fixture(scope="module")
-def parsers() -> Iterator[Host]:
+def parsers(warm_hosts: WarmHosts) -> Iterator[Host]:
     """The parsers' host."""
-    try:
-        host = Host.start("grader.parser.parser")
-    except SandboxError as error:
-        pytest.skip(f"this machine gives too little isolation: {error}")
-    with host:
+    with warm_hosts.shared(), Host.start(MODULE, [VIEWS], wrapped=True) as host:
         yield host
 
 
@@ -60,7 +59,7 @@ def test_what_comes_out_is_what_comes_out_here(parsers: Host, tmp_path: Path) ->
         archive.writestr("bomb.py", bytes(2_000_000))
     here, apart = (
         unpacked(path, tmp_path / name, CAPS, opener)
-        for name, opener in (("here", HERE), ("apart", OpenedApart(parsers)))
+        for name, opener in (("here", HERE), ("apart", ParserOpener(parsers)))
     )
     assert here.refused == apart.refused and len(here.refused) == 2
     for folder, result in (("here", here), ("apart", apart)):
@@ -74,7 +73,7 @@ def test_what_comes_out_is_what_comes_out_here(parsers: Host, tmp_path: Path) ->
 def test_what_cannot_be_opened_gets_the_same_sentence(parsers: Host, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "upload.zip").write_bytes(content)
     said = []
-    for opener in (HERE, OpenedApart(parsers)):
+    for opener in (HERE, ParserOpener(parsers)):
         with pytest.raises(SubmissionError) as caught:
             unpacked(tmp_path / "upload.zip", tmp_path / "out", CAPS, opener)
         said.append(str(caught.value))
@@ -86,13 +85,13 @@ def test_a_bomb_ends_its_own_process_only(
     parsers: Host, tmp_path: Path, method: int, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The submission is refused with the limit's name; its neighbor's archive is opened as ever."""
-    monkeypatch.setattr(opening, "LIMITS", replace(opening.LIMITS, memory_mb=100))
+    monkeypatch.setattr(opened_files, "FILE_LIMITS", replace(opened_files.FILE_LIMITS, memory_mb=100))
     folder = tmp_path / "class"
     folder.mkdir()
     bomb(folder / "400101204.zip", method)
     with zipfile.ZipFile(folder / "400101205.zip", "w") as archive:
         archive.writestr("400101205_Lab8_Homework.py", "x = 1")
-    opener = OpenedApart(parsers)
+    opener = ParserOpener(parsers)
     first, second = submissions(folder, assignment, tmp_path / "scratch", opener).submissions
     assert [file.name for file in second.files] == ["400101205_Lab8_Homework.py"]
     (refused,) = intake(first, assignment, opener).refused
@@ -103,11 +102,11 @@ def test_a_bomb_ends_its_own_process_only(
 def test_an_archive_that_takes_too_long_names_the_time(
     parsers: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "LIMITS", replace(opening.LIMITS, cpu_seconds=1))
+    monkeypatch.setattr(opened_files, "FILE_LIMITS", replace(opened_files.FILE_LIMITS, cpu_seconds=1))
     path = tmp_path / "upload.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.bin", bytes(5_000_000))
-    pieces = OpenedApart(parsers).contents(path, replace(CAPS, total_bytes=6_000_000))
+    pieces = ParserOpener(parsers).contents(path, replace(CAPS, total_bytes=6_000_000))
     next(pieces)
     time.sleep(1.5)
     with pytest.raises(SubmissionError, match=r"upload\.zip: opening it ended badly \(no answer within 1 s"):
@@ -117,7 +116,7 @@ def test_an_archive_that_takes_too_long_names_the_time(
 def test_a_checkpoint_is_judged_apart(parsers: Host, tmp_path: Path) -> None:
     """With the sentence that names the student's file, whatever it is called here."""
     path = tmp_path / "A_1_assignsubmission_file_w.pth"
-    opener = OpenedApart(parsers)
+    opener = ParserOpener(parsers)
     for content in (b"text", b"PK\x03\x04", b"\x80\x02."):
         path.write_bytes(content)
         fault = opener.checkpoint_fault(path, "w.pth")
@@ -171,7 +170,7 @@ def test_a_parser_that_was_taken_over_gets_a_refusal(frames: tuple[Frame, ...], 
     """Whatever it says, files appear in the folder only, and the sentence is ours."""
     (tmp_path / "upload.zip").write_bytes(b"x")
     with pytest.raises(SubmissionError, match=r"^upload\.zip: .* ended badly"):
-        unpacked(tmp_path / "upload.zip", tmp_path / "in/side", CAPS, OpenedApart(Scripted(*frames)))
+        unpacked(tmp_path / "upload.zip", tmp_path / "in/side", CAPS, ParserOpener(Scripted(*frames)))
     assert not (tmp_path / "in/a.py").exists() and not (tmp_path / "a.py").exists()
 
 
@@ -179,7 +178,7 @@ def test_a_parser_that_was_taken_over_gets_a_refusal(frames: tuple[Frame, ...], 
 def test_a_parser_gets_bytes_of_the_archive_only(tmp_path: Path, offset: int, count: int) -> None:
     (tmp_path / "upload.zip").write_bytes(b"0123456789")
     parser = Scripted(Frame({"read": [offset, count]}), Frame({"done": True}))
-    assert unpacked(tmp_path / "upload.zip", tmp_path / "out", CAPS, OpenedApart(parser)).files == ()
+    assert unpacked(tmp_path / "upload.zip", tmp_path / "out", CAPS, ParserOpener(parser)).files == ()
     assert len(parser.writer.getvalue()) < 400
 
 
@@ -189,7 +188,8 @@ def test_the_list_of_a_gradescope_export_is_read_apart(parsers: Host, tmp_path: 
     path.write_text(
         "submission_1:\n  :submitters:\n  - :sid: '400101204'\n  :created_at: 2026-01-26 03:54:49 Z\n"
     )
-    opener = OpenedApart(parsers)
+    assert MOST_ROWS >= MOST_SUBMISSIONS, "what the reader of the list takes is taken here"
+    opener = ParserOpener(parsers)
     assert opener.metadata_rows(path) == HERE.metadata_rows(path)
     assert opener.metadata_rows(path) == [
         ["submission_1", ["400101204"], "2026-01-26T03:54:49+00:00", 0, [""]]
@@ -205,11 +205,11 @@ def test_the_list_of_a_gradescope_export_is_read_apart(parsers: Host, tmp_path: 
 def test_a_list_that_uses_up_memory_ends_its_own_process_only(
     parsers: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "LIMITS", replace(opening.LIMITS, memory_mb=100))
+    monkeypatch.setattr(opened_files, "FILE_LIMITS", replace(opened_files.FILE_LIMITS, memory_mb=100))
     path = tmp_path / "submission_metadata.yml"
     path.write_bytes(b"a: [" + b"{x: 1}," * 1_000_000 + b"]\n")
     with pytest.raises(SubmissionError, match=r"submission_metadata\.yml: opening it ended badly"):
-        OpenedApart(parsers).metadata_rows(path)
+        ParserOpener(parsers).metadata_rows(path)
 
 
 def test_times_of_modification_come_out_too(parsers: Host, tmp_path: Path) -> None:
@@ -217,6 +217,6 @@ def test_times_of_modification_come_out_too(parsers: Host, tmp_path: Path) -> No
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(zipfile.ZipInfo("a.py", (2026, 1, 30, 12, 0, 0)), "x")
         archive.writestr(zipfile.ZipInfo("b.py", (1980, 0, 0, 0, 0, 0)), "x")
-    for name, opener in (("here", HERE), ("apart", OpenedApart(parsers))):
+    for name, opener in (("here", HERE), ("apart", ParserOpener(parsers))):
         first, second = unpacked(path, tmp_path / name, CAPS, opener).files
         assert first.stat().st_mtime == 1_769_774_400 and second.stat().st_mtime == 0

@@ -7,38 +7,22 @@ all else that a parser loads.
 import math
 from typing import Any
 
-from pydantic import ValidationError
-
 from grader.domain.errors import SubmissionError
 from grader.domain.view import View
 from grader.files.typed_json import validator
 
-VIEWS = "--views"  # the parsers' host loads what rendering takes
-SECONDS = 5  # of processor time that rendering may take
-MOST_TEXT = 12_000_000  # characters of a view, pictures included
+_SECONDS = 5  # of processor time that rendering may take
 
 
-def view_told(answer: dict[str, Any]) -> View | None:
-    """In the process that asks: the view in a parser's answer, None where it has none that makes sense.
-
-    Its HTML is hostile until it is cleaned.
-    """
-    try:
-        view = validator(View).validate_python(answer.get("view"))
-    except ValidationError:
-        return None
-    return view if _size(view) <= MOST_TEXT else None
-
-
-def told_view(name: str, data: bytes) -> dict[str, Any]:
-    """In the parser: the answer with the view of a file, or without one where it cannot be rendered."""
+def view_answer(name: str, data: bytes) -> dict[str, Any]:
+    """The answer with the view of a file, or without one where it cannot be rendered."""
     import resource  # only where submissions are graded, on Linux
 
     from grader.analysis.view import viewed
 
-    # Markdown can take a renderer hours; what ends then is this process, which has told the program already
+    # Markdown can take a renderer hours; what ends then is this process, which has sent the program already
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    most = math.ceil(used) + SECONDS
+    most = math.ceil(used) + _SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # the first of a namespace ignores the soft limit
     try:
         return {"view": validator(View).dump_python(viewed(name, data), mode="json")}
@@ -56,8 +40,3 @@ def warm() -> None:
 
     view.warm()
     validator(View)
-
-
-def _size(view: View) -> int:
-    pieces = sum(len(text) for cell in view.cells for line in cell.lines for _, text in line)
-    return pieces + sum(len(cell.html) for cell in view.cells)

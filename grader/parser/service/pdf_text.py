@@ -12,8 +12,6 @@ MOST_TEXT = 400_000  # characters in all
 def report_pages(file: BinaryIO) -> tuple[str, ...]:
     """The text of a PDF's pages; a page that cannot be read is empty, and so is a scanned one.
 
-    Call it where a hostile file can do no harm.
-
     Args:
         file: The PDF, seekable.
     """

@@ -1,7 +1,4 @@
-"""The pages of a PDF as pixels, drawn by PDFium. Nothing in the PDF acts: no form, no script, no link.
-
-Call it where a hostile file can do no harm: PDFium is written in C++, and its input is chosen by others.
-"""
+"""The pages of a PDF as pixels, drawn by PDFium. Nothing in the PDF acts: no form, no script, no link."""
 
 import math
 from collections.abc import Iterator
@@ -9,20 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grader.domain.answers import Undrawn
+from grader.domain.assignment import MEGABYTE
+from grader.intake.archive_pieces import CHUNK
+from grader.parser.messages import LONGEST_SIDE, MOST_COUNTED, MOST_PAGES, Pixels
+from grader.protocol.frames import Frame
+from grader.sandbox.limits import address_space
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
-MOST_PAGES = 40
-LONGEST = 1200  # pixels, the longer side: 102 dots per inch of an A4 sheet
+CPU_SECONDS = 15
+MEMORY_MB = 800
 _LARGEST_SCALE = 4.0  # pixels per point: a stamp is not drawn as large as a sheet
-_CHUNK = 1 << 20
-
-Pixels = NDArray[np.uint8]
-"""Rows, columns, red, green and blue."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,31 @@ class Opened:
     document: "PdfDocument | None"
     pages: int
     undrawn: Undrawn | None = None
+
+
+def page_answers(first: int, file: BinaryIO) -> Iterator[Frame]:
+    """The answers with the pages of a PDF, from one (1-based) on."""
+    _give_up_what_is_not_needed()
+    opened = opened_pdf(file)
+    if opened.document is None:
+        yield Frame({"undrawn": str(opened.undrawn)})
+        return
+    yield Frame({"pages": min(opened.pages, MOST_COUNTED)})
+    for number, pixels in enumerate(drawn_pages(opened.document, first), start=first):
+        yield Frame({"page": number}, {} if pixels is None else {"pixels": pixels})
+
+
+def _give_up_what_is_not_needed() -> None:
+    import resource  # only where submissions are graded, on Linux
+
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    for kind, most in (
+        (resource.RLIMIT_CPU, math.ceil(used) + CPU_SECONDS),
+        (resource.RLIMIT_AS, address_space() + MEMORY_MB * MEGABYTE),
+    ):
+        _, hard = resource.getrlimit(kind)
+        if hard == resource.RLIM_INFINITY or most < hard:
+            resource.setrlimit(kind, (most, most))
 
 
 def opened_pdf(file: BinaryIO) -> Opened:
@@ -80,7 +102,7 @@ def _drawn(document: "PdfDocument", number: int) -> Pixels | None:
         if bitmap is None:
             return None
         # sides are rounded up
-        return np.ascontiguousarray(bitmap.to_numpy()[:LONGEST, :LONGEST, :3])
+        return np.ascontiguousarray(bitmap.to_numpy()[:LONGEST_SIDE, :LONGEST_SIDE, :3])
     except (pypdfium2.PdfiumError, ValueError, OverflowError):
         return None
 
@@ -102,12 +124,12 @@ def _scale(width: float, height: float) -> float:
     longer = max(width, height)
     if not (math.isfinite(longer) and min(width, height) > 0):
         return 0.0
-    return min(LONGEST / longer, _LARGEST_SCALE)
+    return min(LONGEST_SIDE / longer, _LARGEST_SCALE)
 
 
 def _content(file: BinaryIO) -> bytes:
     parts = []
-    while part := file.read(_CHUNK):
+    while part := file.read(CHUNK):
         parts.append(part)
     return b"".join(parts)
 

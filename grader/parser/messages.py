@@ -1,0 +1,63 @@
+"""What both ends of a parser know: what is asked, how large a message may be, what a parser may use."""
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.domain.assignment import Component, ForbiddenRule
+from grader.intake.archive_pieces import CHUNK
+from grader.protocol.frames import FrameLimit
+from grader.sandbox.limits import ProcessLimits
+from grader.similarity.work import MOST_TENSORS, PREVIEW, SAMPLES
+
+MODULE = "grader.parser.service"  # what the parsers' host runs
+VIEWS = "--views"  # the parsers' host loads what rendering takes
+
+# --- a source, which a request carries: its program is the answer, and its view the next one ----------------
+
+SOURCE_LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
+COMPONENTS, FORBIDDEN = tuple[Component, ...], tuple[ForbiddenRule, ...]
+SOURCE = FrameLimit(document=4_000_000, arrays=100_000_000)
+PROGRAM = FrameLimit(document=64_000_000, arrays=0, values=1_000_000)
+
+# --- a file, whose bytes a parser asks for as it reads them -------------------------------------------------
+
+
+class FileRequest(StrEnum):
+    """What a file is opened as; `open` in the request. A request without it carries a source."""
+
+    ARCHIVE = "archive"  # its pieces
+    CHECKPOINT = "checkpoint"  # why it is not accepted
+    REPORT = "report"  # the accuracy that it claims
+    METADATA = "metadata"  # the rows of a Gradescope export's list
+    CODE = "code"  # the units that are compared
+    WEIGHTS = "weights"  # samples of its tensors
+    FIGURES = "figures"  # its pictures
+    PAGES = "pages"  # a PDF's pages as pixels
+
+
+FILE_LIMITS = ProcessLimits(memory_mb=500, cpu_seconds=30, file_mb=1, scratch_mb=16)
+# the same as a parser of a source may use, so that one spare is ready for both; of this it gives up what is
+# more than drawing takes before it sees a byte of the PDF
+PAGE_LIMITS = SOURCE_LIMITS
+
+FILE_PART = FrameLimit(document=100_000, arrays=CHUNK)  # to a parser: the bytes that it asked for
+PIECE = FrameLimit(document=1_000_000, arrays=CHUNK)
+
+MetadataRow = list[Any]
+MOST_ROWS = 5_000  # of a Gradescope export's list
+
+MOST_TOKENS = 400_000
+MOST_TEXT = 4_000_000  # characters of code in all
+CODE = FrameLimit(document=40_000_000, arrays=8 * MOST_TOKENS, values=1_000_000)
+WEIGHTS = FrameLimit(document=1_000_000, arrays=4 * SAMPLES * MOST_TENSORS)
+FIGURE = FrameLimit(document=10_000, arrays=3 * PREVIEW * PREVIEW, values=100)
+
+MOST_PAGES = 40  # of a PDF that are drawn
+MOST_COUNTED = 1_000_000  # pages of a PDF
+LONGEST_SIDE = 1200  # pixels of a page: 102 dots per inch of an A4 sheet
+Pixels = NDArray[np.uint8]
+"""Of a page: rows, columns, red, green and blue."""
+PAGE = FrameLimit(document=2_000, arrays=3 * LONGEST_SIDE * LONGEST_SIDE, values=100)

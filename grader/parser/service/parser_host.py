@@ -1,0 +1,78 @@
+"""The parsers' host: forks a locked-down process for each source or file, which answers about that one.
+
+Parsing executes nothing, but a parser can be made to use up memory and time, or to crash.
+"""
+
+import io
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from grader.analysis import program as analyzed
+from grader.domain.errors import SubmissionError
+from grader.domain.program import Program
+from grader.files.typed_json import validator
+from grader.parser.messages import COMPONENTS, FORBIDDEN, SOURCE, VIEWS, FileRequest
+from grader.parser.service import page_view, pdf_pages
+from grader.parser.service.file_contents import answers_about
+from grader.parser.service.pdf_text import report_pages
+from grader.parser.service.requested_file import requested_file
+from grader.protocol.frames import Frame, read_frame, write_frame
+from grader.sandbox import forkserver
+from grader.similarity import figures
+
+
+def main() -> None:
+    """Run the host."""
+    forkserver.main(_serve, _prepare)
+
+
+def _prepare() -> None:
+    # the first use of each of these loads more modules than its import does
+    analyzed("warm.py", b"x = 1\n", components=(), forbidden=())
+    for kind in (Program, COMPONENTS, FORBIDDEN):
+        validator(kind)
+    report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
+    figures.warm()
+    if VIEWS in sys.argv:
+        page_view.warm()
+        pdf_pages.warm()
+
+
+def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
+    frame = read_frame(reader, SOURCE)
+    request = frame.document
+    try:
+        if "open" in request:
+            file = requested_file(reader, writer, request["size"])
+            for answer in _answers_about(request, file):
+                write_frame(writer, answer)
+            return
+        document = {"program": _program(frame)}
+    except SubmissionError as error:
+        document = {"refused": str(error)}
+    except MemoryError:
+        document = {"exhausted": True}
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is ours and not the student's
+        document = {"failed": f"{type(error).__name__}: {error}"}
+    write_frame(writer, Frame(document))
+    if request.get("view"):
+        write_frame(writer, Frame(page_view.view_answer(request["name"], frame.arrays["data"].tobytes())))
+
+
+def _answers_about(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:
+    if request["open"] == FileRequest.PAGES:
+        return pdf_pages.page_answers(request["first"], file)
+    return answers_about(request, file)
+
+
+def _program(frame: Frame) -> Any:
+    """The program in a submitted file, as JSON."""
+    request = frame.document
+    program = analyzed(
+        request["name"],
+        frame.arrays["data"].tobytes(),
+        components=validator(COMPONENTS).validate_python(request["components"]),
+        forbidden=validator(FORBIDDEN).validate_python(request["forbidden"]),
+    )
+    return validator(Program).dump_python(program, mode="json")
