@@ -18,7 +18,7 @@ def test_the_changelog_is_one() -> None:
     assert all(released), "a version is written as: ## [1.2.3] - 2026-01-31"
     numbers = [tuple(map(int, each[1].split("."))) for each in released if each]
     assert numbers == sorted(numbers, reverse=True)
-    assert not numbers or numbers[0] == tuple(map(int, __version__.split(".")))
+    assert not numbers or numbers[0] == tuple(int(part) for part in __version__.split("."))
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= KINDS
 
 
