@@ -19,8 +19,9 @@ from grader.domain.program import Claim
 from grader.domain.submission import RefusedFile
 from grader.intake.archive import CHUNK, MEGABYTE, Begun, Caps, Ended, Piece, contents
 from grader.intake.checkpoint import checkpoint_fault
-from grader.intake.gradescope import MOST_SUBMISSIONS, Row, metadata_rows
 from grader.intake.report import report_pages
+from grader.lms.downloads import metadata_rows
+from grader.lms.system import MOST_ROWS, Row
 from grader.protocol.exchange import Silence, conversation
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, read_frame, write_frame
 from grader.sandbox.limits import ProcessLimits
@@ -84,7 +85,7 @@ class OpenedApart:
         return None
 
     def metadata_rows(self, path: Path) -> list[Row]:
-        """What the metadata of a Gradescope export says.
+        """What the metadata of a download says.
 
         Raises:
             SubmissionError: It cannot be read, or reading it used more than is granted.
@@ -94,7 +95,7 @@ class OpenedApart:
         with contextlib.closing(answers):
             for frame in answers:
                 match frame.document:
-                    case {"row": list(row)} if len(rows) < MOST_SUBMISSIONS:
+                    case {"row": list(row)} if len(rows) < MOST_ROWS:
                         rows.append(row)
                     case {"done": True}:
                         return rows

@@ -53,7 +53,7 @@ def another_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import UTC, datetime, timedelta
 
     minutes = iter(range(10_000))
-    for module in ("book", "publish", "export_desk", "marks"):
+    for module in ("book", "publish", "export", "marks"):
         monkeypatch.setattr(
             f"grader.cli.{module}.now",
             lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=next(minutes)),
