@@ -101,7 +101,7 @@ def _absent(at: Desk, named: Sequence[str]) -> "tuple[list[Evidence], Collection
 
 def _open_ones(scores: dict[str, Score]) -> list[str]:
     """Those on whom nobody has had the last word, in order."""
-    from grader.scoring.rulings import RULED
+    from grader.scoring.decided_by_people import RULED
 
     return [
         student

@@ -19,8 +19,8 @@ from grader.domain.assignment import Assignment, Remark
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
+from grader.domain.score import rounded
 from grader.files.spreadsheet_cell import unguarded
-from grader.scoring.points import rounded
 
 _READ = (*NEEDED, "comment", "comment_ids")
 TAKEN_BACK = ("none", "-", "\u2013", "\u2014")

@@ -1,10 +1,25 @@
 """Points, with a reason for each."""
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from grader.domain.program import Claim
+
+
+def rounded(points: float) -> float:
+    """Points to two decimals, halves up: the student's way."""
+    # The small addend makes up for halves that binary fractions cannot hold (1.005).
+    return math.floor(points * 100 + 0.5 + 1e-9) / 100
+
+
+class LineState(StrEnum):
+    """What is known of the points of a line."""
+
+    DECIDED = "decided"
+    AWAITING = "awaiting"  # a person
+    NOT_RUN = "not_run"
 
 
 class GradeStatus(StrEnum):
@@ -79,7 +94,6 @@ class ScoreLine:
     Attributes:
         points: None when a person must decide, or it was not run.
         reason: Why these points, in a sentence.
-        state: `decided`, `awaiting` (a person) or `not_run`.
         floor: Points that are secured already although the line is not decided.
         components: The shares, for items that are made of components.
         parts: For items that a person marks in parts.
@@ -91,7 +105,7 @@ class ScoreLine:
     points: float | None
     maximum: float
     reason: str
-    state: str
+    state: LineState
     floor: float | None = None
     components: tuple[ComponentScore, ...] = ()
     edits: tuple[ScoreEdit, ...] = ()
@@ -250,7 +264,7 @@ class Score:
     @property
     def awaiting(self) -> tuple[str, ...]:
         """The ids of the lines that a person still marks."""
-        return () if self.closed else tuple(line.id for line in self.lines if line.state == "awaiting")
+        return self._lines_in(LineState.AWAITING)
 
     @property
     def open_points(self) -> float:
@@ -260,4 +274,7 @@ class Score:
     @property
     def not_run(self) -> tuple[str, ...]:
         """The ids of the lines that were not run on request."""
-        return () if self.closed else tuple(line.id for line in self.lines if line.state == "not_run")
+        return self._lines_in(LineState.NOT_RUN)
+
+    def _lines_in(self, state: LineState) -> tuple[str, ...]:
+        return () if self.closed else tuple(line.id for line in self.lines if line.state == state)

@@ -21,16 +21,16 @@ from grader.domain.submission import (
     RefusedFile,
     Submission,
 )
-from grader.intake.account import Ledger
 from grader.intake.archive_pieces import Caps
-from grader.intake.carried import Carried, carried
-from grader.intake.found import Found
-from grader.intake.gathering import Gathering
-from grader.intake.heap import Heap
+from grader.intake.downloaded_files import Found
+from grader.intake.file_ledger import Ledger
+from grader.intake.ids_in_names import Carried, carried
 from grader.intake.naming import ANY_ID, Closeness, name_match, plain
 from grader.intake.ownership import Directory, Verdict, are_alike, listed_as, verdicts
 from grader.intake.prefixes import handed_in
+from grader.intake.student_files import Heap
 from grader.intake.unpacking import HERE, Opener, unpacked
+from grader.intake.upload_grouping import Gathering
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
 UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked

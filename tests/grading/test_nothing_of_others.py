@@ -12,7 +12,7 @@ from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.grading.team_members import handed_on, mates
 from grader.intake import Known, intake, submissions, with_extensions
-from grader.intake.account import condensed
+from grader.intake.file_ledger import condensed
 from grader.publishing.publication import pages, publish
 from grader.reports.results_json.results_file import download_record
 from grader.reports.whole_class.similarity_record import PairRecord, SimilarityRecord, record_text

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from grader.intake.attempts import settled
-from grader.intake.found import found
+from grader.intake.downloaded_files import found
 from grader.intake.naming import copy_mark, plain
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from grader.domain.errors import UsageError
 from grader.domain.formatting import listed, points
+from grader.domain.score import rounded
 from grader.files.csv_text import CsvText
 from grader.lms.exports.grade import Grade, Results
 from grader.lms.exports.matching import Matching, candidates, matching
-from grader.scoring.points import rounded
 
 _NUMBER = re.compile(r"(-?\d+)(?:([.,])(\d+))?")
 _NO_GRADE = ("", "-")

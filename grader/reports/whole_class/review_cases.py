@@ -16,9 +16,8 @@ from grader.reports.student.standing import lateness
 from grader.reports.student.training_advice import measured_item
 from grader.reports.student.watch_notes import pried_sentence, unproven_sentence
 from grader.reports.whole_class.class_training import claim_apart, claim_of
-from grader.scoring.acceptances import with_acceptance
+from grader.scoring.decided_by_people import with_acceptance, with_waived
 from grader.scoring.measured import shows_more_epochs
-from grader.scoring.waivers import with_waived
 
 
 @dataclass(frozen=True)

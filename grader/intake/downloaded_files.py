@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.domain.submission import Fate
-from grader.intake.account import Ledger
+from grader.intake.file_ledger import Ledger
 from grader.intake.handed_in import HandedIn
 from grader.intake.naming import CLUTTER, is_clutter, plain
 from grader.intake.prefixes import handed_in

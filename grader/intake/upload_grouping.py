@@ -8,15 +8,15 @@ from pathlib import Path, PurePosixPath
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Lacking, Role
-from grader.intake.account import Ledger
 from grader.intake.attempts import told, unclear
 from grader.intake.canvas import contested
+from grader.intake.downloaded_files import Found, entries, found
 from grader.intake.export import Export, export_of
-from grader.intake.found import Found, entries, found
+from grader.intake.file_ledger import Ledger
 from grader.intake.gradescope import LMS, METADATA
 from grader.intake.handed_in import HandedIn
-from grader.intake.heap import DEEPEST, Heap, Sorting
 from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, plain, refused_name
+from grader.intake.student_files import DEEPEST, Heap, Sorting
 from grader.intake.unpacking import Opener
 
 TABLE = ".csv"

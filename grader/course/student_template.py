@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from grader.course.marks import homework_source
+from grader.course.solution_regions import homework_source
 from grader.domain.errors import CourseError
 
 _CELL = re.compile(r"# %%\s*(?P<markdown>\[markdown\])?\s*$")
