@@ -14,6 +14,15 @@ def rounded(points: float) -> float:
     return math.floor(points * 100 + 0.5 + 1e-9) / 100
 
 
+def how_late(seconds: float) -> str:
+    """Seconds after a deadline as every reader is told of them: `2 days 12 h late`, by begun minutes."""
+    minutes = math.ceil(seconds / 60)
+    days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
+    parts = (f"{days} {'day' if days == 1 else 'days'}", f"{hours} h", f"{rest} min")
+    told = [part for part, count in zip(parts, (days, hours, rest), strict=True) if count]
+    return f"{' '.join(told)} late"
+
+
 class LineState(StrEnum):
     """What is known of the points of a line."""
 
@@ -144,6 +153,11 @@ class LateRecord:
     due: datetime | None = None
     extended: bool = False
     decided: str = ""
+
+    @property
+    def how_late(self) -> str:
+        """`2 days 12 h late`, by begun minutes; empty in time, and where nobody knows."""
+        return "" if self.seconds is None or self.seconds <= 0 else how_late(self.seconds)
 
 
 @dataclass(frozen=True)
