@@ -109,7 +109,20 @@ def test_the_readme_lists_every_floor():
     assert [floor[name] for name in listed] == sorted(floor[name] for name in listed)
 
 
+def packages_in(contract: str, key: str) -> set[str]:
+    """The packages that a contract names."""
+    [found] = [one for one in contracts() if one["name"].startswith(contract)]
+    return {name.removeprefix("grader.") for name in found[key]} & PACKAGES
+
+
 def test_only_the_gradebook_may_know_the_database():
-    [contract] = [contract for contract in contracts() if contract["name"].startswith("Only the gradebook")]
-    kept_out = {name.removeprefix("grader.") for name in contract["source_modules"]}
-    assert kept_out == PACKAGES - {"gradebook"}
+    assert packages_in("Only the gradebook", "source_modules") == PACKAGES - {"gradebook"}
+
+
+def test_contracts_about_untrusted_processes_leave_out_no_package():
+    """Whoever adds a package says whether these may know it."""
+    worker_needs = {"domain", "protocol"}
+    assert packages_in("A worker imports", "forbidden_modules") == PACKAGES - {"worker"} - worker_needs
+    opens_files = {"analysis", "intake", "similarity", "lms"}
+    parser_needs = {"domain", "files", "protocol", "sandbox", "kit"} | opens_files
+    assert packages_in("What a hostile file", "forbidden_modules") == PACKAGES - {"parser"} - parser_needs
