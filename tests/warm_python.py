@@ -79,7 +79,7 @@ Start = Callable[..., Script]
 
 @pytest.fixture(scope="session")
 def _pythons() -> Iterator[Any]:
-    from grader.sandbox.host import Host
+    from grader.sandbox.host_client import Host
 
     if sys.platform != "linux":
         pytest.skip("such processes need Linux")

@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.template import notebook
+from grader.course.student_template import notebook
 from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from grader.course.composing import composed, described, first_sentence, parsed, policies_named, source_text
-from grader.course.marks import homework_source, solved_source
 from grader.course.recipes import recipes
+from grader.course.solution_regions import homework_source, solved_source
 from grader.course.toml_file import listing
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError

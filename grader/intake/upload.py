@@ -22,15 +22,15 @@ from grader.domain.submission import (
     Submission,
 )
 from grader.files.names import plain
-from grader.intake.account import Ledger
 from grader.intake.archive_pieces import Caps
-from grader.intake.carried import Carried, carried
-from grader.intake.found import Found
-from grader.intake.gathering import Gathering
-from grader.intake.heap import Heap
+from grader.intake.downloaded_files import Found
+from grader.intake.file_ledger import Ledger
+from grader.intake.ids_in_names import Carried, carried
 from grader.intake.naming import ANY_ID, Closeness, name_match
 from grader.intake.ownership import Verdict, are_alike, listed_as, verdicts
+from grader.intake.student_files import Heap
 from grader.intake.unpacking import HERE, Opener, unpacked
+from grader.intake.upload_grouping import Gathering
 from grader.lms.directory import Directory
 from grader.lms.downloads import read_name
 

@@ -36,7 +36,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What became of a trial.
 
     Attributes:
@@ -59,8 +59,8 @@ class Outcome:
     fault: str = ""
 
 
-Judge = Callable[[Trial], Outcome]
-Report = Callable[[Outcome], object]
+Judge = Callable[[Trial], TrialOutcome]
+Report = Callable[[TrialOutcome], object]
 
 
 def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, ...]:
@@ -103,22 +103,24 @@ def trials(
     return tuple(found)
 
 
-def timed_outcome(judge: Judge, trial: Trial) -> Outcome:
+def timed_outcome(judge: Judge, trial: Trial) -> TrialOutcome:
     """The outcome of one trial with its time; a failure of the judge's is an outcome too."""
     started = time.monotonic()
     try:
         found = judge(trial)
     except GraderError as error:
-        found = Outcome(trial.variant, fault=str(error))
+        found = TrialOutcome(trial.variant, fault=str(error))
     return replace(found, seconds=time.monotonic() - started)
 
 
-def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined") -> Outcome:
+def outcome(
+    assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined"
+) -> TrialOutcome:
     """What the judge said of a trial, with the forbidden parts seen in the source or at run time."""
     uses = (*program.forbidden, *run_time_uses(assignment, program, program.forbidden, found.watched.reached))
     seen = {use.rule for use in uses if use.reached_from}
     rules = [rule for rule in assignment.forbidden if rule.pattern in seen]
-    return Outcome(
+    return TrialOutcome(
         trial.variant,
         found.findings,
         found.parameters,

@@ -11,7 +11,7 @@ from grader.analysis import program
 from grader.analysis.written_data import MUCH, WORDS, data_held
 from grader.course import variants
 from grader.course.assignment_file import read_assignment
-from grader.course.marks import solved_source
+from grader.course.solution_regions import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.program import LOOK, Program

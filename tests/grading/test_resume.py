@@ -231,7 +231,7 @@ def test_another_assignment_or_engine_is_a_reason(
     """Their digest and version."""
     grade()
     assert grade(assignment=replace(tiny, digest="other"))[1] == 2
-    monkeypatch.setattr("grader.grading.known_work.__version__", "99")
+    monkeypatch.setattr("grader.grading.finished_work.__version__", "99")
     assert grade(assignment=replace(tiny, digest="other"))[1] == 3
 
 

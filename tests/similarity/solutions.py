@@ -10,8 +10,8 @@ import json
 import random
 from pathlib import Path
 
-from grader.course.marks import homework_source, solved_source
-from grader.course.template import notebook
+from grader.course.solution_regions import homework_source, solved_source
+from grader.course.student_template import notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ROOT / "tests" / "legitimate" / "vit_defects"
