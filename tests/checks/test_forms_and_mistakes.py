@@ -16,7 +16,7 @@ from grader.validation.variant_verdict import VariantVerdict
 ROOT = Path(__file__).parents[2]
 FORMS = sorted(
     path.stem
-    for folder in ("tests/legitimate/vit_defects", "reference/vit_defects/recipes")
+    for folder in ("reference/vit_defects/forms", "reference/vit_defects/recipes")
     for path in (ROOT / folder).glob("*.py")
 )
 MISTAKES = sorted(path.stem for path in (ROOT / "reference/vit_defects/mistakes").glob("*.py"))
@@ -29,7 +29,7 @@ BROKEN = (
 def tried(assignment: Assignment, solved: str) -> dict[str, TrialOutcome]:
     """What became of every variant, and of an Attention that cannot be constructed, by name."""
     broken = Variant(Kind.TEMPLATE, "broken", "broken", composed(solved, BROKEN))  # it meets every check
-    planned = trials(assignment, (*variants(assignment, ROOT), broken))
+    planned = trials(assignment, (*variants(assignment), broken))
     found = outcomes(located_course(ROOT, environment={}), assignment, planned, jobs=2)
     return {outcome.variant.name: outcome for outcome in found}
 
