@@ -509,7 +509,7 @@ class Doubler(Doubler):
     def forward(self, x):
         return 3 * x
 ''',
-    "tests/legitimate/tiny/added.py": '''"""The input is added to itself."""
+    "reference/tiny/forms/added.py": '''"""The input is added to itself."""
 
 
 class Doubler(nn.Module):

@@ -119,7 +119,7 @@ def _blind_components(assignment: Assignment, outcomes: Sequence[TrialOutcome]) 
 def _missing_kinds(assignment: Assignment, kinds: set[Kind]) -> Iterator[str]:
     if Kind.FORM not in kinds:
         yield (
-            f"There are no legitimate forms: correct but unusual work in tests/legitimate/{assignment.id}/ "
+            f"There are no legitimate forms: correct but unusual work in reference/{assignment.id}/forms/ "
             "would show that no check asks for more than it should."
         )
     if Kind.MISTAKE not in kinds:

@@ -73,7 +73,7 @@ def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, .
     if not found:
         raise UsageError(
             f"--only {pattern}: no variant has such a name. There are reference, template, and the files in "
-            "mistakes/ and tests/legitimate/, without `.py`; quote a pattern, as in --only 'scale_*'."
+            "forms/ and mistakes/, without `.py`; quote a pattern, as in --only 'scale_*'."
         )
     return found
 

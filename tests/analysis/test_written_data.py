@@ -184,7 +184,7 @@ def honest() -> Iterator[tuple[str, str]]:
     solution = solved_source((REFERENCE / "solution.py").read_text(encoding="utf-8"), "solution.py")
     yield "solution", solution
     yield "template", (ROOT / "template" / "vit_defects" / "homework.py").read_text(encoding="utf-8")
-    for path in sorted((ROOT / "tests" / "legitimate" / "vit_defects").glob("*.py")):
+    for path in sorted((ROOT / "reference" / "vit_defects" / "forms").glob("*.py")):
         yield path.stem, variants.composed(solution, path.read_text(encoding="utf-8"))
     for path in sorted((REFERENCE / "mistakes").glob("*.py")):
         yield path.stem, variants.composed(solution, path.read_text(encoding="utf-8"), after=True)

@@ -23,7 +23,7 @@ from tests.warm_hosts import WarmHosts
 ROOT = Path(__file__).parents[2]
 FORMS = sorted(
     path.stem
-    for folder in ("tests/legitimate/vit_defects", "reference/vit_defects/recipes")
+    for folder in ("reference/vit_defects/forms", "reference/vit_defects/recipes")
     for path in (ROOT / folder).glob("*.py")
 )
 MISTAKES = sorted(path.stem for path in (ROOT / "reference/vit_defects/mistakes").glob("*.py"))
@@ -47,7 +47,7 @@ def tried_when_asked(names: Sequence[str]) -> list[Any]:
 @pytest.fixture(scope="module")
 def known(assignment: Assignment) -> tuple[Variant, ...]:
     """All variants."""
-    return variants(assignment, ROOT)
+    return variants(assignment)
 
 
 @pytest.fixture(scope="module")

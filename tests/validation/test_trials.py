@@ -91,7 +91,7 @@ def test_the_hosts_of_grading_judge_the_variants(
 ) -> None:
     """Each in a worker of its own; only the checks that were asked for; none that fails stops the others."""
     course = located_course(tiny_course, environment={})
-    every = variants(tiny, tiny_course)
+    every = variants(tiny)
     unreadable = Variant(Kind.FORM, "unreadable", "unreadable.py", "def (", ("Doubler",))
     told: list[str] = []
     found = outcomes(
