@@ -47,7 +47,7 @@ SOURCES = sorted(
 )
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
 def test_real_code_executes_the_same_on_the_same_lines(part: int) -> None:
     for path in SOURCES[part::4]:
         text = path.read_text(encoding="utf-8").rstrip("\n")

@@ -81,6 +81,7 @@ def entries(out):
     return {entry["student_id"]: entry for entry in document["submissions"]}
 
 
+@pytest.mark.slow
 def test_honest_results_are_those_of_a_class_without_attackers(course, tmp_path, traces_of, lasting):
     assignment = read_assignment(course.root / "reference" / "tiny")
     results, pids = {}, set()

@@ -1,19 +1,10 @@
 """Attacks on whose work it is: the whole command line, from a download to the LMS's table."""
 
-import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner
-
-from grader.cli import cli
-from grader.course.assignment_file import read_assignment
-from grader.course.locate import located_course
-from grader.domain.errors import SandboxError
-from grader.grading.hosts import running_hosts
 
 CODE = """from torch import nn
 
@@ -27,45 +18,14 @@ class Doubler(nn.Module):
 """
 
 
-@pytest.fixture(scope="module")
-def small_course(tiny_files, tmp_path_factory):
-    """(The folder of a course with a small assignment, hosts for it)."""
-    root = tmp_path_factory.mktemp("impostors")
-    for name, text in tiny_files.items():
-        path = root / "course" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    course = located_course(root / "course", environment={})
-    assignment = read_assignment(course.root / "reference" / "tiny")
-    with contextlib.ExitStack() as stack:
-        hidden = (tmp_path_factory.getbasetemp(),)
-        try:
-            hosts = stack.enter_context(running_hosts(course, assignment, hidden=hidden, unofficial=False))
-        except SandboxError as error:
-            pytest.skip(f"this machine gives too little isolation: {error}")
-        yield root / "course", hosts
-
-
 @pytest.fixture
-def say(small_course, monkeypatch):
+def say(tiny_course, grader, monkeypatch):
     """Run a command with the hosts that are there: `say("grade", ...)`, what it prints."""
-    course, hosts = small_course
-
-    @contextlib.contextmanager
-    def running(*_: object, **__: object) -> Iterator[object]:
-        yield hosts
-
-    @contextlib.contextmanager
-    def parsers(*_: object, **__: object) -> Iterator[object]:
-        yield hosts.parsers
-
-    monkeypatch.setattr("grader.grading.hosts.running_hosts", running)
-    monkeypatch.setattr("grader.grading.hosts.running_parsers", parsers)
     monkeypatch.setenv("GRADER_BY", "ta1")
     monkeypatch.delenv("GRADER_GRADEBOOK", raising=False)
 
     def said(*words: object) -> str:
-        done = CliRunner().invoke(cli, ["--course", str(course), *map(str, words)], prog_name="grader")
+        done = grader("--course", tiny_course, *words)
         assert done.exit_code == 0, done.output
         return done.output
 

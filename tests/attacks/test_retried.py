@@ -8,6 +8,8 @@ import pytest
 
 from grader.sandbox import survey
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def graded(course_root, attack_modules, tmp_path_factory):

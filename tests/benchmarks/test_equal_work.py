@@ -56,6 +56,7 @@ def test_our_checks_are_the_assertions(tmp_path):
     assert [spec.id for spec in read_assignment(folder).checks] == [one.name for one in ASSERTIONS]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="grading others' work needs Linux")
 def test_ours(reference, tmp_path):
     cost = Grader(tmp_path, [reference], "equal_work").graded(1, tmp_path / "right", jobs=1)
@@ -64,6 +65,7 @@ def test_ours(reference, tmp_path):
         Grader(tmp_path / "other", [wrong(reference)], "equal_work").graded(1, tmp_path / "wrong", jobs=1)
 
 
+@pytest.mark.slow
 def test_nbgraders(reference, environment, tmp_path):
     tool = Nbgrader(environment, tmp_path, [reference])
     assert tool.graded(1, tmp_path / "right").wall > 0
@@ -72,6 +74,7 @@ def test_nbgraders(reference, environment, tmp_path):
         tool.graded(1, tmp_path / "wrong")
 
 
+@pytest.mark.slow
 def test_otters(reference, environment, tmp_path):
     assert Otter(environment, tmp_path / "a", [reference]).graded(0, tmp_path / "right").wall > 0
     with pytest.raises(ToolError, match=r"Otter gave 3(\.0)? of 4 points to wrong"):

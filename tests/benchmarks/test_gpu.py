@@ -20,6 +20,7 @@ def splits(assignment: Assignment) -> Splits:
     return split_images("tiny", assignment.data.classes, made, seed=1, train_share=0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="grading others' work needs Linux")
 def test_a_class_and_an_epoch(splits: Splits) -> None:
     found = gpu.compared("cpu", splits, epochs=2, rounds=1, students=2)

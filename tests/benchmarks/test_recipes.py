@@ -142,6 +142,7 @@ def images() -> Splits:
     return Splits("toys", classes, pictures, labels, names, pictures[test], labels[test], ("t",) * 6)
 
 
+@pytest.mark.slow
 def test_a_recipe_is_trained_by_its_own_loop(assignment: Assignment, images: Splits) -> None:
     """Through the grader's own worker, with crops of larger images, to the end."""
     [recipe] = [each for each in recipes.recipes(assignment) if each.name == "linear_28"]
@@ -162,6 +163,7 @@ def test_a_recipe_is_trained_by_its_own_loop(assignment: Assignment, images: Spl
     assert record.digest == digest(source)
 
 
+@pytest.mark.slow
 def test_a_training_that_fails_is_no_record(assignment: Assignment, images: Splits) -> None:
     [recipe] = [each for each in recipes.recipes(assignment) if each.name == "linear_28"]
     source = recipe.changed("N_EPOCHS = 2\nLEAST_CROP = 'all'\n")

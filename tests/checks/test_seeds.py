@@ -10,6 +10,8 @@ from grader.course.variants import composed
 from grader.domain.assignment import Assignment
 from grader.judge.examination import Examined
 
+pytestmark = pytest.mark.slow
+
 MISTAKES = ("missing_scale", "norm_over_tokens", "blocks_summed", "positions_multiplied", "loss_over_batch")
 FORMS = ("attention_sum_of_heads", "transformer_all_inline", "vit_list_of_positions", "loops_with_lists")
 PARTS = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")

@@ -55,7 +55,10 @@ def judged_with(solved: str, examined: Callable[..., Examined]) -> Callable[...,
     return of
 
 
-@pytest.mark.parametrize("component", MISTAKES)
+@pytest.mark.parametrize(
+    "component",
+    ["Attention", *(pytest.param(name, marks=pytest.mark.slow) for name in MISTAKES if name != "Attention")],
+)
 @pytest.mark.parametrize("spare", [*UNUSED, *UNREADABLE])
 def test_a_wrong_part_fails_for_its_mistake_whatever_is_added(
     component: str, spare: str, judged_with: Callable[..., dict[str, tuple[str, str]]]

@@ -13,6 +13,13 @@ MODELS = [
     for form in FORMS
     if form.stem.startswith(("attention", "feed_forward", "prenorm", "transformer", "vit"))
 ]
+# tried at every change
+QUICK = (
+    "attention_parameters_by_head",
+    "transformer_all_inline",
+    "vit_everything_inline",
+    "vit_list_of_positions",
+)
 
 
 def test_the_reference_is_what_was_checked(examined_trained: Callable[..., Any], solved: str) -> None:
@@ -20,7 +27,13 @@ def test_the_reference_is_what_was_checked(examined_trained: Callable[..., Any],
     assert examined_trained(solved) == ()
 
 
-@pytest.mark.parametrize("form", MODELS, ids=lambda form: form.stem)
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(form, id=form.stem, marks=() if form.stem in QUICK else pytest.mark.slow)
+        for form in MODELS
+    ],
+)
 def test_unusual_forms_are_what_was_checked(
     examined_trained: Callable[..., Any], composed: Callable[..., str], form: Path
 ) -> None:

@@ -47,6 +47,7 @@ def run_here(warm_workers, monkeypatch):
     return of
 
 
+@pytest.mark.slow
 def test_the_solved_homework_passes(handout, solved):
     (handout / "solved.py").write_text(solved, encoding="utf-8")
     done = run(handout, "--submission", "solved.py")

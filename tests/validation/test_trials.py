@@ -86,7 +86,9 @@ def test_a_pattern_chooses_by_name() -> None:
         chosen(every, "mistake")
 
 
-def test_the_hosts_of_grading_judge_the_variants(tiny: Assignment, tiny_course: Path) -> None:
+def test_the_hosts_of_grading_judge_the_variants(
+    tiny: Assignment, tiny_course: Path, on_warm_hosts: None
+) -> None:
     """Each in a worker of its own; only the checks that were asked for; none that fails stops the others."""
     course = located_course(tiny_course, environment={})
     every = variants(tiny, tiny_course)
