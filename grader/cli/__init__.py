@@ -167,13 +167,16 @@ def cli(ctx: click.Context, course: Path | None, traceback: bool) -> None:
     `grader COMMAND --help` tells more about a command, with examples.
     """
     ctx.obj = {"traceback": traceback}
-    if course is not None:
-        # every command that needs a course has an option of its own for it
-        ctx.default_map = {name: {"course": course} for name in COMMANDS}
-        ctx.default_map["data"] = {name: {"course": course} for name in ("preview", "write")}
-        formats = ("moodle-worksheet", "moodle-gradebook", "canvas", "gradescope", "junit", "feedback-zip")
-        ctx.default_map["export"] = {name: {"course": course} for name in formats}
-        ctx.default_map["marks"] = {name: {"course": course} for name in ("export", "import", "set")}
+    name = ctx.invoked_subcommand
+    chosen = ctx.command.get_command(ctx, name) if isinstance(ctx.command, click.Group) and name else None
+    if course is not None and chosen is not None and name is not None:
+        ctx.default_map = {name: _course_defaults(chosen, course)}
+
+
+def _course_defaults(command: click.Command, course: Path) -> dict[str, Any]:
+    """The course as the default of a command's own `--course`, and of those of all commands below it."""
+    below = command.commands if isinstance(command, click.Group) else {}
+    return {"course": course, **{name: _course_defaults(one, course) for name, one in below.items()}}
 
 
 def main() -> None:

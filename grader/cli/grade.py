@@ -198,7 +198,7 @@ def _taken_in(
     """What was handed in and the account of the files, which is told; the book learns whose uploads are."""
     from grader.domain.formatting import printable
     from grader.intake import Known, submissions, with_extensions
-    from grader.intake.prefixes import nameless
+    from grader.lms.downloads import nameless
     from grader.parser.client.opened_files import ParserOpener
     from grader.results.download_accounts import Account
     from grader.results.owners import known_uploads, moved_edits
@@ -243,7 +243,7 @@ def _written(
     """
     from grader.domain.formatting import counted
     from grader.grading.class_list import with_list
-    from grader.lms.exports.matching import candidates
+    from grader.lms.matching import candidates
     from grader.reports.whole_class.set_aside import set_aside
     from grader.results.class_files import write_class
     from grader.results.download_accounts import keep_account, standing_downloads

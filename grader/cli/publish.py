@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.book import session, session_options
-from grader.cli.export_desk import note_released
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,9 +40,10 @@ def command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -
       grader publish results --to published --update
     """
     from grader.domain.formatting import printable
-    from grader.lms.exports.grade import left_out, owned
+    from grader.publishing.grades import left_out, owned
     from grader.publishing.publication import open_reasons, pages, publish
     from grader.publishing.publication_update import update, with_manifest
+    from grader.publishing.releases import unnoted_releases
     from grader.reports.whole_class.downloads import summed
     from grader.results.download_accounts import standing_downloads
     from grader.results.revision import results_now
@@ -76,7 +76,11 @@ def command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -
         else:
             publish(with_manifest(made(), about, moment), to, moment)
             click.echo(f"{to}: the class page, and the pages of {len(grades)} students.")
-        note_released(at, seen, results, grades, "publish")
+        unnoted = unnoted_releases(
+            at.book, seen, results, grades, way="publish", who=at.who, when=at.clock(), out=out
+        )
+    if unnoted:
+        click.echo(printable(f"note: {unnoted}"), err=True)
     for line in left_out(pairs):
         click.echo(printable(f"  {line}"))
 

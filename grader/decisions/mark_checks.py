@@ -11,7 +11,7 @@ from grader.decisions.mark_row import Mark
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
-from grader.scoring.points import rounded
+from grader.domain.score import rounded
 
 TAKEN_BACK = ("none", "-", "\u2013", "\u2014")
 _LONGEST = 5000  # characters of a comment

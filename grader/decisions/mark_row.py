@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from grader.domain.edit import Edit
-from grader.scoring.points import rounded
+from grader.domain.score import rounded
 
 # in the order of the sheet; markers fill in the three that are FILLED
 FILLED = ("points", "comment", "comment_ids")

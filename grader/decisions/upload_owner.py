@@ -9,8 +9,8 @@ from grader.decisions.reason import stated
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.submission import KnownUpload
+from grader.files.names import sanitized
 from grader.gradebook import Snapshot
-from grader.intake.naming import sanitized
 from grader.intake.ownership import ours
 from grader.results.owners import noted_uploads
 from grader.results.revision import Revision

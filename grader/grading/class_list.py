@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.domain.errors import UsageError
-from grader.intake.ownership import Directory
-from grader.lms.exports.matching import Candidate
-from grader.lms.roster import Roster, read_roster, roster_record
+from grader.lms.directory import Directory
+from grader.lms.matching import Candidate
+from grader.lms.roster import Roster, read_roster
+from grader.reports.results_json.attendance import roster_record
 from grader.reports.results_json.results_contract import DownloadRecord
 
 

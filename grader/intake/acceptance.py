@@ -9,8 +9,8 @@ from grader.domain.assignment import MEGABYTE, Assignment, Limits
 from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
 from grader.intake.naming import ANY_ID, Closeness, name_match, refused_name
-from grader.intake.prefixes import handed_in
 from grader.intake.unpacking import HERE, Opener
+from grader.lms.downloads import read_name
 
 MANY = 5
 PACKED = {".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz"}
@@ -37,7 +37,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     refused = list(submission.set_aside)
     known = {file.name for file in submission.set_aside}
     for path in submission.files:
-        name = handed_in(path.name).name or path.name
+        name = read_name(path.name).name or path.name
         role, order = _role(name, assignment)
         if role is None and name in known:
             continue  # an archive that could not be opened: the reason is told

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from grader.domain.submission import AccountedFile, Fate, RefusedFile
 from grader.intake.naming import CLUTTER
-from grader.intake.prefixes import nameless
+from grader.lms.downloads import nameless
 
 MANY = 20  # lines of one kind, which become one
 LONGEST = 1_000  # characters of a name that is shown: paths within archives are long

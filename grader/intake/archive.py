@@ -16,8 +16,9 @@ from typing import BinaryIO
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
+from grader.files.names import displayable
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
-from grader.intake.entry_name import Taken, name_fault, printable
+from grader.intake.entry_name import Taken, name_fault
 from grader.intake.naming import CLUTTER, is_clutter
 
 END_RECORD = 22
@@ -108,11 +109,11 @@ def _pieces(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], caps: Caps
         if name.endswith("/"):
             continue
         if is_clutter(PurePosixPath(name)):
-            yield RefusedFile(printable(name), f"{printable(name)}: {CLUTTER}")
+            yield RefusedFile(displayable(name), f"{displayable(name)}: {CLUTTER}")
             continue
         reason = name_fault(name) or _entry_fault(entry, caps) or taken.collision(name)
         if reason is not None:
-            shown = printable(name)
+            shown = displayable(name)
             yield RefusedFile(shown, f"{shown}: {reason}")
             continue
         yield Begun(name, _modified(entry))

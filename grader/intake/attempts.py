@@ -8,6 +8,7 @@ from pathlib import Path
 from grader.domain.quoting import file_named
 from grader.intake.found import Found
 from grader.intake.naming import LONG_NUMBER, copy_mark
+from grader.lms.system import DownloadName
 
 # Copying and unpacking leave times that differ by seconds and say nothing.
 TELLING = 60.0  # seconds
@@ -31,6 +32,27 @@ def settled(siblings: Sequence[Found]) -> tuple[list[Found], list[tuple[Found, s
         kept.append(last)
         superseded += [(one, told(one, last, why)) for one in group if one is not last]
     return kept, superseded
+
+
+def last_attempt(
+    items: Sequence[Found], others: Sequence[DownloadName]
+) -> tuple[DownloadName | None, dict[Found, str]]:
+    """The last of the attempts that an LMS tells apart, and the files of those before it, with the reason.
+
+    Args:
+        items: One student's.
+        others: What the LMS tells of attempts by other than their files.
+    """
+    attempts = [one for one in (*others, *(item.handed for item in items)) if one.attempt]
+    if not attempts:
+        return None, {}
+    last = max(attempts, key=lambda one: one.attempt)
+    before = [item for item in items if item.handed.attempt and item.handed.attempt != last.attempt]
+    return last, {
+        item: f"{item.name}: is of an earlier attempt. What counts is the one of {last.attempt}, which "
+        f"{last.lms} received later."
+        for item in before
+    }
 
 
 def latest(group: Sequence[Found]) -> tuple[Found, str] | None:

@@ -25,11 +25,6 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-def printable(name: str) -> str:
-    """A name that may be shown."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name)[:120]
-
-
 class Taken:
     """The names that are in use, as they compare where letters' case does not count."""
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.domain.submission import Fate
+from grader.files.names import plain
 from grader.intake.account import Ledger
-from grader.intake.handed_in import HandedIn
-from grader.intake.naming import CLUTTER, is_clutter, plain
-from grader.intake.prefixes import handed_in
+from grader.intake.naming import CLUTTER, is_clutter
+from grader.lms.downloads import read_name
+from grader.lms.system import DownloadName
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Found:
 
     path: Path
     shown: str
-    handed: HandedIn
+    handed: DownloadName
     own: str
 
     @property
@@ -36,6 +37,10 @@ class Found:
     def is_archive(self) -> bool:
         """Whether it is to be unpacked."""
         return Path(self.name).suffix.lower() == ".zip" and not self.path.is_dir()
+
+    def told(self, handed: DownloadName) -> "Found":
+        """The same with what its name tells, in place of what was known of it."""
+        return replace(self, handed=replace(handed, name=plain(handed.name)), own=handed.name)
 
     def modified(self) -> float:
         """The latest time of modification of the file, or of the files in the folder, in seconds; or 0."""
@@ -52,10 +57,8 @@ def found(path: Path, shown: str, order: int = 0) -> Found:
         shown: Where it lies in the download.
         order: The LMS's number of the upload that it came in.
     """
-    handed = handed_in(path.name)
-    return Found(
-        path, shown, replace(handed, name=plain(handed.name), order=handed.order or order), handed.name
-    )
+    told = read_name(path.name)
+    return Found(path, shown, told, "").told(replace(told, order=told.order or order))
 
 
 def entries(

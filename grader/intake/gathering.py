@@ -1,23 +1,22 @@
 """Which files are of one upload: the heaps of all students, gathered from a class's folders and files."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Lacking, Role
+from grader.files.names import plain
 from grader.intake.account import Ledger
 from grader.intake.attempts import told, unclear
-from grader.intake.canvas import contested
-from grader.intake.export import Export, export_of
 from grader.intake.found import Found, entries, found
-from grader.intake.gradescope import LMS, METADATA
-from grader.intake.handed_in import HandedIn
 from grader.intake.heap import DEEPEST, Heap, Sorting
-from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, plain, refused_name
+from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, refused_name
 from grader.intake.unpacking import Opener
+from grader.lms.downloads import is_metadata, read_together, submission_list
+from grader.lms.submission_list import SubmissionList
+from grader.lms.system import DownloadName
 
 TABLE = ".csv"
 ANY = "any"  # the kind of what may hold files of every kind
@@ -74,7 +73,7 @@ class Gathering:
         heap.files = list(heap.items)
 
     def _add_class(self, folder: Path, shown: str, label: str, depth: int) -> None:
-        inside = _cleared(entries(folder, shown, self._ledger))
+        inside = self._read_together(entries(folder, shown, self._ledger))
         folders = [one for one in inside if one.path.is_dir()]
         files = [one for one in inside if not one.path.is_dir()]
         if not files and len(folders) == 1 and depth < DEEPEST and folders[0].handed.holder is None:
@@ -82,9 +81,9 @@ class Gathering:
             self._root = only.shown if self._root == shown else self._root
             self._add_class(only.path, only.shown, only.path.name, depth + 1)
             return
-        metadata = [one for one in files if one.path.name.casefold() == METADATA]
-        if metadata and (export := self._export(metadata[0])) is not None:
-            self._add_export(export, [one for one in inside if one is not metadata[0]])
+        metadata = [one for one in files if is_metadata(one.path.name)]
+        if metadata and (listed := self._listed(metadata[0])) is not None:
+            self._add_listed(listed, [one for one in inside if one is not metadata[0]])
             return
         files = [one for one in files if one not in metadata]
         own = [one for one in files if Path(one.name).suffix.lower() in self._code]
@@ -130,53 +129,64 @@ class Gathering:
         self._add(one, self._owner(one) or named)
 
     def _add(self, one: Found, owner: tuple[str, str]) -> None:
-        heap = self._heap(*owner, one.handed.lms)
-        heap.number, heap.called = one.handed.number, {"": one.handed.called}
+        heap = self._heap(*owner) if one.handed.holder is None else self._heap_of(one.handed)
         heap.items.append(one)
         if not one.handed.lms:
             kind = ANY if one.path.is_dir() or one.is_archive else self._kind(one)
             self._kinds.setdefault(_parent(self._place(one.shown)), set()).add(kind)
 
-    def _export(self, metadata: Found) -> Export | None:
+    def _read_together(self, inside: list[Found]) -> list[Found]:
+        """The same with what names tell only together, without the files that an LMS put there itself."""
+        by_name = {one.path.name: one for one in inside}
+        together = read_together({name: one.path for name, one in by_name.items()})
+        for name, reason in together.own.items():
+            self._ledger.note(by_name.pop(name).shown, Fate.MATCHED, reason=reason)
+        for attempt in together.attempts:
+            self._heap_of(attempt).attempts.append(attempt)
+        names = together.names
+        return [one.told(names[name]) if name in names else one for name, one in by_name.items()]
+
+    def _listed(self, metadata: Found) -> SubmissionList | None:
         """What the metadata of an export tells; a file that cannot be read is accounted for."""
+        name = metadata.path.name
         try:
-            export = export_of(self._opener.metadata_rows(metadata.path))
+            listed = submission_list(name, self._opener.metadata_rows(metadata.path))
         except SubmissionError as error:
             self._ledger.note(metadata.shown, Fate.REFUSED, reason=str(error))
             return None
-        reason = f"{METADATA}: was read: it tells who handed in what, and when."
+        reason = f"{name.casefold()}: was read: it tells who handed in what, and when."
         self._ledger.note(metadata.shown, Fate.MATCHED, reason=reason)
-        return export
+        return listed
 
-    def _add_export(self, export: Export, inside: list[Found]) -> None:
-        """Gather the folders of a Gradescope export by the students that Gradescope knows."""
+    def _add_listed(self, listed: SubmissionList, inside: list[Found]) -> None:
+        """Gather the folders of an export by the students that the LMS knows."""
         by_name = {one.path.name: one for one in inside}
-        self.notes += export.notes(by_name)
-        self.lacking += export.lacking(by_name)
+        self.notes += listed.notes(by_name)
+        self.lacking += listed.lacking(by_name)
         for one in inside:
-            known = export.known.get(one.path.name)
+            known = listed.known.get(one.path.name)
             if known is None:
                 self._add_folder(one) if one.path.is_dir() else self._add_loose(one)
                 continue
-            student = export.owner(known.folder)
-            key = f"{LMS}:{student or known.folder}"
-            heap = self._heap(key, student or known.folder, LMS)
+            student = listed.owner(known.folder)
+            key = f"{listed.lms}:{student or known.folder}"
+            heap = self._heap(key, student or known.folder, listed.lms)
             heap.known_id = student
-            counts = export.counting(known.folder)
+            counts = listed.counting(known.folder)
             if counts == known.folder or counts not in by_name:
                 heap.items.append(one)
                 heap.received_at = known.created_at
                 heap.called = dict(zip(known.students, known.names, strict=False))
-                heap.notes += export.shared(known.folder)
-                heap.members = export.members(known.folder) if counts == known.folder else ()
+                heap.notes += listed.shared(known.folder)
+                heap.members = listed.members(known.folder) if counts == known.folder else ()
                 continue
-            why = told(one, by_name[counts], "which Gradescope received later")
+            why = told(one, by_name[counts], f"which {listed.lms} received later")
             self._sorting.supersede(heap, one, why)
 
     def _owner(self, one: Found) -> tuple[str, str] | None:
         """(The key of the heap that a file or a folder belongs to by its name, its label), or None."""
         if one.handed.holder is not None:
-            return _holder(one)
+            return _holder(one.handed)
         return self._named(one.name, self._place(one.shown))
 
     def _named(self, name: str, place: str) -> tuple[str, str] | None:
@@ -191,6 +201,12 @@ class Gathering:
 
     def _heap(self, key: str, label: str, lms: str = "") -> Heap:
         return self.heaps.setdefault(key, Heap(key, label, lms))
+
+    def _heap_of(self, handed: DownloadName) -> Heap:
+        """The heap of whoever the LMS says handed something in."""
+        heap = self._heap(*_holder(handed), handed.lms)
+        heap.number, heap.called = handed.number, {"": handed.called}
+        return heap
 
     def _place(self, shown: str) -> str:
         """Where something lies within the class's folder."""
@@ -249,7 +265,7 @@ class Gathering:
             if child.is_dir() and not child.is_symlink():
                 one = found(child, child.name)
                 if one.handed.holder is not None:
-                    yield _holder(one)[0]
+                    yield _holder(one.handed)[0]
                 elif number := LONG_NUMBER.search(plain(child.name)):
                     yield number[0]
 
@@ -263,18 +279,9 @@ class Gathering:
         return {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
 
 
-def _holder(one: Found) -> tuple[str, str]:
-    return f"{one.handed.lms}:{one.handed.person}", one.handed.holder or ""
-
-
-def _cleared(inside: list[Found]) -> list[Found]:
-    """The same, where a name that may be another user's by Canvas tells no user."""
-    doubtful = contested(one.path.name for one in inside)
-    return [_told(one, doubtful[one.path.name]) if one.path.name in doubtful else one for one in inside]
-
-
-def _told(one: Found, handed: HandedIn) -> Found:
-    return replace(one, handed=replace(handed, name=one.handed.name))
+def _holder(handed: DownloadName) -> tuple[str, str]:
+    """(The key of the heap that a name belongs to, its label)."""
+    return f"{handed.lms}:{handed.person}", handed.holder or ""
 
 
 def _parent(place: str) -> str:

@@ -11,10 +11,11 @@ from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, RefusedFile, Role
 from grader.intake.account import Ledger
 from grader.intake.archive_pieces import Caps
-from grader.intake.attempts import content, differing, latest, settled, told
+from grader.intake.attempts import content, differing, last_attempt, latest, settled, told
 from grader.intake.found import Found, entries, files_of
 from grader.intake.naming import CLUTTER, Closeness, copy_mark, name_match
 from grader.intake.unpacking import Opener, unpacked
+from grader.lms.system import DownloadName
 
 MOST_FILES = 20_000
 MOST_ARCHIVES = 10  # of one student
@@ -41,6 +42,8 @@ class Heap:
         members: The ids of others who handed it in together with the student.
         whole: It is all that lies in one folder, and so one person's.
         parts: The keys of the heaps that joined it.
+        attempts: What the LMS tells of those that it has of the student, by other than the files.
+        received_clock: When it was handed in by a clock whose time zone the LMS does not say.
         rivals: What of it is one student's attempts, or several people's work: nothing but names tells.
     """
 
@@ -61,6 +64,8 @@ class Heap:
     members: tuple[str, ...] = ()
     whole: bool = False
     parts: list[str] = field(default_factory=list)
+    attempts: list[DownloadName] = field(default_factory=list)
+    received_clock: datetime | None = None
     rivals: tuple[str, ...] = ()
 
     def join(self, other: "Heap") -> None:
@@ -94,7 +99,11 @@ class Sorting:
         budget = _Budget(self._archive_bytes)
         if not (heap.lms or heap.whole):
             heap.rivals = differing(heap.items)
-        counted, earlier = settled(heap.items)
+        last, before = last_attempt(heap.items, heap.attempts)
+        if last is not None:
+            heap.received_at, heap.received_clock = last.received_at, last.received_clock
+        counted, earlier = settled([one for one in heap.items if one not in before])
+        earlier += before.items()
         for one, why in earlier:
             self.supersede(heap, one, why)
         # of a single attempt: one that does not count may have been marked as well

@@ -1,11 +1,11 @@
 """File names: whose file one is, how well it fits the asked name, and which are never taken."""
 
-import hashlib
 import re
-import unicodedata
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path, PurePath
+
+from grader.files.names import plain, sanitized
 
 CLUTTER_FILES = {".ds_store", "thumbs.db", "desktop.ini", ".gitignore", ".gitkeep", ".localized"}
 CLUTTER_FOLDERS = {"__macosx", ".ipynb_checkpoints", "__pycache__", ".git", ".idea", ".vscode", ".venv"}
@@ -28,7 +28,6 @@ COPY = re.compile(
     r"|[\s_-]+(?:v|ver|version|attempt|try|resubmission)[\s_-]?\d{1,2}|[\s_-]+resubmi(?:ssion|tted))+$",
     re.IGNORECASE,
 )
-LONGEST_PLAIN = 200  # bytes; what is longer stays as it is
 ANY_ID = "ID"  # in a sentence to a team: the name of a file may carry anybody's of it
 LONG_NUMBER = re.compile(r"\d{5,}")
 
@@ -48,23 +47,6 @@ class NameMatch:
 
     student_id: str | None
     closeness: Closeness
-
-
-def plain(name: str) -> str:
-    """The name in ordinary letters and digits: neither full-width, nor other digits, nor invisible marks.
-
-    Args:
-        name: A file's name, without folders.
-    """
-    letters = (
-        str(unicodedata.decimal(letter)) if unicodedata.category(letter) == "Nd" else letter
-        for letter in unicodedata.normalize("NFKC", name)
-        if unicodedata.category(letter) != "Cf"
-    )
-    made = " ".join("".join(letters).split())
-    # a full-width slash or dot becomes one that means something to the file system
-    usable = made not in ("", ".", "..") and not re.search(r"[/\\\0]", made)
-    return made if usable and len(made.encode("utf-8", "replace")) <= LONGEST_PLAIN else name
 
 
 def copy_mark(stem: str) -> tuple[str, int]:
@@ -109,15 +91,6 @@ def _loose(text: str) -> str:
     """A pattern for `text` with any separators between its words."""
     words = [re.escape(word) for word in re.split(r"[\s_.-]+", text)]
     return r"[\s_.-]*".join(words)
-
-
-def sanitized(label: str) -> str:
-    """`label` as an id: letters, digits, `-` and `_`, never empty, at most 64 of them."""
-    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()
-    kept = re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:64]
-    if kept:
-        return kept
-    return "student-" + hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def is_alike(label: str, student_id: str) -> bool:

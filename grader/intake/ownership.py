@@ -9,67 +9,27 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property
 
 from grader.domain.submission import KnownUpload, Origin
-from grader.intake.naming import sanitized
+from grader.files.names import sanitized
+from grader.lms import LMSS
+from grader.lms.directory import Directory
 
+_LABELS = {one.name: one.label_without_name for one in LMSS if one.label_without_name}
 # ids under which uploads are listed while nobody knows whose they are: no student can have one of these
-_OURS = re.compile(r"(?:upload|moodle|canvas)-.+|submission_\d+|anon_[a-z0-9]{3,12}", re.IGNORECASE)
-_NAMELESS = ("Gradescope", "Canvas")  # whose labels hold no name where they hold no number of a person
+_OURS = re.compile(
+    "|".join(
+        [
+            rf"(?:upload|{'|'.join(one.name.lower() for one in LMSS)})-.+",
+            *(label.pattern for label in _LABELS.values()),
+        ]
+    ),
+    re.IGNORECASE,
+)
 _LONGEST = 40  # letters of an upload's name in such an id
 EARLIER = "earlier:"  # the key of what an earlier version recorded, which noted no upload, begins so
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A student on an LMS's list of the class.
-
-    Attributes:
-        student_id: As results are listed; empty where the list knows no more than the LMS's own number.
-        sure: It is the student's number; else a login or an address.
-        person: The name; empty where the list has none.
-    """
-
-    student_id: str
-    sure: bool
-    person: str = ""
-
-
-@dataclass(frozen=True)
-class Directory:
-    """What an LMS's list of the class says of the LMS's own numbers.
-
-    Attributes:
-        lms: Whose numbers they are.
-        students: Number -> who that is.
-    """
-
-    lms: str = ""
-    students: Mapping[str, Listed] = field(default_factory=dict)
-
-    def of(self, origin: Origin) -> Listed | None:
-        """Who handed an upload in; None where the list does not tell."""
-        return self.students.get(origin.number) if origin.number and origin.lms == self.lms else None
-
-    def others(self, origin: Origin) -> bool:
-        """Whether the id that an upload carries is by the list that of somebody with another number."""
-        if not (origin.carries and origin.number) or origin.lms != self.lms:
-            return False
-        owner = self._numbers.get(origin.carries.casefold(), origin.number)
-        return owner != origin.number
-
-    def unsure(self) -> "Directory":
-        """The same where the students' numbers are not those by which files are named."""
-        students = {number: replace(one, sure=False) for number, one in self.students.items()}
-        return replace(self, students=students)
-
-    @cached_property
-    def _numbers(self) -> dict[str, str]:
-        """Student's id, as it compares -> the LMS's number."""
-        return {one.student_id.casefold(): number for number, one in self.students.items() if one.student_id}
 
 
 @dataclass(frozen=True)
@@ -112,9 +72,10 @@ def listed_as(key: str, lms: str, number: str, upload: str) -> str:
         number: The LMS's own number of whoever handed it in, where the download tells it.
         upload: What the download calls it.
     """
-    if lms and number:
-        return f"{lms.lower()}-{number}"
-    if lms in _NAMELESS and ours(upload):
+    by_number = f"{lms.lower()}-{number}"
+    if lms and number and by_number == sanitized(by_number):
+        return by_number
+    if lms in _LABELS and ours(upload):
         return upload
     digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return f"upload-{sanitized(upload)[:_LONGEST].strip('_-')}-{digest}"

@@ -14,11 +14,13 @@ from typing import BinaryIO, Protocol
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
+from grader.files.names import displayable
 from grader.intake.archive import contents
 from grader.intake.archive_pieces import Begun, Caps, Ended, Piece
 from grader.intake.checkpoint import checkpoint_fault
-from grader.intake.entry_name import Taken, name_fault, parts_of, printable
-from grader.intake.gradescope import Row, metadata_rows
+from grader.intake.entry_name import Taken, name_fault, parts_of
+from grader.lms.downloads import metadata_rows
+from grader.lms.system import Row
 
 FREE_SPACE = 200 * MEGABYTE
 
@@ -37,7 +39,7 @@ class Opener(Protocol):
         """Why a checkpoint is not accepted, as `checkpoint.checkpoint_fault` says it."""
 
     def metadata_rows(self, path: Path) -> list[Row]:
-        """What the metadata of a Gradescope export says, as `gradescope.metadata_rows` says it.
+        """What the metadata of a download says, as `downloads.metadata_rows` says it.
 
         Raises:
             SubmissionError: It cannot be read.
@@ -58,7 +60,7 @@ class OpenedHere:
             return checkpoint_fault(file, name)
 
     def metadata_rows(self, path: Path) -> list[Row]:
-        """What the metadata of a Gradescope export says."""
+        """What the metadata of a download says."""
         with _readable(path) as file:
             return metadata_rows(file, path.name)
 
@@ -148,7 +150,7 @@ class _Writing:
             if isinstance(piece, Begun):
                 self._begin(piece)
             else:
-                self.refused.append(RefusedFile(printable(piece.name), piece.reason[:400]))
+                self.refused.append(RefusedFile(displayable(piece.name), piece.reason[:400]))
 
     def _begin(self, begun: Begun) -> None:
         name = begun.name
@@ -180,7 +182,7 @@ class _Writing:
         reason = self._closed() or reason
         if reason is not None:
             target.unlink(missing_ok=True)
-            self.refused.append(RefusedFile(printable(name), f"{printable(name)}: {reason[:400]}"))
+            self.refused.append(RefusedFile(displayable(name), f"{displayable(name)}: {reason[:400]}"))
             return
         with contextlib.suppress(OSError):  # the time is only a hint
             os.utime(target, (self._modified, self._modified))

@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import MEGABYTE, Assignment
@@ -21,22 +21,25 @@ from grader.domain.submission import (
     RefusedFile,
     Submission,
 )
+from grader.files.names import plain
 from grader.intake.account import Ledger
 from grader.intake.archive_pieces import Caps
 from grader.intake.carried import Carried, carried
 from grader.intake.found import Found
 from grader.intake.gathering import Gathering
 from grader.intake.heap import Heap
-from grader.intake.naming import ANY_ID, Closeness, name_match, plain
-from grader.intake.ownership import Directory, Verdict, are_alike, listed_as, verdicts
-from grader.intake.prefixes import handed_in
+from grader.intake.naming import ANY_ID, Closeness, name_match
+from grader.intake.ownership import Verdict, are_alike, listed_as, verdicts
 from grader.intake.unpacking import HERE, Opener, unpacked
+from grader.lms.directory import Directory
+from grader.lms.downloads import read_name
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
 UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked
 Lists = Callable[[Path], Directory | None]  # reads a table; None when it is no list of the class
 IN_ZIP = "the time of modification in the zip"
 ON_DISK = "the time of modification on the disk"
+FARTHEST_EAST = timezone(timedelta(hours=14))  # where a clock's time comes first
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def with_extensions(uploads: Uploads, extensions: Mapping[str, datetime]) -> Upl
 
 def _of_file(path: Path, whole: "_Class") -> Uploads:
     """The one partial submission that a file is."""
-    name = plain(handed_in(path.name).name)
+    name = plain(read_name(path.name).name)
     suffixes = [suffix for file in whole.assignment.files for suffix in file.suffixes]
     if Path(name).suffix.lower() not in suffixes or not path.is_file():
         raise UsageError(
@@ -276,21 +279,31 @@ class _Class:
                 notes.append(about_file(file.own or file.path.name, note))
             if file.path not in heap.unusable and one.owner == heap.key:
                 self.ledger.note(file.shown, Fate.MATCHED, owner=heap.key, reason=note)
-        hint = IN_ZIP if self._from_zip else ON_DISK
-        zone = self.assignment.deadline.tzinfo if self.assignment.deadline else UTC
-        hinted_at = _moment(heap.modified, zone or UTC, wall_clock=self._from_zip)
         return Submission(
             student_id,
             self.assignment.id,
             one.files,
             one.digest,
             received_at=heap.received_at,
-            delivery=Delivery(hinted_at, hint if hinted_at else "", heap.marked_late),
+            delivery=self._delivery(heap),
             set_aside=tuple(heap.set_aside),
             notes=tuple(notes),
             origin=verdict.origin,
             held=verdict.held,
         )
+
+    def _delivery(self, heap: Heap) -> Delivery:
+        """What is known of when it came, besides the moment that the LMS records."""
+        deadline = self.assignment.deadline
+        zone = (deadline.tzinfo if deadline else None) or UTC
+        if heap.received_clock is not None and heap.received_at is None:
+            clock = heap.received_clock
+            hint = f"a time of {heap.lms}'s, which does not say its time zone"
+            is_late = deadline is not None and clock.replace(tzinfo=FARTHEST_EAST) > deadline
+            return Delivery(clock.replace(tzinfo=zone), hint, heap.marked_late or is_late)
+        hinted_at = _moment(heap.modified, zone, wall_clock=self._from_zip)
+        hint = IN_ZIP if self._from_zip else ON_DISK
+        return Delivery(hinted_at, hint if hinted_at else "", heap.marked_late)
 
     def _reading(self, one: Found, asked_id: str, own: Collection[str | None]) -> str:
         """How a name was read that is not quite the one that was asked for; empty when it is.

@@ -1,7 +1,6 @@
 """What both ends of a parser know: what is asked, how large a message may be, what a parser may use."""
 
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ class FileRequest(StrEnum):
     ARCHIVE = "archive"  # its pieces
     CHECKPOINT = "checkpoint"  # why it is not accepted
     REPORT = "report"  # the accuracy that it claims
-    METADATA = "metadata"  # the rows of a Gradescope export's list
+    METADATA = "metadata"  # the rows of the list that a download holds
     CODE = "code"  # the units that are compared
     WEIGHTS = "weights"  # samples of its tensors
     FIGURES = "figures"  # its pictures
@@ -45,9 +44,6 @@ PAGE_LIMITS = SOURCE_LIMITS
 
 FILE_PART = FrameLimit(document=100_000, arrays=CHUNK)  # to a parser: the bytes that it asked for
 PIECE = FrameLimit(document=1_000_000, arrays=CHUNK)
-
-MetadataRow = list[Any]
-MOST_ROWS = 5_000  # of a Gradescope export's list
 
 MOST_TOKENS = 400_000
 MOST_TEXT = 4_000_000  # characters of code in all

@@ -12,9 +12,9 @@ from grader.domain.errors import UsageError
 from grader.domain.result import Result
 from grader.files import atomic
 from grader.files.zip_archive import zipped
-from grader.lms.exports.grade import owned
-from grader.lms.exports.matching import candidates
-from grader.lms.roster import attended
+from grader.lms.matching import candidates
+from grader.publishing.grades import owned
+from grader.reports.results_json.attendance import attended
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.student.attention_page import attention_page, shows_attention
 from grader.reports.student.student_pages import REPORT, STUDENT_FILES, student_pages

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from grader.domain.errors import UsageError
 from grader.domain.formatting import counted
 from grader.domain.result import Result
-from grader.lms.exports.matching import candidates
+from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.whole_class.downloads import still_lacking, summed
 

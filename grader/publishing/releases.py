@@ -65,6 +65,29 @@ def note_releases(
     return len(new)
 
 
+def unnoted_releases(
+    book: Gradebook,
+    seen: Snapshot,
+    results: Sequence[Result],
+    grades: Mapping[str, float | None],
+    *,
+    way: str,
+    who: str,
+    when: datetime,
+    out: Path,
+) -> str:
+    """Note that grades left, as `note_releases` does.
+
+    Returns:
+        Why the book does not take it, where it does not: what was made stands all the same. Else empty.
+    """
+    try:
+        note_releases(book, seen, results, grades, way=way, who=who, when=when, out=out)
+    except UsageError as error:
+        return f"the gradebook does not know that these grades left: {error}"
+    return ""
+
+
 _ANY = ""  # way: the last of all
 
 

@@ -10,8 +10,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.result import Result
 from grader.files import atomic
-from grader.lms.exports.matching import candidates
-from grader.lms.roster import attended
+from grader.lms.matching import candidates
+from grader.reports.results_json.attendance import attended
 from grader.reports.results_json.results_contract import DownloadRecord, ResultsDocument
 from grader.reports.results_json.results_file import results_text, told_frame
 from grader.reports.results_json.scores_table import scores_csv

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from grader.domain.assignment import CheckSpec
 from grader.domain.evidence import UNDECIDED, Blame, Finding, Status
-from grader.domain.score import ComponentScore
-from grader.scoring.points import rounded
+from grader.domain.score import ComponentScore, rounded
 
 
 @dataclass(frozen=True)

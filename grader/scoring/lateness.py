@@ -7,9 +7,9 @@ from dataclasses import replace
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Evidence
-from grader.domain.score import LateRecord
+from grader.domain.score import LateRecord, rounded
 from grader.domain.submission import Arrival
-from grader.scoring.points import plain, rounded
+from grader.scoring.points import plain
 
 DAY = 86_400  # seconds
 

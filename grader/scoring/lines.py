@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
-from grader.domain.score import ComponentScore, ScoreLine, Waiver
+from grader.domain.score import ComponentScore, ScoreLine, Waiver, rounded
 from grader.scoring.components import share, undecided_share, without_points
 from grader.scoring.forbidden import Forbidden
 from grader.scoring.measured import measured_line
-from grader.scoring.points import plain, rounded
+from grader.scoring.points import plain
 from grader.scoring.states import AWAITING, DECIDED, NOT_RUN
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment, RubricItem, part_target
 from grader.domain.edit import Edit, EditKind
-from grader.domain.score import PartScore, ScoreEdit, ScoreLine
-from grader.scoring.points import plain, rounded
+from grader.domain.score import PartScore, ScoreEdit, ScoreLine, rounded
+from grader.scoring.points import plain
 from grader.scoring.states import AWAITING, DECIDED
 
 MARKED = "Marked by a person."

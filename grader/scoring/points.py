@@ -1,8 +1,9 @@
 """Numbers of points."""
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
+
+from grader.domain.score import rounded
 
 
 def interpolated(breakpoints: Sequence[tuple[float, float]], value: float) -> float:
@@ -24,12 +25,6 @@ def interpolated(breakpoints: Sequence[tuple[float, float]], value: float) -> fl
         elif value > low:
             earned = less + (more - less) * (value - low) / (high - low)
     return rounded(earned)
-
-
-def rounded(points: float) -> float:
-    """Points to two decimals, halves up: the student's way."""
-    # The small addend makes up for halves that binary fractions cannot hold (1.005).
-    return math.floor(points * 100 + 0.5 + 1e-9) / 100
 
 
 def plain(points: float) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from grader.domain.edit import Edit, EditKind
-from grader.domain.score import Release, Score
-from grader.scoring.points import plain, rounded
+from grader.domain.score import Release, Score, rounded
+from grader.scoring.points import plain
 
 
 def release(edits: Sequence[Edit]) -> Release | None:

@@ -7,7 +7,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.score import GradeStatus, Score
+from grader.domain.score import GradeStatus, Score, rounded
 from grader.domain.submission import Role
 from grader.scoring.acceptances import acceptance, with_acceptance
 from grader.scoring.claims import claimed
@@ -16,7 +16,6 @@ from grader.scoring.lateness import late_record
 from grader.scoring.lines import lost_line, person_line, scored_line, undecided_line
 from grader.scoring.owners import ownership
 from grader.scoring.people import marked_line
-from grader.scoring.points import rounded
 from grader.scoring.releases import release
 from grader.scoring.rulings import lifts, rulings, total_of
 from grader.scoring.runs import lower_run

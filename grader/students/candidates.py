@@ -8,7 +8,8 @@ from pathlib import Path
 from grader.domain.assignment import Assignment, RequiredFile
 from grader.domain.errors import UsageError
 from grader.domain.submission import Role
-from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, name_match, sanitized
+from grader.files.names import sanitized
+from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, name_match
 from grader.students.own_machine import HOMEWORK
 
 OPTIONS = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import click
@@ -118,6 +119,30 @@ def test_the_course_may_be_named_before_the_command(failing):
     assert (
         CliRunner().invoke(cli, ["--course", "here", "fail", "--course", "there"]).output == "course: there\n"
     )
+
+
+def commands_with_a_course(group: click.Group, *above: str) -> Iterator[tuple[list[str], click.Command]]:
+    """(words, command) of every command, at any depth, that has a `--course` of its own."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        one = group.get_command(context, name)
+        if isinstance(one, click.Group):
+            yield from commands_with_a_course(one, *above, name)
+        elif one is not None and any(param.name == "course" for param in one.params):
+            yield [*above, name], one
+
+
+def test_the_course_before_the_command_reaches_every_command(monkeypatch):
+    found = list(commands_with_a_course(cli))
+    assert {"grade", "marks set", "data write", "export junit", "export moodle-worksheet"} <= {
+        " ".join(words) for words, _ in found
+    }
+    for words, command in found:
+        monkeypatch.setattr(command, "callback", lambda course, **_: click.echo(f"course: {course}"))
+        for param in command.params:
+            monkeypatch.setattr(param, "required", False)
+        result = CliRunner().invoke(cli, ["--course", "here", *words])
+        assert result.output == "course: here\n", words
 
 
 def test_a_misspelled_command_is_guessed():

@@ -18,7 +18,7 @@ from grader.domain.result import Result
 from grader.domain.submission import Delivery, Submission
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
-from grader.lms.exports.grade import grade_of
+from grader.publishing.grades import grade_of
 from grader.publishing.publication import open_reasons
 from grader.results.class_files import write_class
 from grader.results.revision import results_now

@@ -4,9 +4,10 @@ import os
 
 import pytest
 
+from grader.files.names import plain
 from grader.intake.attempts import settled
 from grader.intake.found import found
-from grader.intake.naming import copy_mark, plain
+from grader.intake.naming import copy_mark
 
 
 @pytest.fixture

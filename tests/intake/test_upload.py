@@ -5,9 +5,10 @@ import time
 import pytest
 
 from grader.domain.errors import UsageError
+from grader.files.names import sanitized
 from grader.intake import submissions
-from grader.intake.naming import name_match, sanitized
-from grader.intake.prefixes import handed_in
+from grader.intake.naming import name_match
+from grader.lms.downloads import read_name
 
 
 def found(uploads):
@@ -64,7 +65,7 @@ def test_a_folder_per_student_whatever_it_is_called(folder, assignment, tmp_path
     ],
 )
 def test_what_an_lms_puts_before_a_name(name, holder, own):
-    found = handed_in(name)
+    found = read_name(name)
     assert (found.holder, found.name) == (holder, own)
 
 
@@ -126,7 +127,7 @@ def test_no_name_takes_long_to_read(name):
     """Names are matched in the pipeline's own process."""
     begun = time.process_time()
     for each in (name, name + ".py", name + "_assignsubmission_file_" + name[:9], name + "_LATE_12_34_"):
-        handed_in(each)
+        read_name(each)
         name_match(each, "{student_id}_Lab8_Homework")
         sanitized(each)
     assert time.process_time() - begun < 0.5  # seconds; usually 0.001

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.scoring.points import interpolated, percent, plain, rounded
+from grader.domain.score import rounded
+from grader.scoring.points import interpolated, percent, plain
 
 OURS = ((1 / 6, 0.0), (0.6, 9.0), (0.8, 15.0))
 

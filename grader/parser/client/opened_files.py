@@ -17,7 +17,8 @@ from grader.domain.errors import SubmissionError
 from grader.domain.program import Claim
 from grader.domain.submission import RefusedFile
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
-from grader.parser.messages import FILE_LIMITS, MOST_ROWS, PIECE, FileRequest, MetadataRow
+from grader.lms.system import MOST_ROWS, Row
+from grader.parser.messages import FILE_LIMITS, PIECE, FileRequest
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, write_frame
 from grader.protocol.timed_answers import Silence, timed_answers
 from grader.sandbox.limits import ProcessLimits
@@ -79,13 +80,13 @@ class ParserOpener:
                     return Claim(share, source[:200], text[:300])
         return None
 
-    def metadata_rows(self, path: Path) -> list[MetadataRow]:
-        """What the metadata of a Gradescope export says.
+    def metadata_rows(self, path: Path) -> list[Row]:
+        """What the metadata of a download says.
 
         Raises:
             SubmissionError: It cannot be read, or reading it used more than is granted.
         """
-        rows: list[MetadataRow] = []
+        rows: list[Row] = []
         answers = self.answers(path, {"open": FileRequest.METADATA}, FILE_LIMITS.cpu_seconds)
         with contextlib.closing(answers):
             for frame in answers:

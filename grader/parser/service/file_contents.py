@@ -16,7 +16,7 @@ from grader.domain.submission import RefusedFile
 from grader.intake.archive import contents
 from grader.intake.archive_pieces import Begun, Caps, Ended, Piece
 from grader.intake.checkpoint import checkpoint_fault
-from grader.intake.gradescope import metadata_rows
+from grader.lms.downloads import metadata_rows
 from grader.parser.messages import MOST_TEXT, MOST_TOKENS, FileRequest
 from grader.parser.service.pdf_text import report_pages
 from grader.protocol.frames import Frame

@@ -7,7 +7,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
 from grader.domain.score import GradeStatus, Score
-from grader.lms.exports.matching import candidates
+from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord
 from grader.reports.whole_class.check_rates import CheckRate, check_rates
 from grader.reports.whole_class.class_statistics import status_counts, submission_count

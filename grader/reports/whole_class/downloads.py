@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from grader.domain.formatting import listed
-from grader.lms.exports.matching import Candidate
+from grader.lms.matching import Candidate
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
 
 

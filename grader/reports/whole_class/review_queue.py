@@ -8,7 +8,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.formatting import counted, percent, points, round_percent
 from grader.domain.score import Score
-from grader.lms.exports.matching import candidates
+from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
 from grader.reports.student.fixes import unimplemented
 from grader.reports.student.training_advice import measured_item

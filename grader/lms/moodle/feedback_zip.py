@@ -1,0 +1,144 @@
+"""The reports, packed so that Moodle gives each student theirs (Upload multiple feedback files in a zip).
+
+mod/assign/feedback/file/importziplib.php splits a name at its first four underscores,
+`<Full name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone; names that
+begin with a dot or a tilde it leaves out. Files side by side, as here, it puts where students find them;
+within folders it would give them the path `//`. The names come from the teacher's grading worksheet, or from
+the download that was graded: none is made up, and of whom a person said that a submission is theirs the
+download does not tell the name.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from grader.domain.errors import UsageError
+from grader.domain.formatting import printable
+from grader.files.zip_archive import zipped
+from grader.lms.export_format import ANYWAY, Choices, Export, Format, InputFile, Order
+from grader.lms.filling import unsaid
+from grader.lms.matching import Candidate, NumberColumn, matching
+from grader.lms.moodle.participants import LMS, moodle_name
+from grader.lms.moodle.worksheet import FULL_NAME, participant, participant_rows, worksheet
+
+PLUGIN = "assignfeedback_file"
+FILE = "report.html"
+TEAM = "team"  # whose number is no participant's
+_LABEL = re.compile(r"^(?P<name>.+)_(?P<number>\d{1,20})$")
+_UNUSABLE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
+
+
+def feedback_zip(order: Order) -> Export:
+    """The reports of all students whose grade is known.
+
+    Raises:
+        UsageError: Nobody's name is known, or the file is no worksheet.
+    """
+    rows: tuple[str, ...] = ()
+    if order.file is not None:
+        holders, rows = holders_of_worksheet(*order.file, order.candidates, order.choices)
+    else:
+        unnoted = {one.student_id for one in order.candidates if not one.is_noted}
+        holders = holders_of_download(file for file in order.account if file[1] in unnoted)
+        holders |= holders_of_results(order.candidates)
+    grades, reports = order.grades, order.reports(tuple(order.grades))
+    if grades and not holders:
+        raise UsageError(
+            "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
+        )
+    remarks, files, left = [], [], {}
+    for student_id, grade in grades.items():
+        if grade.points is None:
+            remarks.append(f"{student_id}: is left out ({grade.reason})")
+        elif student_id not in holders:
+            remarks.append(f"{student_id}: is left out (nothing tells how Moodle calls this student)")
+        elif student_id not in reports:
+            remarks.append(f"{student_id}: is left out (there is no report; `grader regrade` writes it)")
+        else:
+            files.append((f"{holders[student_id]}_{PLUGIN}_{FILE}", reports[student_id]))
+            left[student_id] = grade.points
+    return Export({"feedback.zip": zipped(files)}, len(files), (*remarks, *rows), left)
+
+
+def holders_of_worksheet(
+    name: str, content: bytes, results: Iterable[Candidate], choices: Choices
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """How Moodle calls the students, by the teacher's grading worksheet, and the rows of nobody.
+
+    With blind marking, and on a site in another language, the word before the number stands for the name.
+
+    Raises:
+        UsageError: It is no worksheet, or a row fits several students.
+    """
+    table = worksheet(name, content)
+    match = matching(table, participant_rows(table), range(len(table.header)), NumberColumn(0, LMS), results)
+    if match.doubts and not choices.anyway:
+        raise UsageError(
+            "\n".join([*(f"{doubt}." for doubt in match.doubts.values()), "Nothing was written."])
+        )
+    header = [column.casefold() for column in table.header]
+    called = header.index(FULL_NAME) if FULL_NAME in header else None
+    holders = {}
+    for row, student_id in match.students.items():
+        word, number = participant(table, row) or ("", "")
+        person = table.cell(row, called) if called is not None else ""
+        holders[student_id] = f"{_clean(person or word)}_{number}"
+    rows = [
+        f"{name}, row {row + 1} ({table.cell(row, 0)}): {unsaid(students)}"
+        for row, students in match.held.items()
+    ]
+    rows += [f"{name}, row {row + 1} ({table.cell(row, 0)}): has no result" for row in match.unknown]
+    return holders, (*(f"{doubt}; it is left out" for doubt in match.doubts.values()), *rows)
+
+
+def holders_of_results(results: Iterable[Candidate]) -> dict[str, str]:
+    """How Moodle calls the students, by the download that was graded."""
+    return {
+        one.student_id: f"{_clean(one.origin.person)}_{one.origin.number}"
+        for one in results
+        if one.number_in(LMS) and one.origin.person.casefold() != TEAM and not (one.held or one.decided)
+    }
+
+
+def holders_of_download(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """How Moodle calls the students, by the names in a download that an earlier version graded.
+
+    Args:
+        files: (where a file lay in the download, whose it is) of every file.
+    """
+    found: dict[str, set[str]] = {}
+    for path, student_id in files:
+        for part in PurePosixPath(path).parts:
+            handed = moodle_name(part)
+            label = _LABEL.match(handed.holder or "") if handed else None
+            if student_id and label and label["name"].casefold() != TEAM:
+                found.setdefault(student_id, set()).add(f"{_clean(label['name'])}_{label['number']}")
+    # of two labels nobody knows which is the student's
+    return {student_id: min(labels) for student_id, labels in found.items() if len(labels) == 1}
+
+
+def _clean(name: str) -> str:
+    """A name as it may begin a file's: without underscores, as Moodle itself writes it."""
+    told = _UNUSABLE.sub("", printable(name).replace("_", " "))
+    return " ".join(told.split()).lstrip(".~ ") or "Participant"
+
+
+FEEDBACK_ZIP = Format(
+    name="feedback-zip",
+    help="""Pack the reports for Moodle to hand back.
+
+    They are those of the results folder OUT, named so that each student gets their own. In Moodle: the
+    assignment, Submissions, Upload multiple feedback files in a zip.
+
+    \b
+    Example:
+      grader export feedback-zip results --into Grades-Lab8.csv
+    """,
+    write=feedback_zip,
+    into=InputFile(
+        "The grading worksheet, for the names. Default: the names in the Moodle download that was graded.",
+        required=False,
+    ),
+    options=(ANYWAY,),
+    noun="reports",
+)

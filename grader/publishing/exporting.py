@@ -1,0 +1,140 @@
+"""Grades and reports as an LMS, or another program, takes them: written, and noted as released."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
+from grader.files import atomic
+from grader.gradebook import Gradebook
+from grader.lms.export_format import Choices, Export, Format, Order
+from grader.lms.matching import candidates
+from grader.publishing.grades import exported_grades, warnings
+from grader.publishing.release import require_nothing_lacking
+from grader.publishing.releases import unnoted_releases
+from grader.reports.student.code_links import alone
+from grader.results.class_files import report_path
+from grader.results.download_accounts import standing_downloads
+from grader.results.revision import told_results
+
+FOLDER = "exports"
+ELSEWHERE = "Give another place by --to."
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What is asked for.
+
+    Attributes:
+        into: The file that the LMS made; None where none is given.
+        to: Where the export goes; None: into the folder of the results.
+        partial: Grades that await a person are left out.
+    """
+
+    format: Format
+    into: Path | None = None
+    to: Path | None = None
+    choices: Choices = field(default_factory=Choices)
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        place: The file, or the folder of several.
+        export: What it came to; its remarks are all that somebody should know.
+        unnoted: Why the gradebook does not know that these grades left; empty where it does.
+    """
+
+    place: Path
+    export: Export
+    unnoted: str = ""
+
+
+def export_grades(
+    assignment: Assignment, book: Gradebook, out: Path, request: ExportRequest, *, who: str, now: datetime
+) -> Exported:
+    """Write the results of a folder in a format, and note in the book that the grades left.
+
+    Args:
+        out: The folder of the results.
+        now: When they leave.
+
+    Raises:
+        UsageError: The reports say something else, grades await a person or a submission is not there and
+            that is not allowed, the LMS's file does not fit, or the disk does not take the export.
+    """
+    seen = book.snapshot()
+    results = told_results(assignment, seen)
+    downloads = standing_downloads(book, out, seen)
+    if not request.partial:
+        require_nothing_lacking(results, downloads)
+    file = None if request.into is None else _given(request.into)
+    order = Order(
+        assignment,
+        [(one.evidence, one.score) for one in results],
+        grades={},
+        candidates=(),
+        file=file,
+        choices=request.choices,
+        reports=lambda student_ids: _reports(out, student_ids),
+        account=tuple((file.name, file.student_id) for one in downloads for file in one.files),
+    )
+    export = exported(request.format, order, partial=request.partial)
+    place, export = _written(request, export, out)
+    way = request.format.name
+    unnoted = unnoted_releases(book, seen, results, export.grades, way=way, who=who, when=now, out=out)
+    return Exported(place, export, unnoted)
+
+
+def exported(what: Format, order: Order, *, partial: bool) -> Export:
+    """The export of results, with all that somebody should know of it.
+
+    Args:
+        order: What is to be written; grades and candidates follow from its results.
+        partial: Grades that await a person are left out.
+
+    Raises:
+        UsageError: Grades await a person, and that is not allowed; or the LMS's file does not fit.
+    """
+    grades = exported_grades(order.results, partial=partial)
+    export = what.write(replace(order, grades=grades, candidates=candidates(order.results)))
+    return replace(export, remarks=(*export.remarks, *warnings(order.results)))
+
+
+def _given(path: Path) -> tuple[str, bytes]:
+    try:
+        return path.name, path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}). Give another file by --into.") from None
+
+
+def _reports(out: Path, student_ids: Sequence[str]) -> Mapping[str, bytes]:
+    """The reports that are there, by student id, each as it is sent without the page beside it."""
+    paths = {student_id: report_path(out, student_id) for student_id in student_ids}
+    return {
+        student_id: alone(path.read_text("utf-8")).encode("utf-8")
+        for student_id, path in paths.items()
+        if path.is_file()
+    }
+
+
+def _written(request: ExportRequest, export: Export, out: Path) -> tuple[Path, Export]:
+    """Write the files, each whole or not at all; remarks on what lies there of an earlier export."""
+    if not request.format.several:
+        ((name, content),) = export.files.items()
+        place = request.to or out / FOLDER / name
+        atomic.make_folder(place.parent, remedy=ELSEWHERE)
+        atomic.write(place, content, remedy=ELSEWHERE)
+        return place, export
+    place = request.to or out / FOLDER / request.format.name
+    for name, content in export.files.items():
+        atomic.make_folder((place / name).parent, remedy=ELSEWHERE)
+        atomic.write(place / name, content, remedy=ELSEWHERE)
+    there = sorted(path.relative_to(place).as_posix() for path in place.glob(request.format.several))
+    stale = [f"{name}: is of an earlier export" for name in there if name not in export.files]
+    return place, replace(export, remarks=(*export.remarks, *stale))
