@@ -8,7 +8,7 @@ from typing import Any
 from rich.status import Status as Spinner
 
 from grader.cli.page import Page
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
 from grader.domain.program import ForbiddenUse, Omission, Place, Program, Recipe
@@ -24,7 +24,7 @@ MARKS = {
     Status.SKIPPED: "skipped",
     Status.ERRORED: "skipped",
 }
-COMPONENT_TITLES = {"submission": "The file"}
+COMPONENT_TITLES = {SUBMISSION: "The file"}
 # how the tuned values are read aloud, in order
 MODEL_VALUES = (
     "image_size",

@@ -30,6 +30,9 @@ class Component:
     signature: str
 
 
+SUBMISSION = "submission"  # in a component's place: what a check judges is no part of the assignment
+
+
 @dataclass(frozen=True)
 class CheckSpec:
     """One check, as its file declares it (found by parsing, so that a silent check is known missing).

@@ -2,8 +2,7 @@
 
 from grader.gradebook.gradebook import Gradebook
 from grader.gradebook.records import RunRecord
-from grader.gradebook.sharing import SharedParts
 from grader.gradebook.snapshot import Snapshot
 from grader.gradebook.statements import State
 
-__all__ = ["Gradebook", "RunRecord", "SharedParts", "Snapshot", "State"]
+__all__ = ["Gradebook", "RunRecord", "Snapshot", "State"]

@@ -25,7 +25,6 @@ from grader.gradebook.records import (
     run_of,
     stamp,
 )
-from grader.gradebook.sharing import SharedParts
 from grader.gradebook.snapshot import BookRows, Snapshot, listed_as, of_row
 from grader.gradebook.statements import (
     State,
@@ -270,8 +269,7 @@ class Gradebook:
                 .where(RUNS.c.id.in_(counting_runs(connection, assignment_id)))
                 .execution_options(yield_per=20)  # the texts of a large class need not be there at once
             )
-            shared = SharedParts()
-            evidence = {row.student_id: shared.of(self._parsed(row)) for row in rows}
+            evidence = {row.student_id: self._parsed(row) for row in rows}
             return Snapshot.of(
                 state_of(connection, assignment_id),
                 BookRows(

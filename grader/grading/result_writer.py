@@ -1,7 +1,7 @@
 """What was found out about a submission is kept: in the book, then in the student's report."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.result import Result
 from grader.domain.submission import Submission
 from grader.domain.total import Total
-from grader.gradebook import Gradebook, SharedParts
+from grader.gradebook import Gradebook
 from grader.grading.run_choice import outcome
 from grader.results.class_files import report_path, write_student
 from grader.results.page_state import writing
@@ -26,7 +26,6 @@ class Keeper:
     out: Path
     who: str
     allow_lower: bool = False
-    _shared: SharedParts = field(default_factory=SharedParts)
 
     def latest(self, student_id: str) -> Evidence:
         """What the student's latest run found out, whether it counts or not."""
@@ -63,7 +62,7 @@ class Keeper:
         shown = images if found.evidence is evidence else self.book.images(evidence.student_id)
         with writing(self.out):
             write_student(self.assignment, result, shown, self.out, now)
-        return self._shared.of(result)
+        return result
 
     def known(self, submission: Submission, now: datetime) -> Result:
         """The result of what the book has; what an interruption kept from being written is made up for.
@@ -86,4 +85,4 @@ class Keeper:
         result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
         if not report_path(self.out, student_id).exists():
             write_student(self.assignment, result, self.book.images(student_id), self.out, now)
-        return self._shared.of(result)
+        return result

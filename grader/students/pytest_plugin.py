@@ -185,11 +185,11 @@ class _Submission:
 
     def spec(self, item: pytest.Item) -> "CheckSpec":
         """What a test asks; a test of the student's own beside the checks is about the file as a whole."""
-        from grader.domain.assignment import CheckSpec
+        from grader.domain.assignment import SUBMISSION, CheckSpec
 
         check_id = item.name.partition("[")[0].removeprefix("test_")
         known = {spec.id: spec for spec in self.assignment().checks}
-        return known.get(check_id) or CheckSpec(check_id, "submission", item.name, file=item.path.name)
+        return known.get(check_id) or CheckSpec(check_id, SUBMISSION, item.name, file=item.path.name)
 
     def told(self, item: pytest.Item, error: BaseException) -> "_Told":
         """How a test's failure reads."""

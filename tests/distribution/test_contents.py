@@ -147,3 +147,19 @@ def test_a_grader_of_another_version_than_was_installed_is_not_handed_out(
     monkeypatch.setattr("grader.__version__", "99.0")
     with pytest.raises(UsageError, match=r"is version 99\.0, and was installed as"):
         student_wheel()
+
+
+def test_what_else_lies_in_the_package_is_not_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "grader"
+    names = ("notes.toml", "solution.ipynb", "weights.pth", "a.py~", ".hidden.py", "__pycache__/a.pyc")
+    for name in ("__init__.py", "reports/page.css", *names):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text("")
+    monkeypatch.setattr("grader.__file__", str(package / "__init__.py"))
+    files = unpacked_wheel(student_wheel()[1], tmp_path / "a.whl")
+    assert {name for name in files if name.startswith("grader/")} == {
+        "grader/__init__.py",
+        "grader/reports/page.css",
+    }
