@@ -2,6 +2,7 @@
 # make test   what a change needs: style, types, floors, and the tests that take at most minutes together
 # make test-all   everything that CI checks: make test, then make test-rest (slow, browser, service)
 # make coverage   which lines of grader/ the tests run: htmlcov/index.html
+# make picture   renews docs/report.png, the report at the top of README.md, from the demo's (needs Chromium)
 # make lock   renews requirements.lock: the newest versions that pyproject.toml allows, with their hashes
 # make bench  what it costs, side by side with others: renews benchmarks/RESULTS.md
 #             (hours of training only where they are named: make bench BENCH=recipes)
@@ -15,7 +16,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder -rs
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: demo test test-rest test-all coverage bench lint types floors unit template lock setup clean
+.PHONY: demo test test-rest test-all coverage bench lint types floors unit template picture lock setup clean
 
 setup: $(STAMP)
 
@@ -60,6 +61,17 @@ bench: $(STAMP)
 
 template: $(STAMP)
 	@$(BIN)/grader template vit_defects
+
+# one with a mistake that the checks name
+REPORT := demo/results/students/400101204/report.html
+
+$(REPORT):
+	@$(MAKE) demo
+
+picture: $(REPORT)
+	@chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+	    --disable-component-update --disable-sync --hide-scrollbars --user-data-dir=demo/chromium \
+	    --window-size=980,960 --screenshot=docs/report.png "file://$(CURDIR)/$(REPORT)" 2>/dev/null
 
 lock:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -58,8 +58,9 @@ def _validated(
     """Validate one assignment and show what came of it; whether nothing is wrong."""
     from grader.course.assignment_file import read_assignment
     from grader.course.variants import variants
+    from grader.validation.judged_trials import outcomes
     from grader.validation.mutation_report import mutation_report
-    from grader.validation.trials import chosen, outcomes, trials
+    from grader.validation.trials import chosen, trials
 
     started = time.monotonic()
     assignment = read_assignment(course.reference(assignment_id))

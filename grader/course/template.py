@@ -1,14 +1,16 @@
 """What students receive: made from the reference, never edited by hand."""
 
-import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from grader.course.marks import homework_source
 from grader.course.student_wheel import is_student_wheel, write_student_wheel
 from grader.domain.errors import CourseError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 _CELL = re.compile(r"# %%\s*(?P<markdown>\[markdown\])?\s*$")
 _PRIVATE_BEGIN = "# >>> instructors only"
@@ -117,44 +119,36 @@ def notebook(source: str, assignment_id: str, name: str) -> str:
     Raises:
         CourseError: A line of a text cell is not a comment.
     """
-    cells: list[dict[str, Any]] = []
+    from nbformat import v4  # reading a course does not wait for it
+
+    cells: list[NotebookNode] = []
     lines: list[str] = []
-    kind = "code"
+    is_text = False
 
     def close_cell() -> None:
         text = "\n".join(lines).strip("\n")
         lines.clear()
-        if not text:
-            return
-        cell: dict[str, Any] = {
-            "cell_type": kind,
-            "id": f"{assignment_id}-{len(cells) + 1:02d}",
-            "metadata": {},
-            "source": text.splitlines(keepends=True),
-        }
-        if kind == "code":
-            cell |= {"execution_count": None, "outputs": []}
-        cells.append(cell)
+        cell_id = f"{assignment_id}-{len(cells) + 1:02d}"
+        if text and is_text:
+            cells.append(v4.new_markdown_cell(text, id=cell_id))
+        elif text:
+            cells.append(v4.new_code_cell(text, id=cell_id))
 
     for line in source.split("\n"):
         if marker := _CELL.match(line):
             close_cell()
-            kind = "markdown" if marker["markdown"] else "code"
-        elif kind == "markdown":
+            is_text = marker["markdown"] is not None
+        elif is_text:
             lines.append(_uncommented(line, name))
         else:
             lines.append(line)
     close_cell()
-    content = {
-        "cells": cells,
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
+    metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    written: str = v4.writes(v4.new_notebook(cells=cells, metadata=metadata, nbformat_minor=5))
+    return f"{written}\n"
 
 
 def public_settings(text: str, name: str) -> str:

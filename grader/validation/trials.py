@@ -1,26 +1,20 @@
-"""The grader graded: the checks of an assignment run on versions of a homework whose worth is known."""
+"""What validation runs: versions of a homework whose worth is known, and what became of each."""
 
-import contextlib
 import hashlib
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from grader.analysis.run_time import run_time_uses
 from grader.course.check_files import SUBMISSION
-from grader.course.locate import Course
 from grader.course.variants import Kind, Variant
 from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
 from grader.domain.program import LOOK, Program
-from grader.grading.side_by_side import side_by_side
 from grader.reports.student.watch_notes import looks
-from grader.sandbox.host import Host
 
 if TYPE_CHECKING:
     from grader.grading.judging import Judged
@@ -109,36 +103,6 @@ def trials(
     return tuple(found)
 
 
-def outcomes(
-    course: Course,
-    assignment: Assignment,
-    planned: Sequence[Trial],
-    *,
-    jobs: int,
-    report: Report = lambda outcome: None,
-) -> tuple[Outcome, ...]:
-    """Run the checks on every variant.
-
-    The instructors' own code is run, so a machine that isolates too little for grading is good enough.
-
-    Args:
-        jobs: How many at once; each uses one thread for its computations.
-        report: Told each outcome as soon as it is there, one at a time.
-
-    Returns:
-        The outcomes in the order of the trials.
-
-    Raises:
-        EngineError: A host could not be started: a check, a mistake or the solution cannot be loaded.
-    """
-    if sys.platform != "linux":
-        from grader.validation.without_hosts import local_outcomes
-
-        return local_outcomes(assignment, planned, report=report)
-    with _judge(course, assignment) as judge:
-        return tuple(side_by_side(lambda trial: timed_outcome(judge, trial), planned, jobs, report=report))
-
-
 def timed_outcome(judge: Judge, trial: Trial) -> Outcome:
     """The outcome of one trial with its time; a failure of the judge's is an outcome too."""
     started = time.monotonic()
@@ -176,41 +140,3 @@ def seed_of(variant: Variant) -> int:
     """The seed of everything random about a variant: from its source, so the same on every run."""
     digest = hashlib.sha256(variant.source.encode()).digest()
     return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
-
-
-@contextlib.contextmanager
-def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
-    """A judge as in grading, in the same hosts. The sources are read here, because they are ours."""
-    from grader.grading.judging import judged
-
-    with _hosts(course, assignment) as (judges, workers):
-
-        def judge(trial: Trial) -> Outcome:
-            program = program_of(assignment, trial)
-            found = judged(
-                judges,
-                workers,
-                program,
-                assignment,
-                seed=seed_of(trial.variant),
-                report=lambda finding: None,
-                components=trial.components,
-                pictures=False,
-            )
-            return outcome(assignment, trial, program, found)
-
-        yield judge
-
-
-@contextlib.contextmanager
-def _hosts(course: Course, assignment: Assignment) -> Iterator[tuple[Host, Host]]:
-    """The judge host and the worker host, which start at the same time: each loads PyTorch for seconds."""
-    with contextlib.ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
-        judges = pool.submit(Host.start, "grader.judge", [str(assignment.folder)])
-        try:
-            workers = Host.start("grader.worker", hidden=(course.root,), unofficial=True, wrapped=True)
-            stack.callback(workers.close)
-        finally:
-            if judges.exception() is None:
-                stack.callback(judges.result().close)
-        yield judges.result(), workers

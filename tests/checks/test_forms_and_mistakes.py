@@ -14,8 +14,9 @@ from grader.course.locate import located_course
 from grader.course.variants import Kind, Variant, composed, variants
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Status
+from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
-from grader.validation.trials import Outcome, outcomes, trials
+from grader.validation.trials import Outcome, trials
 from grader.validation.variant_verdict import Verdict
 from tests.warm_hosts import WarmHosts
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.validation import trials
+from grader.validation import judged_trials
 from grader.validation.without_hosts import local_outcomes
 
 MISTAKE = '''"""The input is {what}. Twice is enough."""
@@ -38,7 +38,7 @@ def validated(run, tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
     def local(course, assignment, planned, *, jobs, report):
         return local_outcomes(assignment, planned, report=report)
 
-    monkeypatch.setattr(trials, "outcomes", local)
+    monkeypatch.setattr(judged_trials, "outcomes", local)
 
     def of(*changes, arguments=("tiny",)):
         for name, *edit in changes:

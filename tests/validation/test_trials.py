@@ -11,8 +11,9 @@ from grader.course.variants import Kind, Variant, variants
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Blame, Finding, Status
+from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import mutation_report
-from grader.validation.trials import Outcome, Trial, chosen, outcomes, seed_of, trials
+from grader.validation.trials import Outcome, Trial, chosen, seed_of, trials
 
 SOURCE = """
 class Inner: ...

@@ -1,0 +1,88 @@
+"""The grader graded: the checks of an assignment run on versions of a homework whose worth is known."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from grader.course.locate import Course
+from grader.domain.assignment import Assignment
+from grader.grading.side_by_side import side_by_side
+from grader.sandbox.host import Host
+from grader.validation.trials import (
+    Judge,
+    Outcome,
+    Report,
+    Trial,
+    outcome,
+    program_of,
+    seed_of,
+    timed_outcome,
+)
+from grader.validation.without_hosts import local_outcomes
+
+
+def outcomes(
+    course: Course,
+    assignment: Assignment,
+    planned: Sequence[Trial],
+    *,
+    jobs: int,
+    report: Report = lambda outcome: None,
+) -> tuple[Outcome, ...]:
+    """Run the checks on every variant.
+
+    The instructors' own code is run, so a machine that isolates too little for grading is good enough.
+
+    Args:
+        jobs: How many at once; each uses one thread for its computations.
+        report: Told each outcome as soon as it is there, one at a time.
+
+    Returns:
+        The outcomes in the order of the trials.
+
+    Raises:
+        EngineError: A host could not be started: a check, a mistake or the solution cannot be loaded.
+    """
+    if sys.platform != "linux":
+        return local_outcomes(assignment, planned, report=report)
+    with _judge(course, assignment) as judge:
+        return tuple(side_by_side(lambda trial: timed_outcome(judge, trial), planned, jobs, report=report))
+
+
+@contextlib.contextmanager
+def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
+    """A judge as in grading, in the same hosts. The sources are read here, because they are ours."""
+    from grader.grading.judging import judged
+
+    with _hosts(course, assignment) as (judges, workers):
+
+        def judge(trial: Trial) -> Outcome:
+            program = program_of(assignment, trial)
+            found = judged(
+                judges,
+                workers,
+                program,
+                assignment,
+                seed=seed_of(trial.variant),
+                report=lambda finding: None,
+                components=trial.components,
+                pictures=False,
+            )
+            return outcome(assignment, trial, program, found)
+
+        yield judge
+
+
+@contextlib.contextmanager
+def _hosts(course: Course, assignment: Assignment) -> Iterator[tuple[Host, Host]]:
+    """The judge host and the worker host, which start at the same time: each loads PyTorch for seconds."""
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
+        judges = pool.submit(Host.start, "grader.judge", [str(assignment.folder)])
+        try:
+            workers = Host.start("grader.worker", hidden=(course.root,), unofficial=True, wrapped=True)
+            stack.callback(workers.close)
+        finally:
+            if judges.exception() is None:
+                stack.callback(judges.result().close)
+        yield judges.result(), workers
