@@ -9,6 +9,7 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.submission import Fate
+from grader.files.names import sanitized
 from grader.intake import Known, Uploads, submissions
 from grader.intake.account import totals
 from grader.lms.directory import Directory, Listed
@@ -114,6 +115,7 @@ def test_two_users_with_one_id_in_their_files_are_held(read: Read) -> None:
     ids = [one.student_id for one in uploads.submissions]
     assert all(one.held for one in uploads.submissions) and len(set(ids)) == 3
     assert {"blackboard-jane_doe", "blackboard-j_doe"} < set(ids)
+    assert ids == [sanitized(one) for one in ids], "each becomes the name of a folder"
 
 
 def test_a_moment_with_a_sure_zone_is_when_it_came(read: Read) -> None:
@@ -121,7 +123,9 @@ def test_a_moment_with_a_sure_zone_is_when_it_came(read: Read) -> None:
     assert uploads.submissions[0].received_at == datetime(2026, 1, 31, 20, 10, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("days", "late"), [(-3, False), (0, False), (-0.5, False), (0.7, True), (3, True)])
+@pytest.mark.parametrize(
+    ("days", "late"), [(-3, False), (0, False), (-0.5, False), (0.5, False), (0.7, True), (3, True)]
+)
 def test_a_time_without_its_zone_is_a_hint_and_late_only_where_it_is_so_anywhere(
     read: Read, days: float, late: bool
 ) -> None:

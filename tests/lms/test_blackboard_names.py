@@ -194,6 +194,21 @@ def test_what_a_student_writes_lists_nobodys_files(together: Reading) -> None:
     assert [(one.number, one.received_at) for one in found.attempts] == [("eve", None), ("victim", None)]
 
 
+def test_a_list_names_no_file_of_another_attempt(together: Reading) -> None:
+    mine, victims = f"Lab 8_eve_attempt_{AT}", f"Lab 8_victim_attempt_{AT}"
+    files = listing("x.py", f"{victims}_hw.py") + listing("x.txt", f"{victims}.txt")
+    found = together(
+        {
+            f"{mine}.txt": particulars("eve", files=files),
+            f"{victims}.txt": particulars("victim"),
+            f"{victims}_hw.py": "x",
+        }
+    )
+    assert {name: (told.number, told.name) for name, told in found.names.items()} == {
+        f"{victims}_hw.py": ("victim", "hw.py")
+    }
+
+
 def test_a_file_that_two_attempts_list_is_neithers(together: Reading) -> None:
     one, other = f"Lab 8_a_attempt_{AT}", f"Lab 8_b_attempt_{AT}"
     files = listing("x.py", "loose.py")
