@@ -298,7 +298,7 @@ class _Class:
         zone = (deadline.tzinfo if deadline else None) or UTC
         if heap.received_clock is not None and heap.received_at is None:
             clock = heap.received_clock
-            hint = f"a time of {heap.lms}'s, which does not say its time zone"
+            hint = f"the time that {heap.lms} tells without its zone"
             is_late = deadline is not None and clock.replace(tzinfo=FARTHEST_EAST) > deadline
             return Delivery(clock.replace(tzinfo=zone), hint, heap.marked_late or is_late)
         hinted_at = _moment(heap.modified, zone, wall_clock=self._from_zip)
