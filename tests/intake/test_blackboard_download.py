@@ -11,7 +11,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.submission import Fate
 from grader.files.names import sanitized
 from grader.intake import Known, Uploads, submissions
-from grader.intake.account import totals
+from grader.intake.file_ledger import totals
 from grader.lms.directory import Directory, Listed
 
 FIRST, LAST = "2026-01-30-08-00-00", "2026-01-31-23-40-05"
