@@ -14,12 +14,20 @@ from grader.course.assignment_tables import (
     FilesTable,
     LateTable,
 )
-from grader.course.check_files import PUBLIC_FILE, SUBMISSION, checks, trained_checks
+from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.contradictions import FILE, fault, require_different, require_file_name
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
-from grader.domain.assignment import Assignment, Component, DataUse, LatePolicy, Limits, RequiredFile
+from grader.domain.assignment import (
+    SUBMISSION,
+    Assignment,
+    Component,
+    DataUse,
+    LatePolicy,
+    Limits,
+    RequiredFile,
+)
 from grader.domain.submission import Role
 
 _INSTRUCTORS_FILES = (FILE, "*.py", "checks/**/*.py", "trained/**/*.py", "mistakes/**/*.py", "oracle/**/*.py")

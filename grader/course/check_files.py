@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.toml_file import listing, remedy
-from grader.domain.assignment import CheckSpec
+from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
 
-SUBMISSION = "submission"
 PUBLIC_FILE = "test_public.py"
 CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"

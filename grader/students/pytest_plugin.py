@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from grader.domain.assignment import CHECK_MARKERS
+from grader.domain.assignment import CHECK_MARKERS, SUBMISSION
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment, CheckSpec
@@ -189,7 +189,7 @@ class _Submission:
 
         check_id = item.name.partition("[")[0].removeprefix("test_")
         known = {spec.id: spec for spec in self.assignment().checks}
-        return known.get(check_id) or CheckSpec(check_id, "submission", item.name, file=item.path.name)
+        return known.get(check_id) or CheckSpec(check_id, SUBMISSION, item.name, file=item.path.name)
 
     def told(self, item: pytest.Item, error: BaseException) -> "_Told":
         """How a test's failure reads."""

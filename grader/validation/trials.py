@@ -8,9 +8,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from grader.analysis.run_time import run_time_uses
-from grader.course.check_files import SUBMISSION
 from grader.course.variants import Kind, Variant
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
 from grader.domain.program import LOOK, Program

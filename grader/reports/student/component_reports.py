@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import UNDECIDED, Blame, Evidence, Finding, Status
 from grader.domain.score import ComponentScore, Score
 from grader.reports.student.excerpt import CodeLine, excerpt
-
-SUBMISSION = "submission"
 
 
 @dataclass(frozen=True)

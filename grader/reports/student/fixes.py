@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, Status
 from grader.domain.score import ComponentScore, Score
 from grader.reports.student.forbidden_parts import forbidden_costs
 from grader.reports.student.training_advice import training_fix_text
 
-SUBMISSION = "submission"
 TRAINING = "training"
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import listed, points, stamp
 from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, Score
 from grader.domain.total import Total
-from grader.reports.student.component_reports import SUBMISSION, noted
+from grader.reports.student.component_reports import noted
 from grader.reports.student.fixes import unimplemented
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.training_charts import Segment

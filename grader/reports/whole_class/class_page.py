@@ -29,7 +29,6 @@ from grader.reports.whole_class.class_statistics import (
 )
 from grader.reports.whole_class.class_time import stage_times, submission_times
 from grader.reports.whole_class.class_training import (
-    CLAIM_TOLERANCE,
     claim_dots,
     leaderboard,
     measured_rows,
@@ -41,6 +40,7 @@ from grader.reports.whole_class.review_cases import Case
 from grader.reports.whole_class.review_queue import NEAR, boundaries, final_total
 from grader.reports.whole_class.set_aside import set_aside
 from grader.reports.whole_class.similarity_record import SimilarityRecord
+from grader.scoring.measured import CLAIM_TOLERANCE
 
 Results = Sequence[tuple[Evidence, Score]]
 

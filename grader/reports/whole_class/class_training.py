@@ -12,7 +12,6 @@ from grader.domain.score import Score
 from grader.reports.whole_class.class_charts import Dot
 from grader.scoring.measured import CLAIMED_MORE
 
-CLAIM_TOLERANCE = 0.05  # of accuracy, either way
 Results = Sequence[tuple[Evidence, Score]]
 
 _OUTCOMES = {
