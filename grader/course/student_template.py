@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.course.solution_regions import homework_source
-from grader.course.student_wheel import is_student_wheel, write_student_wheel
+from grader.course.student_wheel import write_student_wheel
 from grader.domain.errors import CourseError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 _CELL = re.compile(r"# %%\s*(?P<markdown>\[markdown\])?\s*$")
 _PRIVATE_BEGIN = "# >>> instructors only"
 _PRIVATE_END = "# <<<"
-_RUBBISH = {"__pycache__", ".pytest_cache", ".ipynb_checkpoints", ".DS_Store"}
 
 
 def student_files(assignment_folder: Path, datasets_folder: Path | None = None) -> dict[str, str]:
@@ -72,40 +71,6 @@ def write_template(
         path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
     return [*written, write_student_wheel(destination)]
-
-
-def drift(assignment_folder: Path, template_folder: Path, datasets_folder: Path | None = None) -> list[str]:
-    """Sentences: which file of the student's folder is not what the reference makes now. Empty: none.
-
-    The wheel is not looked at: each `grader template` makes it anew, and it is never committed.
-
-    Args:
-        assignment_folder: `reference/<id>` of a course.
-        template_folder: `template/<id>` of the course.
-        datasets_folder: Where the course's data sets are; None: `datasets` beside `reference`.
-
-    Raises:
-        CourseError: As `student_files`.
-    """
-    files = student_files(assignment_folder, datasets_folder)
-    shown = f"template/{template_folder.name}"
-    sentences = []
-    for name, text in files.items():
-        path = template_folder / name
-        if not path.is_file():
-            sentences.append(f"{shown}/{name} is missing.")
-            continue
-        # bytes, so that a changed line ending is seen
-        present = path.read_bytes().decode("utf-8", errors="replace")
-        if present != text:
-            line = _first_difference(present, text)
-            sentences.append(f"{shown}/{name} differs from what the reference makes, first in line {line}.")
-    for path in sorted(template_folder.rglob("*")):
-        relative = path.relative_to(template_folder)
-        expected = relative.as_posix() in files or is_student_wheel(relative.as_posix())
-        if path.is_file() and not expected and not _RUBBISH.intersection(relative.parts):
-            sentences.append(f"{shown}/{relative.as_posix()} is not made from the reference. Remove it.")
-    return sentences
 
 
 def notebook(source: str, assignment_id: str, name: str) -> str:
@@ -234,13 +199,3 @@ def _text(path: Path, shown_folder: str) -> str:
         raise CourseError(f"{shown} is not UTF-8 text. Save it in that encoding.") from None
     except OSError as error:
         raise CourseError(f"{shown} cannot be read: {error.strerror}. Mend the file.") from None
-
-
-def _first_difference(present: str, wanted: str) -> int:
-    """The first line, 1-based, in which two different texts differ."""
-    pairs = zip(present.split("\n"), wanted.split("\n"), strict=False)
-    number = 0
-    for number, (one, other) in enumerate(pairs, start=1):
-        if one != other:
-            return number
-    return number + 1

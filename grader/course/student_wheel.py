@@ -8,7 +8,7 @@ import base64
 import hashlib
 import io
 import zipfile
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 import grader
@@ -72,13 +72,14 @@ def student_wheel() -> tuple[str, bytes]:
 
 def _installed() -> Distribution:
     """What was installed as the running grader."""
-    try:
-        installed = distribution(DISTRIBUTION)
-    except PackageNotFoundError:
+    # what building leaves beside the source, an .egg-info, has the name as well, and not all that a wheel needs
+    found = distributions(name=DISTRIBUTION)
+    installed = next((each for each in found if each.read_text("METADATA")), None)
+    if installed is None:
         raise UsageError(
             f"This grader was not installed, so it cannot be handed out. Install it: "
             f"python -m pip install {Path(grader.__file__).parents[1]}"
-        ) from None
+        )
     if installed.version != grader.__version__:
         raise UsageError(
             f"This grader is version {grader.__version__}, and was installed as {installed.version}. "

@@ -10,6 +10,8 @@ from grader.domain.submission import Role
 
 # of an accuracy, either side of the threshold: so near to it, another seed might be on its other side
 NEAR_THRESHOLD = 0.04
+# the component of what belongs to no part: checks of the whole, findings about the files
+SUBMISSION = "submission"
 # what checks are marked by, as pytest is told of it
 CHECK_MARKERS = ("component(name): the stub that a check judges", "weight(share): its share of the points")
 

@@ -8,7 +8,6 @@ from enum import StrEnum
 class Stage(StrEnum):
     """Where a submission is, in the order of the flow."""
 
-    WAITING = "waiting"
     READING = "reading"
     CHECKS = "checks"
     TRAINING = "training"

@@ -10,7 +10,7 @@ from grader.domain.score import LineState, ScoreLine
 from grader.scoring.points import interpolated, percent
 
 TRAINING = "training"
-CLAIM_TOLERANCE = 0.05  # of accuracy: beyond it a person has a look before points are lost
+CLAIM_TOLERANCE = 0.05  # of accuracy: who claims more than was measured is looked at before points are lost
 CLAIMED_MORE = CLAIM_TOLERANCE + 1e-9
 WIDE = 0.10 + 1e-9  # between trainings that differ in their seeds alone: their mean says little
 

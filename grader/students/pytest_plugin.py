@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from grader.domain.assignment import CHECK_MARKERS
+from grader.domain.assignment import CHECK_MARKERS, SUBMISSION
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment, CheckSpec
@@ -185,7 +185,7 @@ class _Submission:
 
     def spec(self, item: pytest.Item) -> "CheckSpec":
         """What a test asks; a test of the student's own beside the checks is about the file as a whole."""
-        from grader.domain.assignment import SUBMISSION, CheckSpec
+        from grader.domain.assignment import CheckSpec
 
         check_id = item.name.partition("[")[0].removeprefix("test_")
         known = {spec.id: spec for spec in self.assignment().checks}

@@ -163,3 +163,15 @@ def test_what_else_lies_in_the_package_is_not_handed_out(
         "grader/__init__.py",
         "grader/reports/page.css",
     }
+
+
+def test_what_building_left_beside_the_source_is_not_taken_for_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_out: dict[str, bytes]
+) -> None:
+    """`pip install --editable` leaves an `.egg-info` there, which Python finds first."""
+    left = tmp_path / "vit_grader.egg-info"
+    left.mkdir()
+    (left / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: vit-grader\nVersion: 0.1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    name, content = student_wheel()
+    assert unpacked_wheel(content, tmp_path / name) == handed_out
