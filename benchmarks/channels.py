@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section
-from grader.sandbox.host import Host, HostChild
+from grader.sandbox.host_client import Host, HostChild
 from grader.sandbox.limits import ProcessLimits
 
 HERE = Path(__file__).parent

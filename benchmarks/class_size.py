@@ -94,7 +94,7 @@ def _cost(count: int, folder: Path) -> Cost:
 def _generate(count: int, destination: Path) -> None:
     """A class of solutions with weights and a report; no two have the same code."""
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
-    found = [one for one in variants(assignment, ROOT) if one.kind in (Kind.FORM, Kind.MISTAKE)]
+    found = [one for one in variants(assignment) if one.kind in (Kind.FORM, Kind.MISTAKE)]
     chosen = found[:: max(1, len(found) // DIFFERENT)][:DIFFERENT]
     write_submissions(
         destination,

@@ -23,7 +23,7 @@ from benchmarks.reference_training import (
 from benchmarks.section import Section, here, spread, verdict
 from grader.grading.gpu_slots import Turns, turns_on
 from grader.kit.splits import LabeledImages, Splits
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from grader.training import Job
 from grader.worker.transforms import handed_out_transform
 

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.recipes import ASSIGNMENT, real_splits, told
 from benchmarks.section import Section
 from benchmarks.training_records import Record, digest, keep, kept, trained
-from grader.course.marks import solved_source
+from grader.course.solution_regions import solved_source
 from grader.domain.errors import EngineError
 from grader.kit.splits import Splits
 from grader.training.perturbation import perturbed

@@ -76,7 +76,7 @@ def measured(kills: int = KILLS) -> Section:
 
 def _generate(destination: Path) -> int:
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
-    by_name = {one.name: one for one in variants(assignment, ROOT)}
+    by_name = {one.name: one for one in variants(assignment)}
     epochs = f"N_EPOCHS = {EPOCHS}"
     return write_submissions(
         destination, (by_name[name].source.replace("N_EPOCHS = 30", epochs) for name in NAMES)

@@ -11,7 +11,7 @@ from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link
 from grader.protocol.replies import Loaded
 from grader.protocol.requests import Load
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 
 ROOT = Path(__file__).parents[1]

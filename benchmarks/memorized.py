@@ -23,7 +23,7 @@ from benchmarks.recipes import ASSIGNMENT, real_splits
 from benchmarks.section import Section
 from grader.analysis import program
 from grader.analysis.written_data import written_data
-from grader.course.marks import solved_source
+from grader.course.solution_regions import solved_source
 from grader.kit.splits import Splits
 from grader.training.blinding import grained
 from grader.training.perturbation import perturbed

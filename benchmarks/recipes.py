@@ -20,7 +20,7 @@ from benchmarks.section import Section, verdict
 from benchmarks.training_records import Record, digest, keep, kept, trained
 from grader.course.assignment_file import read_assignment
 from grader.course.dataset_file import cache_folder, load_dataset
-from grader.course.recipes import Recipe, recipes
+from grader.course.recipes import TunedRecipe, recipes
 from grader.domain.errors import EngineError
 from grader.kit.splits import Splits
 from grader.training import EpochReport
@@ -114,7 +114,7 @@ def real_splits() -> Splits:
     )
 
 
-def _recipes() -> list[Recipe]:
+def _recipes() -> list[TunedRecipe]:
     found = {each.name: each for each in recipes(ASSIGNMENT)}
     return [found[name] for name in GOALS]
 

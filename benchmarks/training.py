@@ -23,7 +23,7 @@ from benchmarks.reference_training import (
 from benchmarks.section import Section, spread, verdict
 from grader.kit.splits import LabeledImages, Splits
 from grader.sandbox import libc
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from grader.worker.images import GradedImages
 from grader.worker.transforms import handed_out_transform
 

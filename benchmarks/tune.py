@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import recipes
 from benchmarks.training_records import trained
-from grader.course.recipes import Recipe
+from grader.course.recipes import TunedRecipe
 from grader.domain.errors import GraderError
 from grader.kit.splits import Splits
 from grader.training import EpochReport
@@ -52,7 +52,7 @@ def told(report: EpochReport) -> None:
 
 def main() -> None:
     """Train the recipe that is named, with the values that follow."""
-    known: dict[str, Recipe] = {each.name: each for each in recipes.recipes(recipes.ASSIGNMENT)}
+    known: dict[str, TunedRecipe] = {each.name: each for each in recipes.recipes(recipes.ASSIGNMENT)}
     name, *values = sys.argv[1:] or [""]
     if name not in known:
         sys.exit(f"Name a recipe: {', '.join(known)}.")

@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from grader.analysis import program
 from grader.course import variants
 from grader.course.assignment_file import read_assignment
-from grader.course.marks import solved_source
+from grader.course.solution_regions import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.program import Program
 from grader.protocol.frames import FrameLimit
@@ -30,13 +30,13 @@ from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import Answered, Loaded, Measurable
 from grader.protocol.requests import STATE, Answer, Load, Measure, Train
 from grader.protocol.watching import WatchRecord
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.local import LocalProcesses
+from grader.sandbox.plain_processes import LocalProcesses
 from grader.sandbox.processes import Child, Processes
 
 ROOT = Path(__file__).parents[1]
-pytest_plugins = ["tests.warm_hosts"]
+pytest_plugins = ["tests.warm_hosts", "tests.warm_python"]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -133,7 +133,7 @@ def worker_processes() -> Iterator[Processes]:
     if sys.platform != "linux":
         yield LocalProcesses("grader.worker")
         return
-    from grader.sandbox.host import Host
+    from grader.sandbox.host_client import Host
 
     with Host.start("unconfined_worker", env={"PYTHONPATH": str(ROOT / "tests")}, timeout=300) as host:
         yield host
@@ -156,7 +156,7 @@ def warm_workers(worker_processes: Processes, monkeypatch: pytest.MonkeyPatch) -
         def spawn(self, limits: ProcessLimits) -> Child:
             return worker_processes.spawn(limits)
 
-    monkeypatch.setattr("grader.sandbox.local.LocalProcesses", WarmProcesses)
+    monkeypatch.setattr("grader.sandbox.plain_processes.LocalProcesses", WarmProcesses)
     return asked
 
 
@@ -509,7 +509,7 @@ class Doubler(Doubler):
     def forward(self, x):
         return 3 * x
 ''',
-    "tests/legitimate/tiny/added.py": '''"""The input is added to itself."""
+    "reference/tiny/forms/added.py": '''"""The input is added to itself."""
 
 
 class Doubler(nn.Module):

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.domain.errors import SandboxError
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 
 # judges hold the checks of one assignment, and tests make assignments of their own
 MOST_JUDGES = 3

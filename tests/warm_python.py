@@ -27,6 +27,8 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
     os.chdir(asked["folder"])
     sys.argv = ["-c", *asked["arguments"]]
     sys.stdout = io.TextIOWrapper(writer, "utf-8", write_through=True)
+    # what was a file when the host began is a pipe now
+    sys.stderr = io.TextIOWrapper(open(2, "wb", 0, closefd=False), "utf-8", write_through=True)  # noqa: SIM115
     exec(compile(asked["script"], "<script>", "exec"), {"__name__": "__main__"})  # noqa: S102
     sys.stdout.flush()
 
@@ -37,7 +39,7 @@ def prepare() -> None:
 
     for found in pkgutil.walk_packages(grader.__path__, "grader."):
         parts = found.name.split(".")
-        if parts[1] not in ("__main__", "judge", "worker", "training", "kit") and "versions" not in parts:
+        if parts[1] not in ("__main__", "judge", "worker", "training", "kit") and "migrations" not in parts:
             importlib.import_module(found.name)
 
 
@@ -69,6 +71,11 @@ class Script:
         assert end is not None, "it still runs after a minute"
         return -end.signal if end.signal else end.code
 
+    def close(self) -> None:
+        """End it."""
+        self.said.close()
+        self._child.close()
+
     def complaint(self) -> str:
         """The end of what it wrote to its standard error."""
         return self._child.stderr_tail()
@@ -79,7 +86,7 @@ Start = Callable[..., Script]
 
 @pytest.fixture(scope="session")
 def _pythons() -> Iterator[Any]:
-    from grader.sandbox.host import Host
+    from grader.sandbox.host_client import Host
 
     if sys.platform != "linux":
         pytest.skip("such processes need Linux")
@@ -93,26 +100,26 @@ def start_script(_pythons: Any) -> Iterator[Start]:
     from grader.sandbox.limits import ProcessLimits
 
     limits = ProcessLimits(memory_mb=ROOMY, file_mb=ROOMY)
-    children: list[Any] = []
+    scripts: list[Script] = []
 
     def start(
         script: str,
         *arguments: object,
         folder: Path | None = None,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
     ) -> Script:
-        children.append(_pythons.spawn(limits))
         asked = {
             "script": script,
             "arguments": list(map(str, arguments)),
             "folder": str(folder or Path.cwd()),
-            "environment": dict(environment),
+            "environment": dict(os.environ if environment is None else environment),
         }
-        return Script(children[-1], asked)
+        scripts.append(Script(_pythons.spawn(limits), asked))
+        return scripts[-1]
 
     yield start
-    for child in children:
-        child.close()
+    for script in scripts:
+        script.close()
 
 
 if __name__ == "__main__":

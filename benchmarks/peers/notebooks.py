@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.template import notebook
+from grader.course.student_template import notebook
 from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment
 
@@ -41,7 +41,7 @@ def homework(assignment: Assignment, course: Path, count: int) -> list[Homework]
     """
     found = [
         one
-        for one in variants(assignment, course)
+        for one in variants(assignment)
         # a recipe's definitions depend on values that the other tools' notebooks would have to keep
         if one.kind in (Kind.REFERENCE, Kind.FORM) and not one.file.startswith("recipes/")
     ]

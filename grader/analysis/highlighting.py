@@ -3,7 +3,7 @@
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token
 
-from grader.domain.view import CodeLine, plain_lines, text_of
+from grader.domain.submission_view import CodeLine, plain_lines, text_of
 
 _LEXER = PythonLexer(stripnl=False, ensurenl=False)
 # what a reader tells apart; everything else has the color of text

@@ -20,7 +20,7 @@ from grader.analysis.highlighting import highlighted
 from grader.analysis.notebook import cell_text, is_notebook, notebook_cells
 from grader.analysis.outputs import Budget, plain_outputs
 from grader.domain.errors import SubmissionError
-from grader.domain.view import CellKind, View, ViewCell, plain_lines
+from grader.domain.submission_view import CellKind, View, ViewCell, plain_lines
 
 MOST_CELLS = 1000
 MOST_CODE = 2_000_000  # characters in all

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grader.lms.roster import Roster
     from grader.reports.whole_class.class_overview import Overview
     from grader.results.download_accounts import Account
-    from grader.sandbox.host import Host
+    from grader.sandbox.host_client import Host
 
 
 @click.command("grade")

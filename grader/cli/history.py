@@ -35,7 +35,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, order=True)
-class Entry:
+class HistoryEntry:
     """A line of the history.
 
     Attributes:
@@ -100,7 +100,7 @@ def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
         told_catch_up(done)
 
 
-def _runs(runs: "Sequence[RunRecord]") -> Iterator[Entry]:
+def _runs(runs: "Sequence[RunRecord]") -> Iterator[HistoryEntry]:
     for number, run in enumerate(runs):
         made_of = {
             "submission": run.submission_digest[:12],
@@ -109,18 +109,18 @@ def _runs(runs: "Sequence[RunRecord]") -> Iterator[Entry]:
         }
         state = (run.status or "examined").replace("_", " ")
         text = ", ".join([state, *(f"{name} {value}" for name, value in made_of.items() if value)])
-        yield Entry(run.when, 0, number, f"run {run.number}", run.who, text)
+        yield HistoryEntry(run.when, 0, number, f"run {run.number}", run.who, text)
 
 
-def _totals(totals: Sequence[Total]) -> Iterator[Entry]:
+def _totals(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
     from grader.reports.student.standing import total_sentence
 
     for number, total in enumerate(totals):
         text = f"{total_sentence(total)} ({total.cause})"
-        yield Entry(total.when, 2, number, "total", total.who, text)
+        yield HistoryEntry(total.when, 2, number, "total", total.who, text)
 
 
-def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
+def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[HistoryEntry]:
     before: dict[str, float | None] = {}
     for number, edit in enumerate(edits):
         value = _value(edit)
@@ -136,7 +136,7 @@ def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[Entry]:
         sheet = f"marked in {edit.sheet}" if edit.sheet else ""
         seen = f"about run {edit.run}" if several and edit.run is not None else ""
         sentences = [one.rstrip(".") for one in (text, *told, sheet, seen) if one]
-        yield Entry(edit.when, 1, number, what, edit.who, ". ".join(sentences))
+        yield HistoryEntry(edit.when, 1, number, what, edit.who, ". ".join(sentences))
 
 
 def _value(edit: Edit) -> str:

@@ -58,7 +58,7 @@ def command(
     from grader.grading.hidden_splits import STUDY, hidden_splits
     from grader.grading.hosts import running_hosts
     from grader.grading.run import Run
-    from grader.grading.study import studied, study, submission_file, wanted_values
+    from grader.grading.value_study import studied, study, submission_file, wanted_values
     from grader.intake import submissions
     from grader.parser.client.parsed_program import parsed
     from grader.reports.plots.study_plot import study_table, write_study_plot

@@ -12,7 +12,7 @@ from rich.table import Table
 from grader.cli.terminal import console
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, printable
-from grader.grading.study import Choice, Study, StudyRun
+from grader.grading.value_study import Choice, Study, StudyRun
 from grader.training import EpochReport
 
 

@@ -28,7 +28,7 @@ def command(assignment_id: str, out: Path | None, force: bool, course: Path | No
       grader template vit_defects --out ~/handout
     """
     from grader.course.locate import located_course
-    from grader.course.template import student_files, write_template
+    from grader.course.student_template import student_files, write_template
     from grader.domain.errors import UsageError
 
     found = located_course(course)

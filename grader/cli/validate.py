@@ -29,7 +29,7 @@ def command(
     """Try the checks of ASSIGNMENT on work whose worth is known.
 
     The reference solution must pass every check, and the bare template must earn nothing. Every legitimate
-    form (tests/legitimate/ASSIGNMENT/*.py) must pass every check. Every mistake (mistakes/*.py) must fail a
+    form (reference/ASSIGNMENT/forms/*.py) must pass every check. Every mistake (mistakes/*.py) must fail a
     check of its own part and of no other, and be called by its name; nine in ten must be named. Without
     ASSIGNMENT, every assignment of the course is tried.
 
@@ -64,7 +64,7 @@ def _validated(
 
     started = time.monotonic()
     assignment = read_assignment(course.reference(assignment_id))
-    planned = trials(assignment, chosen(variants(assignment, course.root), only), thorough=thorough)
+    planned = trials(assignment, chosen(variants(assignment), only), thorough=thorough)
     with view.progress(assignment, len(planned)) as report:
         found = outcomes(course, assignment, planned, jobs=jobs, report=report)
     result = mutation_report(assignment, found, complete=only is None)

@@ -17,15 +17,15 @@ from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.formatting import counted, duration, listed, printable
 from grader.validation.mutation_report import MutationReport
-from grader.validation.trials import Outcome, Report
-from grader.validation.variant_verdict import Verdict, verdict
+from grader.validation.trials import Report, TrialOutcome
+from grader.validation.variant_verdict import VariantVerdict, verdict
 
 STARTING = "Starting (PyTorch and the checks are loaded once) ..."
 FIRST = 3  # outcomes before the time is estimated
 SHOWN_CHECKS = 3  # that failed, for each variant
 
 
-class Board:
+class ValidationBoard:
     """How far a validation is, as a picture."""
 
     def __init__(self, assignment: Assignment, total: int) -> None:
@@ -37,7 +37,7 @@ class Board:
         self._end = 0.0
         self._last = ""
 
-    def note(self, outcome: Outcome) -> str:
+    def note(self, outcome: TrialOutcome) -> str:
         """Take note of an outcome; its line where nobody watches a picture."""
         found = verdict(self._assignment, outcome)
         self._done += 1
@@ -82,7 +82,7 @@ class ValidateView:
     def progress(self, assignment: Assignment, total: int) -> Iterator[Report]:
         """Show progress on the error stream; yields what is to be told each outcome."""
         screen = console(stderr=True, markup=False, highlight=False)
-        board = Board(assignment, total)
+        board = ValidationBoard(assignment, total)
         if screen.is_terminal:
             with Live(board, console=screen, refresh_per_second=4, transient=True):
                 yield board.note
@@ -131,12 +131,12 @@ def _table(report: MutationReport, title: str) -> Table:
     return table
 
 
-def _word(found: Verdict) -> Text:
+def _word(found: VariantVerdict) -> Text:
     good = {"detected": "green", "full": "green", "full marks": "green", "0": "green", "flagged": "yellow"}
     return Text(found.word, style="red" if found.wrong else good.get(found.word, "red"))
 
 
-def _called(found: Verdict) -> Text:
+def _called(found: VariantVerdict) -> Text:
     """`named`, or what a mistake was called instead; what a form is flagged for."""
     if found.outcome.variant.kind is not Kind.MISTAKE:
         return Text("\n".join(found.called), style="yellow")
@@ -145,7 +145,7 @@ def _called(found: Verdict) -> Text:
     return Text("\n".join(found.called) or ("not named" if found.detected else ""), style="yellow")
 
 
-def _failed(found: Verdict) -> str:
+def _failed(found: VariantVerdict) -> str:
     if found.outcome.variant.kind is Kind.TEMPLATE:
         return counted(len(found.failed), "check")
     return listed(found.failed, SHOWN_CHECKS)

@@ -16,7 +16,7 @@ from grader.course.assignment_tables import (
 )
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
-from grader.course.fault import FILE, fault, require_different, require_file_name
+from grader.course.contradictions import FILE, fault, require_different, require_file_name
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
 from grader.domain.assignment import (

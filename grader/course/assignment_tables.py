@@ -1,9 +1,10 @@
 """The keys that `assignment.toml` may have, with their types."""
 
+from dataclasses import fields
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from grader.course.toml_file import Table
 from grader.domain.assignment import DataUse, LatePolicy, Limits
@@ -40,23 +41,16 @@ class DataTable(Table):
     train_share: Annotated[float, Field(gt=0, lt=1)] = DataUse.train_share
 
 
-class LimitsTable(Table):
-    """`[limits]`: what one submission may use; what is left out is as in `Limits`."""
+_LIMITS: dict[str, Any] = {
+    limit.name: (PositiveInt if limit.type is int else Positive, limit.default) for limit in fields(Limits)
+}
+if TYPE_CHECKING:
 
-    load_seconds: Positive = Limits.load_seconds
-    call_seconds: Positive = Limits.call_seconds
-    checks_seconds: Positive = Limits.checks_seconds
-    training_seconds: Positive = Limits.training_seconds
-    queued_training_seconds: Positive = Limits.queued_training_seconds
-    memory_mb: PositiveInt = Limits.memory_mb
-    gpu_memory_mb: PositiveInt = Limits.gpu_memory_mb
-    file_mb: PositiveInt = Limits.file_mb
-    processes: PositiveInt = Limits.processes
-    output_kb: PositiveInt = Limits.output_kb
-    checkpoint_mb: PositiveInt = Limits.checkpoint_mb
-    source_kb: PositiveInt = Limits.source_kb
-    notebook_mb: PositiveInt = Limits.notebook_mb
-    archive_mb: PositiveInt = Limits.archive_mb
+    class LimitsTable(Table):
+        """`[limits]`: what one submission may use; its keys, and what is left out, are those of `Limits`."""
+
+else:
+    LimitsTable = create_model("LimitsTable", __base__=Table, **_LIMITS)
 
 
 class LateTable(Table):

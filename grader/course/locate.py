@@ -11,7 +11,7 @@ from pydantic import Field
 
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import PUBLIC_FILE
-from grader.course.fault import FILE as ASSIGNMENT_FILE
+from grader.course.contradictions import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError

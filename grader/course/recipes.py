@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from grader.course.composing import composed, described, first_sentence, parsed, policies_named, source_text
-from grader.course.marks import solved_source
+from grader.course.solution_regions import solved_source
 from grader.course.toml_file import listing
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
@@ -21,7 +21,7 @@ _WITHOUT = re.compile(r"^(?P<name>\w+) = .*?  # without (?P<what>.+): (?P<value>
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TunedRecipe:
     """A tuned homework.
 
     Attributes:
@@ -52,7 +52,7 @@ class Recipe:
         return source
 
 
-def recipes(assignment: Assignment) -> tuple[Recipe, ...]:
+def recipes(assignment: Assignment) -> tuple[TunedRecipe, ...]:
     """The recipes of an assignment, by name.
 
     Raises:
@@ -62,7 +62,7 @@ def recipes(assignment: Assignment) -> tuple[Recipe, ...]:
     return tuple(_recipe(path.stem, assignment, ()) for path in files)
 
 
-def _recipe(name: str, assignment: Assignment, above: tuple[str, ...]) -> Recipe:
+def _recipe(name: str, assignment: Assignment, above: tuple[str, ...]) -> TunedRecipe:
     """One recipe; `above` are those that are based on it."""
     shown = f"recipes/{name}.py"
     text = source_text(assignment.folder / "recipes" / f"{name}.py", shown)
@@ -82,7 +82,7 @@ def _recipe(name: str, assignment: Assignment, above: tuple[str, ...]) -> Recipe
     else:
         source = _recipe(base["name"], assignment, (*above, name)).source
     source = composed(source, text, values=True)
-    return Recipe(
+    return TunedRecipe(
         name,
         shown,
         source,

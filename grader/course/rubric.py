@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from grader.course.assignment_tables import ForbiddenTable, RubricTable
-from grader.course.fault import fault, require_different, require_file_name
+from grader.course.contradictions import fault, require_different, require_file_name
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import ForbiddenRule, RubricItem, RubricPart
 

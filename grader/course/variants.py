@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from grader.course.composing import composed, described, first_sentence, parsed, policies_named, source_text
-from grader.course.marks import homework_source, solved_source
 from grader.course.recipes import recipes
+from grader.course.solution_regions import homework_source, solved_source
 from grader.course.toml_file import listing
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
@@ -51,12 +51,11 @@ class Variant:
     policies: tuple[str, ...] = ()
 
 
-def variants(assignment: Assignment, course: Path) -> tuple[Variant, ...]:
+def variants(assignment: Assignment) -> tuple[Variant, ...]:
     """The reference, the bare template, the legitimate forms and the mistakes, in this order.
 
     Args:
-        assignment: Its folder has `solution.py` and `mistakes/*.py`.
-        course: The course's folder, whose `tests/legitimate/<assignment>/*.py` are the forms.
+        assignment: Its folder has `solution.py`, `forms/*.py` and `mistakes/*.py`.
 
     Raises:
         CourseError: There is no solution, or a file is malformed.
@@ -73,10 +72,8 @@ def variants(assignment: Assignment, course: Path) -> tuple[Variant, ...]:
         Variant(Kind.REFERENCE, "reference", SOLUTION, solved),
         Variant(Kind.TEMPLATE, "template", SOLUTION, homework_source(text, shown)),
     ]
-    forms = course / "tests" / "legitimate" / assignment.id
-    for path in sorted(forms.glob("*.py")):
-        shown = f"tests/legitimate/{assignment.id}/{path.name}"
-        found.append(_part(path, shown, Kind.FORM, solved, assignment))
+    forms = sorted((assignment.folder / "forms").glob("*.py"))
+    found += [_part(path, f"forms/{path.name}", Kind.FORM, solved, assignment) for path in forms]
     found += [
         Variant(Kind.FORM, each.name, each.file, each.source, says=each.says, policies=each.policies)
         for each in recipes(assignment)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from grader.course.locate import Course
 from grader.course.variants import Kind, Variant, variants
@@ -17,16 +16,13 @@ _BLOCK = re.compile(
 )
 
 
-def forms_table(assignment: Assignment, course: Path) -> str:
+def forms_table(assignment: Assignment) -> str:
     """The table as Markdown: what is legitimate, what goes to a person, and the mistakes, part by part.
-
-    Args:
-        course: The course's folder.
 
     Raises:
         CourseError: As `variants`.
     """
-    every = variants(assignment, course)
+    every = variants(assignment)
     forms = [variant for variant in every if variant.kind is Kind.FORM]
     mistakes = [variant for variant in every if variant.kind is Kind.MISTAKE]
     rows = [_row(form.says, form.parts, _ruling(form, assignment), form.name) for form in forms]
@@ -51,7 +47,7 @@ def with_tables(page: str, course: Course) -> str:
 
     def table(block: re.Match[str]) -> str:
         assignment = read_assignment(course.reference(block["id"]))
-        return f"{block['begin']}\n\n{forms_table(assignment, course.root)}\n\n{block['end']}"
+        return f"{block['begin']}\n\n{forms_table(assignment)}\n\n{block['end']}"
 
     return _BLOCK.sub(table, page)
 

@@ -15,7 +15,7 @@ from grader.gradebook import Snapshot
 from grader.results.download_accounts import standing_downloads
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
-from grader.scoring.rulings import RULED
+from grader.scoring.decided_by_people import RULED
 
 
 @dataclass(frozen=True)

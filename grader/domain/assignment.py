@@ -4,6 +4,7 @@ import ast
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from grader.domain.submission import Role
 
@@ -142,29 +143,34 @@ class RequiredFile:
 MEGABYTE = 10**6  # bytes
 
 
+def _limit(default: float, bounds: str) -> Any:
+    """A limit's default, and what it bounds, as a clause."""
+    return field(default=default, metadata={"bounds": bounds})
+
+
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
+    """What one submission may use: the one declaration of every limit that a course chooses.
 
-    A training that takes longer than `training_seconds` is done again when all others are through, within
-    `queued_training_seconds`; it is off when it is no larger. One that needs more of a GPU than
-    `gpu_memory_mb` is done again alone, with all of it.
+    The keys of `[limits]` in `assignment.toml` follow from it (`course.assignment_tables`), and so do what a
+    process may use, as far as the names are the same (`sandbox.limits`), and the table in
+    `docs/instructor.md`, which a test compares. Seconds are wall-clock seconds, megabytes are 10**6 bytes.
     """
 
-    load_seconds: float = 20.0
-    call_seconds: float = 10.0
-    checks_seconds: float = 60.0
-    training_seconds: float = 1800.0
-    queued_training_seconds: float = 7200.0
-    memory_mb: int = 3000
-    gpu_memory_mb: int = 4000
-    file_mb: int = 64
-    processes: int = 64
-    output_kb: int = 256
-    checkpoint_mb: int = 200
-    source_kb: int = 2000
-    notebook_mb: int = 50
-    archive_mb: int = 500
+    load_seconds: float = _limit(20.0, "executing the definitions of the submitted file")
+    call_seconds: float = _limit(10.0, "one call of a submitted function")
+    checks_seconds: float = _limit(60.0, "all checks together")
+    training_seconds: float = _limit(1800.0, "a training; one that takes longer is done again at the end")
+    queued_training_seconds: float = _limit(7200.0, "a training at the end; off when it is no larger")
+    memory_mb: int = _limit(3000, "memory of a worker")
+    gpu_memory_mb: int = _limit(4000, "a worker's part of a GPU; what needs more is trained again alone")
+    file_mb: int = _limit(64, "the largest file that code may write, and the largest PDF")
+    processes: int = _limit(64, "threads and processes of a worker")
+    output_kb: int = _limit(256, "what is kept of the printed output")
+    checkpoint_mb: int = _limit(200, "the checkpoint that is handed in")
+    source_kb: int = _limit(2000, "the script that is handed in")
+    notebook_mb: int = _limit(50, "the notebook that is handed in")
+    archive_mb: int = _limit(500, "what one student's archives hold, unpacked")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,23 @@ def rounded(points: float) -> float:
     return math.floor(points * 100 + 0.5 + 1e-9) / 100
 
 
+def how_late(seconds: float) -> str:
+    """Seconds after a deadline as every reader is told of them: `2 days 12 h late`, by begun minutes."""
+    minutes = math.ceil(seconds / 60)
+    days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
+    parts = (f"{days} {'day' if days == 1 else 'days'}", f"{hours} h", f"{rest} min")
+    told = [part for part, count in zip(parts, (days, hours, rest), strict=True) if count]
+    return f"{' '.join(told)} late"
+
+
+class LineState(StrEnum):
+    """What is known of the points of a line."""
+
+    DECIDED = "decided"
+    AWAITING = "awaiting"  # a person
+    NOT_RUN = "not_run"
+
+
 class GradeStatus(StrEnum):
     """What a result is."""
 
@@ -86,7 +103,6 @@ class ScoreLine:
     Attributes:
         points: None when a person must decide, or it was not run.
         reason: Why these points, in a sentence.
-        state: `decided`, `awaiting` (a person) or `not_run`.
         floor: Points that are secured already although the line is not decided.
         components: The shares, for items that are made of components.
         parts: For items that a person marks in parts.
@@ -98,7 +114,7 @@ class ScoreLine:
     points: float | None
     maximum: float
     reason: str
-    state: str
+    state: LineState
     floor: float | None = None
     components: tuple[ComponentScore, ...] = ()
     edits: tuple[ScoreEdit, ...] = ()
@@ -137,6 +153,11 @@ class LateRecord:
     due: datetime | None = None
     extended: bool = False
     decided: str = ""
+
+    @property
+    def how_late(self) -> str:
+        """`2 days 12 h late`, by begun minutes; empty in time, and where nobody knows."""
+        return "" if self.seconds is None or self.seconds <= 0 else how_late(self.seconds)
 
 
 @dataclass(frozen=True)
@@ -257,7 +278,7 @@ class Score:
     @property
     def awaiting(self) -> tuple[str, ...]:
         """The ids of the lines that a person still marks."""
-        return () if self.closed else tuple(line.id for line in self.lines if line.state == "awaiting")
+        return self._lines_in(LineState.AWAITING)
 
     @property
     def open_points(self) -> float:
@@ -267,4 +288,7 @@ class Score:
     @property
     def not_run(self) -> tuple[str, ...]:
         """The ids of the lines that were not run on request."""
-        return () if self.closed else tuple(line.id for line in self.lines if line.state == "not_run")
+        return self._lines_in(LineState.NOT_RUN)
+
+    def _lines_in(self, state: LineState) -> tuple[str, ...]:
+        return () if self.closed else tuple(line.id for line in self.lines if line.state == state)

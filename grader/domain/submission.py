@@ -128,8 +128,8 @@ class Origin:
         upload: What the download calls it.
         listed_as: The id under which it stands while nobody knows whose it is. No student can have such an
             id, and no name is in it.
-        lms: `Moodle`, `Canvas`, `Gradescope`, or empty.
-        number: The LMS's own number of whoever handed it in; empty where the download tells none.
+        lms: `Moodle`, `Canvas`, ... as `grader.lms` names it, or empty.
+        number: The LMS's own number, or login, of whoever handed it in; empty where the download tells none.
         person: Whoever handed it in, as the LMS calls them; empty where it does not say.
         carries: The student's id in the names of the files, or of the folder that they lie in; else empty.
         known_id: The student's id by the LMS (its metadata, its list of the class): it outranks `carries`.

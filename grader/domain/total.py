@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from grader.domain.score import Score
+from grader.domain.score import Release, Score, rounded
 
 
 @dataclass(frozen=True)
@@ -80,4 +80,20 @@ class Total:
 
 def is_less(after: float | None, before: float | None) -> bool:
     """Whether points fell, or are not known any more."""
-    return before is not None and (after is None or after < before)
+    return before is not None and (after is None or rounded(after) < rounded(before))
+
+
+def is_less_than_released(after: float | None, before: float | None, released: Release | None) -> bool:
+    """Whether a change takes from a student what was released.
+
+    It does where it lowers the grade that there is now, and below the one that was released last. What was
+    never released may fall.
+
+    Args:
+        after: What the grade would be.
+        before: The grade that there is now, after what lateness costs (`Score.final`); None: there is none.
+        released: What left for the student so far.
+    """
+    if released is None or released.points is None or before is None:
+        return False
+    return is_less(after, min(before, released.points))

@@ -25,7 +25,7 @@ from grader.gradebook.records import (
     run_of,
     stamp,
 )
-from grader.gradebook.snapshot import Rows, Snapshot, listed_as, of_row
+from grader.gradebook.snapshot import BookRows, Snapshot, listed_as, of_row
 from grader.gradebook.statements import (
     State,
     accounts_of,
@@ -47,7 +47,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
 class Gradebook:
-    """What is known about one assignment's submissions. Rows are added; none is ever changed or deleted.
+    """What is known about one assignment's submissions. BookRows are added; none is ever changed or deleted.
 
     Args:
         folder: The results folder (`--out`): the book is `gradebook.sqlite` in it. It need not exist before
@@ -272,7 +272,7 @@ class Gradebook:
             evidence = {row.student_id: self._parsed(row) for row in rows}
             return Snapshot.of(
                 state_of(connection, assignment_id),
-                Rows(
+                BookRows(
                     evidence=evidence,
                     edits=edits_of(connection, assignment_id),
                     totals={total.student_id: total for total in totals_of(connection, assignment_id)},

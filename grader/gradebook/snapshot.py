@@ -13,7 +13,7 @@ from grader.gradebook.statements import State
 
 
 @dataclass(frozen=True)
-class Rows:
+class BookRows:
     """What the book holds of each row: see `listing`.
 
     Attributes:
@@ -44,11 +44,11 @@ class Snapshot:
     evidence: Mapping[str, Evidence]
     edits: tuple[Edit, ...]
     totals: Mapping[str, Total]
-    rows: Rows
+    rows: BookRows
     listing: Listing
 
     @classmethod
-    def of(cls, state: State, rows: Rows) -> Self:
+    def of(cls, state: State, rows: BookRows) -> Self:
         """The state that rows make."""
         listed = listing(rows.evidence, rows.edits)
         by_id = {student_id: row for row in rows.evidence if (student_id := listed.listed(row)) is not None}

@@ -12,7 +12,7 @@ from grader.domain.result import Result
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading.attempt_number import attempt_number
-from grader.grading.known_work import is_known
+from grader.grading.finished_work import is_known
 from grader.grading.progress import UNCHANGED, Progress, Stage, Watcher
 from grader.grading.result_writer import Keeper
 from grader.grading.run import Findings, Run

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from grader.course.template import student_files
+from grader.course.student_template import student_files
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.quoting import about_file
@@ -14,8 +14,8 @@ from grader.parser.client.compared_work import ParserReader
 from grader.parser.client.opened_files import ParserOpener
 from grader.sandbox.processes import Processes
 from grader.similarity.code import given_forms, read_code
-from grader.similarity.figures import notebook_figures
-from grader.similarity.work import Code, Figure, Weights, Work
+from grader.similarity.pictures import notebook_figures
+from grader.similarity.work import Code, ComparedPicture, SampledWeights, Work
 
 Report = Callable[[int, int], None]
 """Told (submissions read, submissions in all)."""
@@ -72,7 +72,7 @@ def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, 
     left_out: list[str] = []
     code = _code(reader, accepted.code, left_out)
     weights = _weights(reader, accepted.checkpoint, left_out)
-    figures: list[Figure] = []
+    figures: list[ComparedPicture] = []
     for path in (accepted.code, accepted.report):
         if path is not None and path.suffix.lower() in (".ipynb", ".pdf"):
             _add_figures(reader, path, figures, left_out)
@@ -94,7 +94,7 @@ def _code(reader: ParserReader, path: Path | None, left_out: list[str]) -> Code 
         return None
 
 
-def _weights(reader: ParserReader, path: Path | None, left_out: list[str]) -> Weights | None:
+def _weights(reader: ParserReader, path: Path | None, left_out: list[str]) -> SampledWeights | None:
     if path is None:
         return None
     try:
@@ -104,7 +104,9 @@ def _weights(reader: ParserReader, path: Path | None, left_out: list[str]) -> We
         return None
 
 
-def _add_figures(reader: ParserReader, path: Path, figures: list[Figure], left_out: list[str]) -> None:
+def _add_figures(
+    reader: ParserReader, path: Path, figures: list[ComparedPicture], left_out: list[str]
+) -> None:
     try:
         reader.figures(path, figures)
     except SubmissionError as error:

@@ -13,7 +13,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Attestation
 from grader.parser.messages import MODULE as PARSER_MODULE
 from grader.parser.messages import SOURCE_LIMITS, VIEWS
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 
 # earlier ones have holes in loading checkpoints (CVE-2025-32434, CVE-2026-24747)
 MINIMUM_TORCH = (2, 10)

@@ -18,9 +18,9 @@ from grader.files.typed_json import validator
 from grader.protocol.frames import Frame, FrameLimit
 from grader.protocol.requests import STATE
 from grader.protocol.timed_answers import Silence, timed_answers
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
-from grader.training import TrainedModel
+from grader.training import FinalModel
 
 # what a judge computes with comes from a worker: it must not take the machine along
 JUDGE_LIMITS = ProcessLimits(memory_mb=4000, cpu_seconds=300)
@@ -101,7 +101,7 @@ def judged(
 
 
 def trained_model_judged(
-    judges: Host, workers: Host, program: Program, assignment: Assignment, trained: TrainedModel, *, seed: int
+    judges: Host, workers: Host, program: Program, assignment: Assignment, trained: FinalModel, *, seed: int
 ) -> tuple[Finding, ...]:
     """Run the checks of trained models on a model that was trained.
 

@@ -14,7 +14,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.program import Program
 from grader.domain.seeds import submission_seed, training_seed
 from grader.domain.submission import Submission
-from grader.domain.view import View
+from grader.domain.submission_view import View
 from grader.domain.watch import Watched
 from grader.grading.gpu_slots import Turns
 from grader.grading.hidden_splits import HiddenSplits

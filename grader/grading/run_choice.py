@@ -15,7 +15,7 @@ from grader.scoring import score
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CountedRun:
     """What counts once a new run is in the book.
 
     Attributes:
@@ -37,7 +37,7 @@ def outcome(
     now: datetime,
     allow_lower: bool,
     held: str = "",
-) -> Outcome:
+) -> CountedRun:
     """What counts when a new run is added to the book.
 
     The new run does. But where it gives less than was told and its files are those of the run that counts so
@@ -55,7 +55,7 @@ def outcome(
     if held and standing_owner(edits) is None:
         edit = Edit(EditKind.HELD, who, now, held, student_id, target=student_id)
         return _with(assignment, evidence, edits, (edit,))  # the first run of it
-    new = Outcome(evidence, score(assignment, evidence, edits=edits))
+    new = CountedRun(evidence, score(assignment, evidence, edits=edits))
     totals = book.totals(student_id)
     if not totals:
         return new
@@ -93,5 +93,5 @@ def outcome(
 
 def _with(
     assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], new: tuple[Edit, ...]
-) -> Outcome:
-    return Outcome(evidence, score(assignment, evidence, edits=(*edits, *new)), new)
+) -> CountedRun:
+    return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new)), new)

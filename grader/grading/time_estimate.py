@@ -11,7 +11,7 @@ from grader.domain.errors import UsageError
 from grader.domain.submission import Submission
 from grader.files import atomic
 from grader.gradebook import Gradebook, RunRecord
-from grader.grading.known_work import is_known, may_be_known
+from grader.grading.finished_work import is_known, may_be_known
 from grader.grading.run import Run
 from grader.grading.team_members import mates
 from grader.grading.training_stage import waits_for_more_time

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from grader.domain.quoting import file_named
-from grader.intake.found import Found
+from grader.intake.downloaded_files import Found
 from grader.intake.naming import LONG_NUMBER, copy_mark
 from grader.lms.system import DownloadName
 

@@ -17,7 +17,7 @@ from grader.domain.submission import RefusedFile
 from grader.files.names import displayable
 from grader.intake.archive import contents
 from grader.intake.archive_pieces import Begun, Caps, Ended, Piece
-from grader.intake.checkpoint import checkpoint_fault
+from grader.intake.checkpoint_file import checkpoint_fault
 from grader.intake.entry_name import Taken, name_fault, parts_of
 from grader.lms.downloads import metadata_rows
 from grader.lms.system import Row
@@ -36,7 +36,7 @@ class Opener(Protocol):
         """
 
     def checkpoint_fault(self, path: Path, name: str) -> str | None:
-        """Why a checkpoint is not accepted, as `checkpoint.checkpoint_fault` says it."""
+        """Why a checkpoint is not accepted, as `checkpoint_file.checkpoint_fault` says it."""
 
     def metadata_rows(self, path: Path) -> list[Row]:
         """What the metadata of a download says, as `downloads.metadata_rows` says it.

@@ -22,15 +22,15 @@ from grader.domain.submission import (
     Submission,
 )
 from grader.files.names import plain
-from grader.intake.account import Ledger
 from grader.intake.archive_pieces import Caps
-from grader.intake.carried import Carried, carried
-from grader.intake.found import Found
-from grader.intake.gathering import Gathering
-from grader.intake.heap import Heap
+from grader.intake.downloaded_files import Found
+from grader.intake.file_ledger import Ledger
+from grader.intake.ids_in_names import Carried, carried
 from grader.intake.naming import ANY_ID, Closeness, name_match
 from grader.intake.ownership import Verdict, are_alike, listed_as, verdicts
+from grader.intake.student_files import Heap
 from grader.intake.unpacking import HERE, Opener, unpacked
+from grader.intake.upload_grouping import Gathering
 from grader.lms.directory import Directory
 from grader.lms.downloads import read_name
 
@@ -298,7 +298,7 @@ class _Class:
         zone = (deadline.tzinfo if deadline else None) or UTC
         if heap.received_clock is not None and heap.received_at is None:
             clock = heap.received_clock
-            hint = f"a time of {heap.lms}'s, which does not say its time zone"
+            hint = f"the time that {heap.lms} tells without its zone"
             is_late = deadline is not None and clock.replace(tzinfo=FARTHEST_EAST) > deadline
             return Delivery(clock.replace(tzinfo=zone), hint, heap.marked_late or is_late)
         hinted_at = _moment(heap.modified, zone, wall_clock=self._from_zip)

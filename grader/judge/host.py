@@ -24,11 +24,11 @@ from grader.judge.course_code import course_code
 from grader.judge.examination import Checks, Examined, run_pytest
 from grader.judge.student import Student
 from grader.judge.trained_model import state_of
-from grader.protocol import conversation
+from grader.protocol import typed_messages
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.requests import MOST_STATE, STATE
 from grader.sandbox import forkserver
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Lockdown
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 def _serve(checks: Checks) -> None:
     torch.set_num_threads(1)
-    conversation.prepare()
+    typed_messages.prepare()
     for kind in (Program, Finding, Attestation, Watched):
         validator(kind)
 

@@ -22,7 +22,7 @@ from grader.domain.errors import CourseError
 from grader.domain.evidence import Attestation
 from grader.domain.program import Program
 from grader.domain.quoting import CODE, as_code
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 from grader.domain.watch import NOTHING_SEEN, ReachedPart, Watched
 from grader.judge import believed
 from grader.judge.component import Component

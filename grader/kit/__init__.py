@@ -1,7 +1,7 @@
 """All that a check or a data set may import. It holds no answers, and no torch at module level."""
 
 from grader.domain.quoting import named, quoted
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 from grader.kit.behavior import oddities
 from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, plain, stated
 from grader.kit.closeness import difference, same

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 
 Tensor = Any
 

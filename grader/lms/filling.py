@@ -12,8 +12,13 @@ from grader.lms.export_format import Choices, Export, Grade, Order
 from grader.lms.matching import Candidate, Matching, NumberColumn, matching
 
 _NUMBER = re.compile(r"(-?\d+)(?:([.,])(\d+))?")
-NO_GRADE = ("", "-")
+_NO_GRADE = ("", "-")
 Keep = Callable[[int], str]
+
+
+def is_no_grade(old: str) -> bool:
+    """Whether a cell of any LMS is empty."""
+    return old in _NO_GRADE
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Form:
         grade: The column that is filled.
         maximum: Row -> the maximum that the LMS knows, as written; empty where it tells none.
         keep: Row -> why its cell must stay as it is; empty when it need not.
-        blanks: What a cell says, in small letters, in which there is no grade yet.
+        is_ungraded: What a cell says -> whether there is no grade in it yet.
     """
 
     table: CsvText
@@ -37,7 +42,7 @@ class Form:
     grade: int
     maximum: Callable[[int], str]
     keep: Keep = lambda _: ""
-    blanks: Sequence[str] = NO_GRADE
+    is_ungraded: Callable[[str], bool] = is_no_grade
 
     @property
     def lms(self) -> str:
@@ -100,7 +105,7 @@ def filled(form: Form, order: Order) -> Export:
         if grade.points is None:
             remarks.append(f"{form.place(row)}: {student_id} has no grade ({grade.reason}); {_STAYS}")
             continue
-        if kept := form.keep(row) or _unreadable(old, form.blanks):
+        if kept := form.keep(row) or _unreadable(form, old):
             remarks.append(f"{form.place(row)}: {kept}; {_STAYS}")
             continue
         new, before = _scaled(grade, form.maximum(row), choices), number(old)
@@ -159,9 +164,9 @@ def number(text: str) -> float | None:
     return float(f"{found[1]}.{found[3] or 0}") if found else None
 
 
-def _unreadable(old: str, blanks: Sequence[str]) -> str:
+def _unreadable(form: Form, old: str) -> str:
     """Why what stands in a cell is not to be overwritten."""
-    known = old.casefold() in blanks or number(old) is not None
+    known = form.is_ungraded(old) or number(old) is not None
     return "" if known else f"holds '{old}', which is no number"
 
 

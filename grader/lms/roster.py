@@ -72,9 +72,8 @@ def read_roster(path: Path) -> Roster:
     """The list in a file.
 
     Args:
-        path: A CSV with a column of ids: `student_id`, or what Moodle (participants, grading worksheet,
-            gradebook), Canvas (gradebook) and Gradescope (roster) call it. Rows of teachers are left out
-            where a column `Role` tells.
+        path: A CSV with a column of ids: `student_id`, or what the LMSs call it. Rows of teachers are left
+            out where a column `Role` tells.
 
     Raises:
         UsageError: It is none, or a row has no id or that of another row; the sentence names the row.

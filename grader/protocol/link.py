@@ -9,12 +9,12 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 from grader.domain.ending import Ending, EndingLimit
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
-from grader.protocol.conversation import NOTICES, receive, send
 from grader.protocol.exception_names import told_of
 from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
 from grader.protocol.recipe_gaps import Gap
 from grader.protocol.replies import Done, Problem, Raised
 from grader.protocol.requests import Prove
+from grader.protocol.typed_messages import NOTICES, receive, send
 from grader.protocol.watching import WatchRecord
 
 Reply = TypeVar("Reply")

@@ -16,7 +16,7 @@ WIDTH = 360.0
 
 
 @dataclass(frozen=True)
-class Frame:
+class PlotArea:
     """The plotting area: data (x, y) to SVG units."""
 
     x0: float
@@ -49,7 +49,7 @@ def round_values(highest: float, about: int = 4) -> list[float]:
 
 
 def axes(
-    frame: Frame,
+    frame: PlotArea,
     ticks: Sequence[tuple[float, str]],
     x_ticks: Sequence[tuple[float, str]],
     x_name: str,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from grader.domain.submission import Download
 from grader.gradebook import Gradebook, Snapshot
 from grader.intake import Uploads
-from grader.intake.account import condensed
+from grader.intake.file_ledger import condensed
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.results_json.results_file import download_record
 from grader.results.class_files import previous_download

@@ -14,7 +14,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
 from grader.domain.result import Result
 from grader.domain.score import Release, Score
-from grader.domain.total import Total, is_less
+from grader.domain.total import Total, is_less, is_less_than_released
 from grader.gradebook import Gradebook, Snapshot
 from grader.reports.results_json.results_file import submission_text, told_submissions
 from grader.reports.student.standing import final_words, total_sentence
@@ -22,7 +22,7 @@ from grader.results.class_files import lying_beside, report_path, write_class, w
 from grader.results.download_accounts import standing_downloads
 from grader.results.owners import remove_moved_pages
 from grader.results.page_state import note, writing
-from grader.scoring import falls, score, stray_targets
+from grader.scoring import score, stray_targets
 
 _ATTEMPTS = 5
 Decision = Callable[[Snapshot, Sequence[Result]], Sequence[Edit]]
@@ -44,7 +44,8 @@ class Change:
     @property
     def lowers(self) -> bool:
         """Whether it takes from the student what was released."""
-        return self.moves and falls(*self._grades, self.released)
+        before, after = self._grades
+        return self.moves and is_less_than_released(after, before, self.released)
 
     @property
     def is_less(self) -> bool:

@@ -61,8 +61,8 @@ def serve(child: ChildFunction, *, listener: socket.socket, lockdown: Lockdown) 
 
     Args:
         child: What a child does with its requests and replies.
-        listener: A listening local socket (`wire.listening_socket`) in a folder of the host's own, which is
-            removed at the end.
+        listener: A listening local socket (`host_messages.listening_socket`) in a folder of the host's own,
+            which is removed at the end.
         lockdown: What the children put on themselves; every layer must be available. The calling process
             goes on in namespaces of its own if the layers ask for it.
 

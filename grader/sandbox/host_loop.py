@@ -14,12 +14,11 @@ from typing import Any
 
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
-from grader.sandbox import syscall_filter, wire
+from grader.sandbox import host_messages, syscall_filter
 from grader.sandbox.attestation import REMEDY, Expectation, attestation
 from grader.sandbox.canaries import Outside
 from grader.sandbox.cgroups import Cgroup, MemoryController, memory_controller
-from grader.sandbox.identity import Identity, pid_in_host_proc
-from grader.sandbox.job import (
+from grader.sandbox.forked_child import (
     DESCRIPTORS,
     MOST_REPORT_BYTES,
     ChildFunction,
@@ -28,10 +27,11 @@ from grader.sandbox.job import (
     forked_child,
     pid_in_proc,
 )
+from grader.sandbox.identity import Identity, pid_in_host_proc
 from grader.sandbox.limits import ProcessLimits, resident
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 from grader.sandbox.namespaces import namespace_links
-from grader.sandbox.visible import visible
+from grader.sandbox.readable_folders import visible
 
 # how many kinds of children are kept in readiness: those that check, and those that train
 _MOST_SPARES = 2
@@ -158,7 +158,7 @@ class HostLoop:
         """Hand over the child that a client asks for, or start one."""
         self._selector.unregister(connection)
         try:
-            message, _ = wire.received(connection)
+            message, _ = host_messages.received(connection)
             if message is None:
                 connection.close()
                 return
@@ -396,7 +396,7 @@ def _tell(connection: socket.socket | None, message: dict[str, Any], descriptors
     if connection is None:
         return False
     try:
-        wire.send(connection, message, descriptors)
+        host_messages.send(connection, message, descriptors)
     except OSError:
         return False
     return True

@@ -22,24 +22,19 @@ class ProcessLimits:
         output_kb: How much of the end of its output is kept.
     """
 
-    memory_mb: int = 3000
+    memory_mb: int = Limits.memory_mb
     cpu_seconds: int = 300
-    file_mb: int = 64
-    processes: int = 64
+    file_mb: int = Limits.file_mb
+    processes: int = Limits.processes
     open_files: int = 256
     scratch_mb: int = 256
-    output_kb: int = 256
+    output_kb: int = Limits.output_kb
 
     @classmethod
     def within(cls, limits: Limits, *, cpu_seconds: int) -> "ProcessLimits":
-        """An assignment's limits, with the processor time of one stage."""
-        return cls(
-            memory_mb=limits.memory_mb,
-            cpu_seconds=cpu_seconds,
-            file_mb=limits.file_mb,
-            processes=limits.processes,
-            output_kb=limits.output_kb,
-        )
+        """An assignment's limits, those of the same names, with the processor time of one stage."""
+        chosen = {field.name for field in fields(limits)} & {field.name for field in fields(cls)}
+        return cls(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in chosen})
 
     def exceeded(self, limit: str) -> str:
         """That a process went beyond one of its limits, as a clause.

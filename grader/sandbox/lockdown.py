@@ -18,7 +18,7 @@ from grader.sandbox.cgroups import Cgroup
 from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
 from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
 from grader.sandbox.namespaces import leave_shared_namespaces
-from grader.sandbox.visible import Visible
+from grader.sandbox.readable_folders import Visible
 
 
 class Layer(StrEnum):

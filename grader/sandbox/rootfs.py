@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grader.domain.assignment import MEGABYTE
 from grader.sandbox import libc
-from grader.sandbox.visible import Visible
+from grader.sandbox.readable_folders import Visible
 
 # clusters keep environments in /scratch, so the names are ones that no machine has
 SCRATCH = Path("/sandbox")

@@ -18,8 +18,8 @@ from grader.sandbox.identity import identity
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Confinement, Layer, confine
 from grader.sandbox.namespaces import enter_host_namespaces, fork_first_process, own_pid_namespace
+from grader.sandbox.readable_folders import visible
 from grader.sandbox.syscall_filter import ALLOWED, BY_ARGUMENT
-from grader.sandbox.visible import visible
 
 _REMEDIES = {
     Layer.NAMESPACES: (

@@ -3,15 +3,14 @@
 What is unknown is never a pass and never a zero: its points are None, and a person is asked.
 """
 
+from grader.scoring.decided_by_people import line_points
+from grader.scoring.marked_lines import stray_targets
 from grader.scoring.measured import accuracy_points, passes, uncertainties
-from grader.scoring.people import stray_targets
 from grader.scoring.points import interpolated
-from grader.scoring.releases import falls, line_points
-from grader.scoring.score import score
+from grader.scoring.submission_score import score
 
 __all__ = [
     "accuracy_points",
-    "falls",
     "interpolated",
     "line_points",
     "passes",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Evidence
-from grader.domain.score import LateRecord, rounded
+from grader.domain.score import LateRecord, how_late, rounded
 from grader.domain.submission import Arrival
 from grader.scoring.points import plain
 
@@ -80,7 +80,7 @@ def _record(assignment: Assignment, came: Arrival, late: float | None, total: fl
     if came.in_time or (late is not None and late <= 0):
         return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.")
     if late is not None:
-        return _late(assignment, math.ceil(late / DAY), total)
+        return _late(assignment, late, total)
     if came.marked:
         return LateRecord(
             state="unknown",
@@ -95,13 +95,16 @@ def _record(assignment: Assignment, came: Arrival, late: float | None, total: fl
     return LateRecord("unknown", None, None, total, asked=False, reason=reason)
 
 
-def _late(assignment: Assignment, days: int, total: float | None) -> LateRecord:
-    rule = assignment.late
+def _late(assignment: Assignment, seconds: float, total: float | None) -> LateRecord:
+    rule, days = assignment.late, math.ceil(seconds / DAY)
     if rule.points_per_day is None:
         reason = "A person decides what follows from it; the points here do not."
         return LateRecord("late", days, None, total, asked=True, reason=reason)
     penalty = days * rule.points_per_day
-    shown = f"{days} {'day' if days == 1 else 'days'} late, at {plain(rule.points_per_day)} points each"
+    counted = f"{days} {'day' if days == 1 else 'days'}"
+    late = how_late(seconds)
+    begun = "" if late == f"{counted} late" else f" so {counted}"
+    shown = f"{late},{begun} at {plain(rule.points_per_day)} points each"
     if rule.most_points is not None and penalty > rule.most_points:
         penalty = rule.most_points
         shown += f" and at most {plain(penalty)} in all"

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
-from grader.domain.score import ComponentScore, ScoreLine, Waiver, rounded
+from grader.domain.score import ComponentScore, LineState, ScoreLine, Waiver, rounded
 from grader.scoring.components import share, undecided_share, without_points
-from grader.scoring.forbidden import Forbidden
+from grader.scoring.forbidden_costs import Forbidden
 from grader.scoring.measured import measured_line
 from grader.scoring.points import plain
-from grader.scoring.states import AWAITING, DECIDED, NOT_RUN
 
 
 def scored_line(
@@ -34,7 +33,7 @@ def scored_line(
     else:
         line = person_line(item)
     if item.id in found.costs:
-        return replace(line, points=0.0, state=DECIDED, floor=None, reason=found.costs[item.id])
+        return replace(line, points=0.0, state=LineState.DECIDED, floor=None, reason=found.costs[item.id])
     if item.id in found.undecided:
         line = _asking(line, found.undecided[item.id])
     if item.id in found.flags:
@@ -44,12 +43,12 @@ def scored_line(
 
 def person_line(item: RubricItem) -> ScoreLine:
     """The line of an item that a person marks, before anybody has."""
-    return ScoreLine(item.id, item.title, None, item.points, "A person marks this.", AWAITING)
+    return ScoreLine(item.id, item.title, None, item.points, "A person marks this.", LineState.AWAITING)
 
 
 def undecided_line(item: RubricItem, reason: str) -> ScoreLine:
     """The line of an item about which nothing was found out."""
-    return ScoreLine(item.id, item.title, None, item.points, reason, AWAITING)
+    return ScoreLine(item.id, item.title, None, item.points, reason, LineState.AWAITING)
 
 
 def lost_line(item: RubricItem, *, handed_in: bool) -> ScoreLine:
@@ -59,7 +58,9 @@ def lost_line(item: RubricItem, *, handed_in: bool) -> ScoreLine:
         handed_in: There is code, and nothing in it can be judged.
     """
     why = "Nothing in the code could be graded" if handed_in else "No code was handed in"
-    return ScoreLine(item.id, item.title, 0.0, item.points, f"{why}, so this gives no points.", DECIDED)
+    return ScoreLine(
+        item.id, item.title, 0.0, item.points, f"{why}, so this gives no points.", LineState.DECIDED
+    )
 
 
 def _asking(line: ScoreLine, reason: str) -> ScoreLine:
@@ -67,12 +68,12 @@ def _asking(line: ScoreLine, reason: str) -> ScoreLine:
     if line.points == 0.0:
         return line
     told = f"{line.reason} {reason} A person decides."
-    return replace(line, points=None, state=AWAITING, floor=None, reason=told)
+    return replace(line, points=None, state=LineState.AWAITING, floor=None, reason=told)
 
 
 def _after_training(line: ScoreLine, found: Forbidden) -> ScoreLine:
     """What was measured, with what is to be said of forbidden parts that the training used."""
-    if found.training and line.state != NOT_RUN:
+    if found.training and line.state != LineState.NOT_RUN:
         line = _asking(line, found.training)
     if found.flagged_training:
         line = replace(line, reason=f"{line.reason} A person has a look: {found.flagged_training}")
@@ -115,7 +116,7 @@ def _components_line(
         points=None if undecided else secured,
         maximum=item.points,
         reason=_told(scores, found),
-        state=AWAITING if undecided else DECIDED,
+        state=LineState.AWAITING if undecided else LineState.DECIDED,
         floor=secured if undecided else None,
         components=scores,
     )

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from grader.domain.assignment import NEAR_THRESHOLD, RubricItem
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
-from grader.domain.score import ScoreLine
+from grader.domain.score import LineState, ScoreLine
 from grader.scoring.points import interpolated, percent
-from grader.scoring.states import AWAITING, DECIDED, NOT_RUN
 
 TRAINING = "training"
 CLAIM_TOLERANCE = 0.05  # of accuracy: beyond it a person has a look before points are lost
@@ -41,7 +40,9 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             line = _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
             return _questioned(line, evidence)
         case TrainingOutcome.NOT_RUN if not training.reason or TRAINING in evidence.not_run:
-            return ScoreLine(item.id, item.title, None, item.points, "Training was not run.", NOT_RUN)
+            return ScoreLine(
+                item.id, item.title, None, item.points, "Training was not run.", LineState.NOT_RUN
+            )
         case TrainingOutcome.BUDGET:
             told = _sentence("The grader's own limit stopped the training", training.reason)
             return _undecided(item, f"{told} A person decides.", training)
@@ -58,7 +59,7 @@ def _uncertain(line: ScoreLine, item: RubricItem, training: Training) -> ScoreLi
     told = line.reason.removesuffix(" A person decides.")
     reason = " ".join((told, *doubts, "A person decides."))
     floor = min(points for points in (line.floor, line.points, _worst(item, training)) if points is not None)
-    return replace(line, points=None, reason=reason, state=AWAITING, floor=floor)
+    return replace(line, points=None, reason=reason, state=LineState.AWAITING, floor=floor)
 
 
 def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
@@ -103,7 +104,7 @@ def _questioned(line: ScoreLine, evidence: Evidence) -> ScoreLine:
     if not doubts or line.points is None or line.points >= line.maximum:
         return line
     told = " ".join((line.reason, *doubts, "A person decides."))
-    return replace(line, points=None, reason=told, state=AWAITING, floor=line.points)
+    return replace(line, points=None, reason=told, state=LineState.AWAITING, floor=line.points)
 
 
 def _doubts(evidence: Evidence) -> Iterator[str]:
@@ -195,7 +196,7 @@ def accuracy_points(item: RubricItem, training: Training) -> float:
 
 
 def _line(item: RubricItem, points: float, reason: str) -> ScoreLine:
-    return ScoreLine(item.id, item.title, points, item.points, reason, DECIDED)
+    return ScoreLine(item.id, item.title, points, item.points, reason, LineState.DECIDED)
 
 
 def _undecided(item: RubricItem, reason: str, training: Training | None = None) -> ScoreLine:
@@ -206,7 +207,7 @@ def _undecided(item: RubricItem, reason: str, training: Training | None = None) 
         floor = (
             interpolated(item.breakpoints, accuracy) if accuracy is not None and _is_share(accuracy) else None
         )
-    return ScoreLine(item.id, item.title, None, item.points, reason, AWAITING, floor)
+    return ScoreLine(item.id, item.title, None, item.points, reason, LineState.AWAITING, floor)
 
 
 def _listed(runs: tuple[float, ...]) -> str:

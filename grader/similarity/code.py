@@ -5,8 +5,8 @@ from pathlib import PurePath
 
 from grader.analysis.source import TOO_DEEP, source
 from grader.domain.errors import SubmissionError
-from grader.similarity.shape import units
-from grader.similarity.work import Code, Unit
+from grader.similarity.normalized_code import units
+from grader.similarity.work import Code, CodeUnit
 
 
 def read_code(name: str, data: bytes) -> Code:
@@ -28,6 +28,6 @@ def given_forms(template: Code) -> frozenset[tuple[str, ...]]:
     return frozenset(unit.form for unit in template.units)
 
 
-def own_units(code: Code, given: frozenset[tuple[str, ...]]) -> Iterable[Unit]:
+def own_units(code: Code, given: frozenset[tuple[str, ...]]) -> Iterable[CodeUnit]:
     """The units that the course did not hand out in the same form, under whatever names."""
     return (unit for unit in code.units if unit.form not in given)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from grader.similarity.code import own_units
-from grader.similarity.matching import ENOUGH, Own, Passage, Shares, own, passages, shares
+from grader.similarity.shared_code import ENOUGH, Own, Passage, Shares, own, passages, shares
 from grader.similarity.weights import Likeness, likeness
-from grader.similarity.work import Figure, Work
+from grader.similarity.work import ComparedPicture, Work
 
 # Of solutions put together from the legitimate forms, two without a part in common share at most 0.15 of
 # their own code, two with one part of seven in common less than 0.45, a disguised copy 1.0: see
@@ -25,8 +25,8 @@ Report = Callable[[int, int], None]
 class SharedFigure:
     """A picture that two students have."""
 
-    one: Figure
-    other: Figure
+    one: ComparedPicture
+    other: ComparedPicture
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _weights(one: Work, other: Work) -> Likeness | None:
     return likeness(one.weights, other.weights)
 
 
-def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[str, Figure]]:
+def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[str, ComparedPicture]]:
     """Of each submission, the pictures that neither the course gave nor many have: digest -> the first."""
     held = [{figure.digest: figure for figure in reversed(work.figures)} for work in works]
     counts: dict[bool, Counter[str]] = defaultdict(Counter)
@@ -165,7 +165,7 @@ def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[st
     return [{digest: figure for digest, figure in one.items() if digest not in common} for one in held]
 
 
-def _figures(one: dict[str, Figure], other: dict[str, Figure]) -> tuple[SharedFigure, ...]:
+def _figures(one: dict[str, ComparedPicture], other: dict[str, ComparedPicture]) -> tuple[SharedFigure, ...]:
     return tuple(SharedFigure(figure, other[digest]) for digest, figure in one.items() if digest in other)
 
 

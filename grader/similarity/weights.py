@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from grader.domain.errors import SubmissionError
 from grader.intake.archive import opened
 from grader.intake.archive_pieces import CHUNK
-from grader.intake.checkpoint import MOST_ENTRIES
-from grader.similarity.work import MOST_TENSORS, SAMPLES, Weights
+from grader.intake.checkpoint_file import MOST_ENTRIES
+from grader.similarity.work import MOST_TENSORS, SAMPLES, SampledWeights
 
 LEAST_BYTES = 4000  # a thousand values: less is no model
 IDENTICAL = 0.99  # of the bytes
@@ -29,7 +29,7 @@ NEAR = 0.02
 _LARGEST = 1e6  # no weight is larger: these bytes are no float32
 
 
-def read_weights(file: BinaryIO, name: str) -> Weights:
+def read_weights(file: BinaryIO, name: str) -> SampledWeights:
     """The tensors of a checkpoint. Call it where a hostile file can do no harm.
 
     Raises:
@@ -51,7 +51,7 @@ def read_weights(file: BinaryIO, name: str) -> Weights:
             digests.append(digest)
             samples.append(sample)
     grid = np.array(samples, dtype=np.float32).reshape(len(samples), SAMPLES)
-    return Weights(tuple(sizes), tuple(digests), grid)
+    return SampledWeights(tuple(sizes), tuple(digests), grid)
 
 
 def _sampled(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[str, NDArray[np.float32]]:
@@ -89,7 +89,7 @@ class Likeness:
         return self.identical or (self.distance is not None and self.distance <= NEAR)
 
 
-def likeness(one: Weights, other: Weights) -> Likeness | None:
+def likeness(one: SampledWeights, other: SampledWeights) -> Likeness | None:
     """How alike two checkpoints are, or None where one holds too little to tell."""
     mine, theirs = _telling(one), _telling(other)
     totals = [sum(side.sizes) for side in (mine, theirs)]
@@ -102,21 +102,21 @@ def likeness(one: Weights, other: Weights) -> Likeness | None:
     return Likeness(identical, 0.0 if identical else _distance(mine, theirs, max(totals)))
 
 
-def _telling(weights: Weights) -> Weights:
+def _telling(weights: SampledWeights) -> SampledWeights:
     """The tensors that tell something: not all ones or zeros, as normalizations begin, and of float32."""
     samples = weights.samples
     sound = np.isfinite(samples).all(axis=1) & (
         np.abs(np.nan_to_num(samples)).max(axis=1, initial=0) < _LARGEST
     )
     kept = np.flatnonzero(sound & (samples != samples[:, :1]).any(axis=1))
-    return Weights(
+    return SampledWeights(
         tuple(weights.sizes[index] for index in kept),
         tuple(weights.digests[index] for index in kept),
         samples[kept],
     )
 
 
-def _distance(one: Weights, other: Weights, total: int) -> float | None:
+def _distance(one: SampledWeights, other: SampledWeights, total: int) -> float | None:
     """The relative distance ||a - b|| / max(||a||, ||b||) over sampled values, each tensor with its nearest.
 
     The order of tensors is that of the class's attributes, which may have been changed.

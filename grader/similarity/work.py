@@ -15,7 +15,7 @@ Token = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Unit:
+class CodeUnit:
     """A simple statement, or the head of a compound one.
 
     Attributes:
@@ -44,11 +44,11 @@ class Code:
     """
 
     text: dict[str, str]
-    units: tuple[Unit, ...]
+    units: tuple[CodeUnit, ...]
 
 
 @dataclass(frozen=True)
-class Weights:
+class SampledWeights:
     """The tensors of a checkpoint, none of which was loaded.
 
     Attributes:
@@ -63,7 +63,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ComparedPicture:
     """A picture in a notebook's outputs or in a report.
 
     Attributes:
@@ -91,6 +91,6 @@ class Work:
     student_id: str
     before: bool = False
     code: Code | None = None
-    weights: Weights | None = None
-    figures: tuple[Figure, ...] = ()
+    weights: SampledWeights | None = None
+    figures: tuple[ComparedPicture, ...] = ()
     left_out: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ STUBS = {".py": re.compile(rb'"TODO \w'), ".ipynb": re.compile(rb'\\"TODO \w')}
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RoleCandidate:
     """The file that is meant for a role, or why there is none.
 
     Attributes:
@@ -65,7 +65,7 @@ def inferred_id(folder: Path, assignment: Assignment) -> str:
     raise UsageError(f"Whose work is it?{found} Say so: grader pack --id STUDENT_ID, as in --id 400101204")
 
 
-def candidate(folder: Path, required: RequiredFile, assignment: Assignment, student_id: str) -> Candidate:
+def candidate(folder: Path, required: RequiredFile, assignment: Assignment, student_id: str) -> RoleCandidate:
     """The file in the folder that is meant for a role.
 
     The right name counts most, then the names that the course's own files use, then being the only one.
@@ -82,13 +82,13 @@ def candidate(folder: Path, required: RequiredFile, assignment: Assignment, stud
     plain = [path for path in files if path.stem == student_id]
     for group in (exact, plain, files):
         if len(group) == 1:
-            return Candidate(group[0])
+            return RoleCandidate(group[0])
     return _none(files, required, assignment, student_id)
 
 
 def _code(
     files: Sequence[Path], required: RequiredFile, assignment: Assignment, student_id: str
-) -> Candidate:
+) -> RoleCandidate:
     """Of several, the one in which the most is written: the course hands out a script and a notebook."""
     if not files:
         return _none(files, required, assignment, student_id)
@@ -102,7 +102,7 @@ def _code(
         for path in rest
         if stubs(path) != stubs(best)
     ]
-    return Candidate(best, notes=tuple(notes))
+    return RoleCandidate(best, notes=tuple(notes))
 
 
 def stubs(path: Path) -> int:
@@ -113,11 +113,11 @@ def stubs(path: Path) -> int:
 
 def _none(
     files: Sequence[Path], required: RequiredFile, assignment: Assignment, student_id: str
-) -> Candidate:
+) -> RoleCandidate:
     option = OPTIONS[required.role]
     if files:
         names = " or ".join(path.name for path in files[:6])
-        return Candidate(None, f"Which one is meant, {names}? Say so: {option} FILE")
+        return RoleCandidate(None, f"Which one is meant, {names}? Say so: {option} FILE")
     advice = {
         Role.CODE: f"Put your homework there, or name it: {option} FILE",
         Role.CHECKPOINT: (
@@ -127,7 +127,7 @@ def _none(
         Role.REPORT: f"Export your report as PDF into this folder, or name it: {option} FILE",
     }
     kinds = " or ".join(required.suffixes)
-    return Candidate(None, f"There is no {kinds} file. {advice[required.role]}")
+    return RoleCandidate(None, f"There is no {kinds} file. {advice[required.role]}")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.fault import FILE as ASSIGNMENT_FILE
+from grader.course.contradictions import FILE as ASSIGNMENT_FILE
 from grader.course.locate import Course, located_course, student_assignment
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError

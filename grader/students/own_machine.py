@@ -16,7 +16,7 @@ from grader.domain.seeds import PUBLIC_KEY, submission_seed
 
 if TYPE_CHECKING:
     from grader.judge.student import Student
-    from grader.sandbox.local import LocalChild
+    from grader.sandbox.plain_processes import LocalChild
 
 HOMEWORK = ("homework.py", "homework.ipynb")
 
@@ -117,7 +117,7 @@ class OwnWorkers:
         self._next = self._started("--warm")
 
     def _started(self, *arguments: str) -> "LocalChild":
-        from grader.sandbox.local import LocalProcesses
+        from grader.sandbox.plain_processes import LocalProcesses
 
         child = LocalProcesses("grader.worker", arguments).spawn(self._limits)
         self._all.append(child)

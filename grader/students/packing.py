@@ -11,7 +11,7 @@ from grader.domain.program import Program
 from grader.domain.submission import Role, Submission
 from grader.files.zip_archive import zipped
 from grader.intake import intake
-from grader.students.candidates import Candidate, asked_name, candidate, stubs
+from grader.students.candidates import RoleCandidate, asked_name, candidate, stubs
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
 
 FOLDER = "handin"
@@ -86,7 +86,7 @@ def package(
         if not path.is_file():
             raise UsageError(f"--{role.value} {path}: there is no such file.")
     found = {
-        required.role: Candidate(given[required.role])
+        required.role: RoleCandidate(given[required.role])
         if given and required.role in given
         else candidate(folder, required, assignment, student_id)
         for required in assignment.files
@@ -119,7 +119,7 @@ class _Problem:
     fatal: bool = False
 
 
-def _problem(role: Role, found: Candidate, student_id: str, assignment: Assignment) -> _Problem:
+def _problem(role: Role, found: RoleCandidate, student_id: str, assignment: Assignment) -> _Problem:
     """What the intake of the grader would say of a file."""
     if found.path is None:
         return _Problem(found.problem, fatal=True)
@@ -134,7 +134,7 @@ def _problem(role: Role, found: Candidate, student_id: str, assignment: Assignme
 
 
 def _verified(
-    found: Mapping[Role, Candidate], problems: dict[Role, _Problem], assignment: Assignment
+    found: Mapping[Role, RoleCandidate], problems: dict[Role, _Problem], assignment: Assignment
 ) -> tuple[dict[Role, tuple[str, ...]], Program | None]:
     """Notes by role, and the code as it was read.
 

@@ -1,16 +1,16 @@
 """The trusted side of training: hands out images, keeps the test labels, scores what comes back."""
 
-from grader.training.checkpoint import measured_checkpoint
-from grader.training.job import EpochReport, Job, Measured, Report, TrainedModel
-from grader.training.measurement import measured_training
+from grader.training.measured_training import measured_training
 from grader.training.repetition import is_near, repeated_training
+from grader.training.submitted_weights import measured_checkpoint
+from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report
 
 __all__ = [
     "EpochReport",
+    "FinalModel",
     "Job",
     "Measured",
     "Report",
-    "TrainedModel",
     "is_near",
     "measured_checkpoint",
     "measured_training",

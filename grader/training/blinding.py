@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from grader.domain.program import Program
-from grader.training.job import Job
 from grader.training.perturbation import perturbed
+from grader.training.training_job import Job
 
 LEAST_PART = 4  # letters of a class's name by which a program may mean it
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from grader.domain.assignment import NEAR_THRESHOLD
 from grader.domain.evidence import TrainingOutcome, UnfinishedRun
 from grader.training.accuracy import accuracy_interval
-from grader.training.job import EpochReport, Job, Measured, Report, Workers
-from grader.training.measurement import measured_training
+from grader.training.measured_training import measured_training
+from grader.training.training_job import EpochReport, Job, Measured, Report, Workers
 
 RUNS = 3
 

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.grading.side_by_side import side_by_side
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from grader.validation.trials import (
     Judge,
-    Outcome,
     Report,
     Trial,
+    TrialOutcome,
     outcome,
     program_of,
     seed_of,
@@ -29,7 +29,7 @@ def outcomes(
     *,
     jobs: int,
     report: Report = lambda outcome: None,
-) -> tuple[Outcome, ...]:
+) -> tuple[TrialOutcome, ...]:
     """Run the checks on every variant.
 
     The instructors' own code is run, so a machine that isolates too little for grading is good enough.
@@ -57,7 +57,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
 
     with _hosts(course, assignment) as (judges, workers):
 
-        def judge(trial: Trial) -> Outcome:
+        def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
             found = judged(
                 judges,

@@ -8,8 +8,8 @@ from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame
 from grader.domain.formatting import counted, listed
-from grader.validation.trials import Outcome
-from grader.validation.variant_verdict import Verdict, carried, failed, is_broken, said, verdict
+from grader.validation.trials import TrialOutcome
+from grader.validation.variant_verdict import VariantVerdict, carried, failed, is_broken, said, verdict
 
 LEAST_NAMED = 0.9  # the share of the mistakes that must be called by their names
 
@@ -23,7 +23,7 @@ class MutationReport:
         notes: Sentences: what else is to be known.
     """
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[VariantVerdict, ...]
     wrong: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -51,12 +51,12 @@ class MutationReport:
             parts.append(f"{sum(verdict.costs_others for verdict in mistakes)} cost another component")
         return "; ".join(parts)
 
-    def _of(self, kind: Kind) -> list[Verdict]:
+    def _of(self, kind: Kind) -> list[VariantVerdict]:
         return [verdict for verdict in self.verdicts if verdict.outcome.variant.kind is kind]
 
 
 def mutation_report(
-    assignment: Assignment, outcomes: Sequence[Outcome], *, complete: bool = True
+    assignment: Assignment, outcomes: Sequence[TrialOutcome], *, complete: bool = True
 ) -> MutationReport:
     """Judge the outcomes.
 
@@ -75,7 +75,7 @@ def mutation_report(
     return MutationReport(verdicts, tuple(wrong), tuple(notes))
 
 
-def _broken(assignment: Assignment, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
     """Checks that failed themselves, or could not be run, each once."""
     for spec in assignment.checks:
         hit = [(o.variant, f) for o in outcomes for f in o.findings if f.check == spec.id and is_broken(f)]
@@ -90,7 +90,7 @@ def _broken(assignment: Assignment, outcomes: Sequence[Outcome]) -> Iterator[str
         yield f"checks/{spec.file}: {spec.id} {how} {variant.name}{times}. {said(found)} {remedy}"
 
 
-def _too_few_named(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _too_few_named(verdicts: Sequence[VariantVerdict]) -> Iterator[str]:
     mistakes = [each for each in verdicts if each.outcome.variant.kind is Kind.MISTAKE]
     named = sum(each.named for each in mistakes)
     if named < LEAST_NAMED * len(mistakes):
@@ -100,7 +100,7 @@ def _too_few_named(verdicts: Sequence[Verdict]) -> Iterator[str]:
         )
 
 
-def _blind_components(assignment: Assignment, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _blind_components(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
     """Components whose points nobody can lose."""
     wrong_work = [o for o in outcomes if o.variant.kind in (Kind.TEMPLATE, Kind.MISTAKE)]
     noticed = {f.component for o in wrong_work for f in o.findings if failed(f)}
@@ -119,7 +119,7 @@ def _blind_components(assignment: Assignment, outcomes: Sequence[Outcome]) -> It
 def _missing_kinds(assignment: Assignment, kinds: set[Kind]) -> Iterator[str]:
     if Kind.FORM not in kinds:
         yield (
-            f"There are no legitimate forms: correct but unusual work in tests/legitimate/{assignment.id}/ "
+            f"There are no legitimate forms: correct but unusual work in reference/{assignment.id}/forms/ "
             "would show that no check asks for more than it should."
         )
     if Kind.MISTAKE not in kinds:
@@ -129,7 +129,7 @@ def _missing_kinds(assignment: Assignment, kinds: set[Kind]) -> Iterator[str]:
         )
 
 
-def _silent_checks(assignment: Assignment, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _silent_checks(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterator[str]:
     """Checks that no mistake shows to be able to fail."""
     mistakes = [outcome for outcome in outcomes if outcome.variant.kind is Kind.MISTAKE]
     failing = {found.check for outcome in mistakes for found in outcome.findings if failed(found)}

@@ -35,7 +35,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What became of a trial.
 
     Attributes:
@@ -58,8 +58,8 @@ class Outcome:
     fault: str = ""
 
 
-Judge = Callable[[Trial], Outcome]
-Report = Callable[[Outcome], object]
+Judge = Callable[[Trial], TrialOutcome]
+Report = Callable[[TrialOutcome], object]
 
 
 def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, ...]:
@@ -72,7 +72,7 @@ def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, .
     if not found:
         raise UsageError(
             f"--only {pattern}: no variant has such a name. There are reference, template, and the files in "
-            "mistakes/ and tests/legitimate/, without `.py`; quote a pattern, as in --only 'scale_*'."
+            "forms/ and mistakes/, without `.py`; quote a pattern, as in --only 'scale_*'."
         )
     return found
 
@@ -102,22 +102,24 @@ def trials(
     return tuple(found)
 
 
-def timed_outcome(judge: Judge, trial: Trial) -> Outcome:
+def timed_outcome(judge: Judge, trial: Trial) -> TrialOutcome:
     """The outcome of one trial with its time; a failure of the judge's is an outcome too."""
     started = time.monotonic()
     try:
         found = judge(trial)
     except GraderError as error:
-        found = Outcome(trial.variant, fault=str(error))
+        found = TrialOutcome(trial.variant, fault=str(error))
     return replace(found, seconds=time.monotonic() - started)
 
 
-def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined") -> Outcome:
+def outcome(
+    assignment: Assignment, trial: Trial, program: Program, found: "Judged | Examined"
+) -> TrialOutcome:
     """What the judge said of a trial, with the forbidden parts seen in the source or at run time."""
     uses = (*program.forbidden, *run_time_uses(assignment, program, program.forbidden, found.watched.reached))
     seen = {use.rule for use in uses if use.reached_from}
     rules = [rule for rule in assignment.forbidden if rule.pattern in seen]
-    return Outcome(
+    return TrialOutcome(
         trial.variant,
         found.findings,
         found.parameters,

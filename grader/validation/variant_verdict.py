@@ -6,13 +6,13 @@ from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import UNDECIDED, Finding, Status
 from grader.domain.formatting import clipped, listed
-from grader.validation.trials import Outcome
+from grader.validation.trials import TrialOutcome
 
 _MESSAGE = 200  # characters of a finding's message that a sentence quotes
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VariantVerdict:
     """What an outcome means.
 
     Attributes:
@@ -23,7 +23,7 @@ class Verdict:
         notes: Sentences that do not keep it from passing.
     """
 
-    outcome: Outcome
+    outcome: TrialOutcome
     word: str
     called: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -46,11 +46,11 @@ class Verdict:
         return any(f.component not in self.outcome.variant.parts for f in _lost(self.outcome))
 
 
-def verdict(assignment: Assignment, outcome: Outcome) -> Verdict:
+def verdict(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
     """What one outcome means."""
     if outcome.fault:
         sentence = f"{outcome.variant.file}: {outcome.variant.name} could not be judged. {outcome.fault}"
-        return Verdict(outcome, "not judged", wrong=(sentence,))
+        return VariantVerdict(outcome, "not judged", wrong=(sentence,))
     match outcome.variant.kind:
         case Kind.REFERENCE | Kind.FORM:
             return _of_right_work(outcome)
@@ -60,7 +60,7 @@ def verdict(assignment: Assignment, outcome: Outcome) -> Verdict:
             return _of_mistake(outcome)
 
 
-def _of_right_work(outcome: Outcome) -> Verdict:
+def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
     """The reference, or a legitimate form: every check passes."""
     variant, lost = outcome.variant, _lost(outcome)
     form = variant.kind is Kind.FORM
@@ -90,10 +90,10 @@ def _of_right_work(outcome: Outcome) -> Verdict:
     else:
         word = ("flagged" if flags else "full marks") if form else "full"
     called = flags if form else ()
-    return Verdict(outcome, word, called, tuple(found.check for found in lost), wrong, notes)
+    return VariantVerdict(outcome, word, called, tuple(found.check for found in lost), wrong, notes)
 
 
-def _of_template(assignment: Assignment, outcome: Outcome) -> Verdict:
+def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
     """The bare template: it earns none of the checks that carry points."""
     wrong = []
     for component in carried(assignment):
@@ -111,10 +111,10 @@ def _of_template(assignment: Assignment, outcome: Outcome) -> Verdict:
                 "Let the check fail for it."
             )
     lost = tuple(found.check for found in _lost(outcome))
-    return Verdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
+    return VariantVerdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
 
 
-def _of_mistake(outcome: Outcome) -> Verdict:
+def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
     """A known mistake: a check of its own component fails and names it, and no other check."""
     variant, lost = outcome.variant, _lost(outcome)
     [component] = variant.parts
@@ -149,7 +149,9 @@ def _of_mistake(outcome: Outcome) -> Verdict:
             f'raise reference.named("{variant.name}").'
         )
     word = "missed" if not detected else "costs others" if others else "detected"
-    return Verdict(outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes))
+    return VariantVerdict(
+        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+    )
 
 
 def carried(assignment: Assignment) -> dict[str, float]:
@@ -158,7 +160,7 @@ def carried(assignment: Assignment) -> dict[str, float]:
     return {name: points for share in shares for name, points in share.items() if points > 0}
 
 
-def _lost(outcome: Outcome) -> list[Finding]:
+def _lost(outcome: TrialOutcome) -> list[Finding]:
     return [found for found in outcome.findings if found.status is not Status.PASSED]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from grader.domain.assignment import Assignment
 from grader.students.own_machine import OwnWorkers, patient
-from grader.validation.trials import Outcome, Report, Trial, outcome, program_of, seed_of, timed_outcome
+from grader.validation.trials import Report, Trial, TrialOutcome, outcome, program_of, seed_of, timed_outcome
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def local_outcomes(
     assignment: Assignment, planned: Sequence[Trial], *, report: Report = lambda outcome: None
-) -> tuple[Outcome, ...]:
+) -> tuple[TrialOutcome, ...]:
     """Run the checks on every variant, each in a new process that has to load PyTorch first.
 
     Args:
@@ -32,11 +32,11 @@ def local_outcomes(
     from grader.judge.student import Student
 
     assignment = patient(assignment)
-    found: list[Outcome] = []
+    found: list[TrialOutcome] = []
     raised: list[BaseException] = []
 
     def use(checks: "Checks") -> None:
-        def judge(trial: Trial) -> Outcome:
+        def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
             with OwnWorkers(assignment.limits) as workers:
                 student = Student(workers, program, assignment, seed=seed_of(trial.variant))

@@ -50,10 +50,10 @@ def prepare() -> None:
     from torch import nn
 
     import grader.worker.service  # noqa: F401
-    from grader.protocol import conversation
+    from grader.protocol import typed_messages
 
     torch.set_num_threads(1)
-    conversation.prepare()
+    typed_messages.prepare()
     for name in LIBRARIES:
         importlib.import_module(name)
     # the first step of an optimizer loads torch._dynamo; the first figure builds the font cache

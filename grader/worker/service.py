@@ -6,7 +6,6 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.replies import Answered, Done, ForwardPass, Measurable, Problem, Raised, Reply
 from grader.protocol.requests import (
@@ -23,6 +22,7 @@ from grader.protocol.requests import (
     Train,
     Weights,
 )
+from grader.protocol.typed_messages import REQUESTS, receive, send
 from grader.worker.checkpoint import checkpoint_loaded
 from grader.worker.component import Components
 from grader.worker.fault import RecipeError, StudentFault

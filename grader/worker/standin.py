@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 from grader.protocol.replies import (
     MAX_ARGUMENTS,
     MAX_MADE,

@@ -40,7 +40,7 @@ def executed(text: str) -> str:
 SOURCES = sorted(
     [
         *(ROOT / "grader").rglob("*.py"),
-        *(ROOT / "tests" / "legitimate").rglob("*.py"),
+        *ROOT.glob("reference/*/forms/*.py"),
         *(ROOT / "tests" / "training" / "styles").glob("*.py"),
         ROOT / "reference" / "vit_defects" / "solution.py",
     ]

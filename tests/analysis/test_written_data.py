@@ -11,7 +11,7 @@ from grader.analysis import program
 from grader.analysis.written_data import MUCH, WORDS, data_held
 from grader.course import variants
 from grader.course.assignment_file import read_assignment
-from grader.course.marks import solved_source
+from grader.course.solution_regions import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.program import LOOK, Program
@@ -184,7 +184,7 @@ def honest() -> Iterator[tuple[str, str]]:
     solution = solved_source((REFERENCE / "solution.py").read_text(encoding="utf-8"), "solution.py")
     yield "solution", solution
     yield "template", (ROOT / "template" / "vit_defects" / "homework.py").read_text(encoding="utf-8")
-    for path in sorted((ROOT / "tests" / "legitimate" / "vit_defects").glob("*.py")):
+    for path in sorted((ROOT / "reference" / "vit_defects" / "forms").glob("*.py")):
         yield path.stem, variants.composed(solution, path.read_text(encoding="utf-8"))
     for path in sorted((REFERENCE / "mistakes").glob("*.py")):
         yield path.stem, variants.composed(solution, path.read_text(encoding="utf-8"), after=True)

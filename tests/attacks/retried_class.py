@@ -25,8 +25,8 @@ from PIL import Image
 from retried import RETRIED, Said
 
 from grader.course import variants
-from grader.course.marks import solved_source
-from grader.course.template import notebook
+from grader.course.solution_regions import solved_source
+from grader.course.student_template import notebook
 
 ROOT = Path(__file__).parents[2]
 SOLUTION = ROOT / "reference" / "vit_defects" / "solution.py"

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import channels
 from benchmarks.channels import KNOWN, Told, decoded, entropy
 from grader.domain.errors import SandboxError
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 
 
 def test_a_rate_is_that_of_a_binary_symmetric_channel():

@@ -16,14 +16,14 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Status
 from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
-from grader.validation.trials import Outcome, trials
-from grader.validation.variant_verdict import Verdict
+from grader.validation.trials import TrialOutcome, trials
+from grader.validation.variant_verdict import VariantVerdict
 from tests.warm_hosts import WarmHosts
 
 ROOT = Path(__file__).parents[2]
 FORMS = sorted(
     path.stem
-    for folder in ("tests/legitimate/vit_defects", "reference/vit_defects/recipes")
+    for folder in ("reference/vit_defects/forms", "reference/vit_defects/recipes")
     for path in (ROOT / folder).glob("*.py")
 )
 MISTAKES = sorted(path.stem for path in (ROOT / "reference/vit_defects/mistakes").glob("*.py"))
@@ -47,7 +47,7 @@ def tried_when_asked(names: Sequence[str]) -> list[Any]:
 @pytest.fixture(scope="module")
 def known(assignment: Assignment) -> tuple[Variant, ...]:
     """All variants."""
-    return variants(assignment, ROOT)
+    return variants(assignment)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def tried(
     known: tuple[Variant, ...],
     solved: str,
     warm_hosts: WarmHosts,
-) -> dict[str, Outcome]:
+) -> dict[str, TrialOutcome]:
     """What became of every variant, and of an Attention that cannot be constructed, by name."""
     slow = any(
         item.path == request.path and item.get_closest_marker("slow") for item in request.session.items
@@ -71,18 +71,20 @@ def tried(
 
 
 @pytest.fixture(scope="module")
-def report(assignment: Assignment, tried: dict[str, Outcome]) -> MutationReport:
+def report(assignment: Assignment, tried: dict[str, TrialOutcome]) -> MutationReport:
     """What `grader validate` makes of them."""
     return mutation_report(assignment, [tried[name] for name in tried if name != "broken"])
 
 
 @pytest.fixture(scope="module")
-def verdicts(report: MutationReport) -> dict[str, Verdict]:
+def verdicts(report: MutationReport) -> dict[str, VariantVerdict]:
     """The verdicts by the variants' names."""
     return {verdict.outcome.variant.name: verdict for verdict in report.verdicts}
 
 
-def test_the_reference_passes_every_check(verdicts: dict[str, Verdict], assignment: Assignment) -> None:
+def test_the_reference_passes_every_check(
+    verdicts: dict[str, VariantVerdict], assignment: Assignment
+) -> None:
     found = verdicts["reference"]
     assert found.wrong == ()
     assert [f.check for f in found.outcome.findings] == [spec.id for spec in assignment.checks]
@@ -90,7 +92,7 @@ def test_the_reference_passes_every_check(verdicts: dict[str, Verdict], assignme
 
 
 @pytest.mark.parametrize("form", tried_when_asked(FORMS))
-def test_form_earns_every_point(form: str, verdicts: dict[str, Verdict]) -> None:
+def test_form_earns_every_point(form: str, verdicts: dict[str, VariantVerdict]) -> None:
     """Correct but unusual work passes every check, and what it is flagged for is what its file says."""
     found = verdicts[form]
     assert (found.wrong, found.notes) == ((), ())
@@ -98,7 +100,7 @@ def test_form_earns_every_point(form: str, verdicts: dict[str, Verdict]) -> None
 
 
 @pytest.mark.parametrize("mistake", tried_when_asked(MISTAKES))
-def test_mistake_costs_its_component_and_no_other(mistake: str, verdicts: dict[str, Verdict]) -> None:
+def test_mistake_costs_its_component_and_no_other(mistake: str, verdicts: dict[str, VariantVerdict]) -> None:
     """Known wrong work loses points on its own component only, with a message and a place."""
     found = verdicts[mistake]
     assert found.wrong == () and found.detected
@@ -116,13 +118,15 @@ def test_nothing_is_to_be_mended(report: MutationReport) -> None:
 
 
 @pytest.mark.slow
-def test_mistakes_are_named(verdicts: dict[str, Verdict]) -> None:
+def test_mistakes_are_named(verdicts: dict[str, VariantVerdict]) -> None:
     """Nearly every mistake is called by the name of its file."""
     unnamed = {name: verdicts[name].called for name in MISTAKES if not verdicts[name].named}
     assert len(unnamed) <= (1 - LEAST_NAMED) * len(MISTAKES), unnamed
 
 
-def test_bare_template_fails_as_not_implemented(tried: dict[str, Outcome], assignment: Assignment) -> None:
+def test_bare_template_fails_as_not_implemented(
+    tried: dict[str, TrialOutcome], assignment: Assignment
+) -> None:
     """Every check of a part fails with the diagnosis that tells it from wrong work."""
     found = tried["template"]
     assert found.variant.source == (ROOT / "template/vit_defects/homework.py").read_text("utf-8")
@@ -136,7 +140,7 @@ def test_bare_template_fails_as_not_implemented(tried: dict[str, Outcome], assig
     assert found.parameters is None
 
 
-def test_functions_do_not_notice_a_broken_class(tried: dict[str, Outcome]) -> None:
+def test_functions_do_not_notice_a_broken_class(tried: dict[str, TrialOutcome]) -> None:
     """An Attention that cannot even be constructed costs Attention's points and nobody else's."""
     lost = [f for f in tried["broken"].findings if f.status is not Status.PASSED]
     assert {f.component for f in lost} == {"Attention"}

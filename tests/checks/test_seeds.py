@@ -27,7 +27,7 @@ def test_ten_seeds_find_the_same(
 ) -> None:
     files = {
         "mistakes": course_root / "reference" / "vit_defects" / "mistakes",
-        "legitimate": course_root / "tests" / "legitimate" / "vit_defects",
+        "legitimate": course_root / "reference" / "vit_defects" / "forms",
     }
     text = solved
     for name in names:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from grader.cli import cli
-from grader.course.template import notebook, write_template
+from grader.course.student_template import notebook, write_template
 
 Run = Callable[..., Result]
 

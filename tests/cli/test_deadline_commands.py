@@ -86,7 +86,7 @@ def test_a_mark_without_a_time_is_settled_by_when_it_came(say: Say, graded_class
     say("regrade")
     assert late(graded_class)["asked"] and late(graded_class)["total_after"] is None
     output = say("received", STUDENT, "2026-02-01T12:00+03:30", "--why", "SpeedGrader says so.")
-    assert "1 day late, at 2 points each: 2 points are taken off" in output
+    assert "late, so 1 day at 2 points each: 2 points are taken off" in output
     found = late(graded_class)
     assert (found["days"], found["penalty"], found["total_after"], found["asked"]) == (1, 2, 60, False)
     assert found["decided"] == "ta1: SpeedGrader says so." and found["marked"], "what the LMS said stays"

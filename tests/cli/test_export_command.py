@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
+from grader.domain.edit import EditKind
 from grader.gradebook import Gradebook
 from grader.publishing.formats import FORMATS
 
@@ -118,6 +119,22 @@ def test_the_gradebooks_of_moodle_and_canvas(marked_class: Path, tmp_path: Path)
     assert {row["SIS User ID"]: float(row["Lab 8 (7)"]) for row in list(rows)[1:]} == totals(marked_class)
 
 
+def test_the_grade_center_of_blackboard(marked_class: Path, tmp_path: Path) -> None:
+    book = tmp_path / "gc.xls"
+    head = '"Last Name"\t"Username"\t"Student ID"\t"Lab 8 [Total Pts: 100 Score] |7"\r\n'
+    rows = "".join(f'"S"\t"u{n}"\t"{one}"\t"Needs Grading"\r\n' for n, one in enumerate(STUDENTS))
+    book.write_bytes((head + rows).encode("utf-16"))
+    said("export", "blackboard", marked_class, "--into", book, code=2)
+    output = said("export", "blackboard", marked_class, "--into", book, "--column", "Lab 8")
+    assert output.startswith(f"{marked_class / 'exports/gc.xls'}: 4 grades.\n")
+    text = (marked_class / "exports/gc.xls").read_bytes().decode("utf-16")
+    filled = {row[2]: float(row[3]) for row in list(csv.reader(io.StringIO(text), dialect="excel-tab"))[1:]}
+    assert filled == totals(marked_class)
+    with Gradebook(marked_class) as known:
+        ways = {edit.target for edit in known.snapshot().edits if edit.kind is EditKind.RELEASED}
+    assert ways == {"blackboard"}
+
+
 def test_files_for_other_programs(marked_class: Path, sheet: Path) -> None:
     assert f"{marked_class}/exports/gradescope: 4 students.\n" in said("export", "gradescope", marked_class)
     scores = {
@@ -168,7 +185,7 @@ def test_a_file_that_is_not_there_is_named(marked_class: Path, tmp_path: Path) -
 def test_the_course_of_the_program_reaches_every_format(graded_class: Path, sheet: Path) -> None:
     from grader.cli.export import command
 
-    assert isinstance(command, click.Group) and set(command.commands) == {one.name for one in FORMATS}
+    assert isinstance(command, click.Group) and list(command.commands) == [one.name for one in FORMATS]
     for name, one in command.commands.items():
         into = ["--into", sheet] if any(option.required for option in one.params[1:]) else []
         output = said("--course", "/nowhere", "export", name, graded_class, *into, code=2)

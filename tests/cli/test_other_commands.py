@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from grader.course.dataset_file import DatasetFile
-from grader.course.template import student_files
+from grader.course.student_template import student_files
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.survey import LayerState, Survey
 from grader.students import own_training

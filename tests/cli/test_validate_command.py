@@ -92,17 +92,17 @@ def test_every_assignment_of_the_course_is_tried(validated):
             id="the template earns",
         ),
         pytest.param(
-            [("tests/legitimate/tiny/halved.py", FORM.format(what="halved", value="x / 2"))],
-            "tests/legitimate/tiny/halved.py: doubler_doubles (Doubler) does not pass: It is not twice",
+            [("reference/tiny/forms/halved.py", FORM.format(what="halved", value="x / 2"))],
+            "forms/halved.py: doubler_doubles (Doubler) does not pass: It is not twice",
             id="a form loses",
         ),
         pytest.param(
             [
                 (CHECKS, "import Mismatch, same", "import Mismatch, Undecided, same"),
                 (CHECKS, 'raise Mismatch("It is not', 'raise Undecided("It is not'),
-                ("tests/legitimate/tiny/halved.py", FORM.format(what="halved", value="x / 2")),
+                ("reference/tiny/forms/halved.py", FORM.format(what="halved", value="x / 2")),
             ],
-            "tests/legitimate/tiny/halved.py: doubler_doubles (Doubler) cannot be decided: A person must",
+            "forms/halved.py: doubler_doubles (Doubler) cannot be decided: A person must",
             id="a form is undecided",
         ),
         pytest.param(
@@ -166,7 +166,7 @@ def test_a_forbidden_part_in_a_form_is_told(validated):
     rule = (
         '[[forbidden]]\nparts = ["torch.nn.Identity"]\npolicy = "forbid"\ncosts = "model"\nreason = "No."\n'
     )
-    changes = [("tests/legitimate/tiny/bilinear.py", form), (TOML, "[[rubric]]", f"{rule}[[rubric]]")]
+    changes = [("reference/tiny/forms/bilinear.py", form), (TOML, "[[rubric]]", f"{rule}[[rubric]]")]
     result = validated(*changes)
     assert result.exit_code == 1
     assert "bilinear.py: it uses `torch.nn.Identity`, which assignment.toml forbids." in result.stdout
@@ -182,7 +182,7 @@ def test_an_unnamed_mistake_is_noted(validated):
 
 
 def test_no_forms_are_fine(validated, tiny_course):
-    (tiny_course / "tests/legitimate/tiny/added.py").unlink()
+    (tiny_course / "reference/tiny/forms/added.py").unlink()
     result = validated()
     assert result.exit_code == 0 and "There are no legitimate forms" in result.stdout
 
@@ -222,7 +222,7 @@ def test_bad_input_is_told(validated, tiny_course, arguments, removed, sentence)
             '"""No."""\nx = 1',
             "it defines 0 of the graded parts. Define exactly one of 'Doubler'.",
         ),
-        ("form", "x = 1", "tests/legitimate/tiny/x.py: it defines none of the graded parts."),
+        ("form", "x = 1", "forms/x.py: it defines none of the graded parts."),
         (
             "form",
             '"""A.\n\nPolicy: odd\n"""\nclass Doubler: ...',
@@ -231,6 +231,6 @@ def test_bad_input_is_told(validated, tiny_course, arguments, removed, sentence)
     ],
 )
 def test_a_malformed_part_is_told(validated, file, text, sentence):
-    name = "tests/legitimate/tiny/x.py" if file == "form" else f"reference/tiny/{file}"
+    name = "reference/tiny/forms/x.py" if file == "form" else f"reference/tiny/{file}"
     result = validated((name, text))
     assert result.exit_code == 2 and sentence in result.output

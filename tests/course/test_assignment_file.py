@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import digest, read_assignment
-from grader.course.template import public_settings
+from grader.course.student_template import public_settings
 from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, RequiredFile
 from grader.domain.errors import CourseError
 from grader.domain.submission import Role

@@ -7,8 +7,8 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import composed
-from grader.course.recipes import Recipe, recipes
-from grader.course.template import student_files
+from grader.course.recipes import TunedRecipe, recipes
+from grader.course.student_template import student_files
 from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
@@ -60,7 +60,7 @@ def tuned(tiny_course: Path) -> Path:
     return folder
 
 
-def of(folder: Path) -> dict[str, Recipe]:
+def of(folder: Path) -> dict[str, TunedRecipe]:
     """The recipes of an assignment's folder by name."""
     return {each.name: each for each in recipes(read_assignment(folder))}
 
@@ -126,7 +126,7 @@ def test_a_malformed_recipe_is_told_in_a_sentence(tuned: Path, text: str, words:
 
 
 def test_a_recipe_is_a_form_that_meets_every_check(tuned: Path) -> None:
-    found = [each for each in variants(read_assignment(tuned), tuned.parents[1]) if "recipes/" in each.file]
+    found = [each for each in variants(read_assignment(tuned)) if "recipes/" in each.file]
     assert [(each.kind, each.name, each.parts) for each in found] == [
         (Kind.FORM, "first", ()),
         (Kind.FORM, "second", ()),

@@ -51,7 +51,7 @@ def test_the_first_sentence_of_a_docstring() -> None:
 
 
 def test_the_variants_of_an_assignment(tiny_course: Path) -> None:
-    found = variants(read_assignment(tiny_course / "reference" / "tiny"), tiny_course)
+    found = variants(read_assignment(tiny_course / "reference" / "tiny"))
     assert [(each.kind, each.name, each.parts) for each in found] == [
         (Kind.REFERENCE, "reference", ()),
         (Kind.TEMPLATE, "template", ()),

@@ -28,10 +28,10 @@ reason = "No."
 def test_the_rows_are_the_courses_own_words(tiny_course: Path) -> None:
     settings = tiny_course / "reference/tiny/assignment.toml"
     settings.write_text(settings.read_text("utf-8") + RULES, encoding="utf-8")
-    form = tiny_course / "tests/legitimate/tiny/added.py"
+    form = tiny_course / "reference/tiny/forms/added.py"
     text = form.read_text("utf-8").replace('itself."""', 'itself * `a * b`.\n\nPolicy: fixed\n"""')
     form.write_text(text, encoding="utf-8")
-    table = forms_table(read_assignment(settings.parent), tiny_course)
+    table = forms_table(read_assignment(settings.parent))
     assert table.splitlines()[2:] == [
         r"| The input is added to itself \* `a * b`. | `Doubler` | flagged | `added` |",
         r"| A value that is \| not learned. |  | flagged | `fixed` |",

@@ -129,7 +129,7 @@ def test_a_waived_check_counts_for_everybody(session: ClassSession) -> None:
 def test_a_run_is_chosen(session: ClassSession) -> None:
     assert choose_run(session, STUDENT, None, why="The last one counts.").number == 1
     assert [(edit.kind, edit.value) for edit in session.book.edits()] == [(EditKind.RUN, 1.0)]
-    with pytest.raises(UsageError, match=r"There is no run '7'. Give one of 1, or latest."):
+    with pytest.raises(UsageError, match=r"There is no run '7'\. Give one of 1, or latest\."):
         choose_run(session, STUDENT, 7, why="x")
 
 

@@ -31,15 +31,14 @@ class Answers:
         self.lines: dict[str, str] = {}
         self.pairs: dict[tuple[str, str], str] = {}
         self.sentences: dict[str, str] = {}
-        for folder in (course / "reference" / assignment_id, course / "tests/legitimate" / assignment_id):
-            for path in _files(folder):
-                if path.name in ("student_readme.md", "test_public.py"):
-                    continue
-                text, name = path.read_text("utf-8"), path.relative_to(course).as_posix()
-                kept = [line for line in _significant(text) if line not in public]
-                self.lines |= {line: name for line in kept if len(line) >= LONG_LINE}
-                self.pairs |= dict.fromkeys(pairwise(kept), name)
-                self.sentences |= dict.fromkeys(_sentences(text, path.suffix), name)
+        for path in _files(course / "reference" / assignment_id):
+            if path.name in ("student_readme.md", "test_public.py"):
+                continue
+            text, name = path.read_text("utf-8"), path.relative_to(course).as_posix()
+            kept = [line for line in _significant(text) if line not in public]
+            self.lines |= {line: name for line in kept if len(line) >= LONG_LINE}
+            self.pairs |= dict.fromkeys(pairwise(kept), name)
+            self.sentences |= dict.fromkeys(_sentences(text, path.suffix), name)
         shown = _words("\n".join(public))
         self.sentences = {each: name for each, name in self.sentences.items() if each not in shown}
 

@@ -80,7 +80,7 @@ def test_the_secret_is_not_in_it(files: dict[str, bytes]) -> None:
         "reference/vit_defects/mistakes/missing_scale.py",
         "reference/vit_defects/oracle/around.py",
         "reference/vit_defects/comments.toml",
-        "tests/legitimate/vit_defects/vit_unfold.py",
+        "reference/vit_defects/forms/vit_unfold.py",
     ],
 )
 def test_an_answer_would_be_found(answers: Answers, course_root: Path, leaking: str) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.course.student_template import write_template
 from grader.course.student_wheel import DISTRIBUTION, student_wheel
-from grader.course.template import write_template
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,6 +4,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from grader.cli import COMMANDS, cli
 from grader.cli.manual import manual
 from grader.course.assignment_tables import AssignmentTable, RubricTable
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, Limits
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "template/vit_defects/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -60,6 +61,15 @@ def test_every_source_of_points_is_documented() -> None:
         assert key in RubricTable.model_fields
         assert f"`{key}" in text or f"`[rubric.{key}]`" in text
     assert {"rubric", "forbidden", "limits", "policies"} <= AssignmentTable.model_fields.keys()
+
+
+def test_every_limit_is_documented_as_it_is_declared() -> None:
+    text = (ROOT / "docs/instructor.md").read_text("utf-8")
+    rows = [
+        f"| `{limit.name}` | {limit.default:g} | {limit.metadata['bounds']} |" for limit in fields(Limits)
+    ]
+    table = text.partition("<!-- limits -->\n")[2].partition("<!-- end of limits -->")[0]
+    assert table.strip().splitlines()[2:] == rows, "write these rows between the marks:\n" + "\n".join(rows)
 
 
 def test_every_policy_is_documented() -> None:

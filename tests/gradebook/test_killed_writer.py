@@ -2,16 +2,14 @@
 
 import os
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from grader.gradebook import Gradebook
+from tests.warm_python import Start
 
 WRITER = """
 import sys
@@ -37,22 +35,18 @@ with Gradebook(Path(sys.argv[1])) as book:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
-def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path, start_script: Start) -> None:
     moments = random.Random(3)
     kept = 0
     for attempt in range(10):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
-        )
-        assert writer.stdout is not None
+        writer = start_script(WRITER, tmp_path)
         # a few rounds, however slow the machine is, then somewhere within one; the first is killed while it
-        # starts or makes the book
-        told = [writer.stdout.readline().strip() for _ in range(moments.randint(2, 4) if attempt else 0)]
-        time.sleep(moments.uniform(0.0, 0.03) if attempt else 0.45)
-        writer.send_signal(signal.SIGKILL)
-        told += writer.stdout.read().split()
-        writer.wait()
-        writer.stdout.close()
+        # makes the book
+        told = [writer.said.readline().strip() for _ in range(moments.randint(2, 4) if attempt else 0)]
+        time.sleep(moments.uniform(0.0, 0.03 if attempt else 0.01))
+        writer.kill()
+        told += writer.rest().split()
+        writer.close()
         done = [int(line) for line in told if line != "ready"]
         kept = max([kept, *done])
         with Gradebook(tmp_path) as book:

@@ -3,8 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from grader.course.assignment_file import read_assignment
 from grader.gradebook import Gradebook
 from grader.reports.results_json.results_contract import ResultsDocument
 from grader.results.revision import revised
+from tests.warm_python import Start
 
 # grades two submissions, and is killed (as by a power cut) at the n-th step that makes something durable
 RUN = """
@@ -65,29 +65,32 @@ print(steps)
 """
 
 
-def run(course: Path, out: Path, fatal: int) -> "subprocess.CompletedProcess[str]":
-    """Grade two submissions and be killed at the step."""
-    return subprocess.run(
-        [sys.executable, "-c", RUN, str(course), str(out), str(fatal)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+@pytest.fixture
+def run(tiny_course: Path, start_script: Start) -> Callable[[Path, int], tuple[int, str]]:
+    """Grade two submissions and be killed at the step: (exit code, what it printed)."""
+
+    def ran(out: Path, fatal: int) -> tuple[int, str]:
+        script = start_script(RUN, tiny_course, out, fatal)
+        told = script.rest()
+        return script.ended(), told or script.complaint()
+
+    return ran
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
-def test_nothing_half_written_is_believed(tiny_course: Path, tmp_path: Path) -> None:
+def test_nothing_half_written_is_believed(
+    tiny_course: Path, tmp_path: Path, run: Callable[[Path, int], tuple[int, str]]
+) -> None:
     """Killed at any step: evidence is whole or absent, results come last, regrading goes on from there."""
-    whole = run(tiny_course, tmp_path / "whole", 0)
-    assert whole.returncode == 0, whole.stderr
+    code, told = run(tmp_path / "whole", 0)
+    assert code == 0, told
     assignment = read_assignment(tiny_course / "reference" / "tiny")
-    steps = int(whole.stdout)
+    steps = int(told)
     assert steps > 60
     seen = set()
     for fatal in (*range(1, steps, 9), steps - 1, steps):
         out = tmp_path / str(fatal)
-        assert run(tiny_course, out, fatal).returncode == -signal.SIGKILL
+        assert run(out, fatal)[0] == -signal.SIGKILL
         gradebook = Gradebook(out, assignment_id="tiny")
         students = gradebook.students()
         seen.add(len(students))
@@ -110,14 +113,16 @@ def test_nothing_half_written_is_believed(tiny_course: Path, tmp_path: Path) -> 
     assert seen == {0, 1, 2}
 
 
-def test_a_second_run_replaces_results_only_when_it_is_done(tiny_course: Path, tmp_path: Path) -> None:
+def test_a_second_run_replaces_results_only_when_it_is_done(
+    tmp_path: Path, run: Callable[[Path, int], tuple[int, str]]
+) -> None:
     """The results of an earlier run stay as they were until the later one is whole."""
     out = tmp_path / "out"
-    assert run(tiny_course, out, 0).returncode == 0
+    assert run(out, 0)[0] == 0
     before = (out / "results.json").read_bytes()
-    assert run(tiny_course, out, 90).returncode != 0
+    assert run(out, 90)[0] != 0
     assert (out / "results.json").read_bytes() == before
-    assert run(tiny_course, out, 0).returncode == 0
+    assert run(out, 0)[0] == 0
     with Gradebook(out) as book:
         assert book.runs("400101204") == (1, 2, 3)
     assert (out / "results.json").read_bytes() == before

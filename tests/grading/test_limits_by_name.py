@@ -18,7 +18,7 @@ from grader.domain.evidence import Attestation, Finding, Status
 from grader.grading import judging
 from grader.grading.judging import Judged, judged
 from grader.protocol.frames import Frame, write_frame
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from tests.warm_hosts import WarmHosts
 
 # what a check does with an answer of 7, 8 or 9 stands for any computation that an answer can blow up

@@ -99,7 +99,9 @@ def test_a_slow_training_is_projected_queued_and_trained_as_a_whole(
 ) -> None:
     """Through the real hosts: stopped after two epochs of 100 s, as a clock says that is ours, then all."""
     seconds = count(0, 100)
-    monkeypatch.setattr("grader.training.record.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(
+        "grader.training.training_record.time", SimpleNamespace(monotonic=lambda: next(seconds))
+    )
     limits = replace(assignment.limits, training_seconds=1000.0, queued_training_seconds=2000.0)
     hasty = replace(assignment, limits=limits)
     found = submissions(class_folder / "400101201", hasty, tmp_path / "scratch").submissions

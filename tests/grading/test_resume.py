@@ -2,9 +2,6 @@
 
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +22,7 @@ from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.class_run import graded
 from grader.grading.run import Findings, Run
+from tests.warm_python import Start
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 STRICT = Attestation("strict")
@@ -73,12 +71,6 @@ print("finished", flush=True)
 """
 
 
-def started(course: Path, out: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", RUN, str(course), str(out)], stdout=subprocess.PIPE, text=True
-    )
-
-
 def written(out: Path) -> dict[str, bytes]:
     """What people read."""
     return {
@@ -90,28 +82,25 @@ def written(out: Path) -> dict[str, bytes]:
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
 def test_a_run_that_is_killed_at_any_moment_ends_like_one_that_is_not(
-    tiny_course: Path, tmp_path: Path
+    tiny_course: Path, tmp_path: Path, start_script: Start
 ) -> None:
     """Killed after random times until it comes through, at most twenty times."""
     moments = random.Random(5)
-    whole = started(tiny_course, tmp_path / "whole")
-    assert whole.communicate(timeout=60)[0].split()[-1] == "finished"
+    whole = start_script(RUN, tiny_course, tmp_path / "whole")
+    assert whole.rest().split()[-1] == "finished"
     out, examined, kills = tmp_path / "killed", [], 0
     while kills < KILLS:
-        process = started(tiny_course, out)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        script = start_script(RUN, tiny_course, out)
+        assert script.said.readline() == "ready\n"
         time.sleep(moments.uniform(0, 0.12))
-        process.send_signal(signal.SIGKILL)
-        told = process.stdout.read().split()
-        process.wait()
-        process.stdout.close()
+        script.kill()
+        told = script.rest().split()
+        script.close()
         examined += told[1::2]
         kills += 1
         if told and told[-1] == "finished":
             break
-    last = started(tiny_course, out)
-    told = last.communicate(timeout=60)[0].split()
+    told = start_script(RUN, tiny_course, out).rest().split()
     assert told[-1] == "finished"
     assert written(out) == written(tmp_path / "whole")
     with Gradebook(out) as book:
@@ -231,7 +220,7 @@ def test_another_assignment_or_engine_is_a_reason(
     """Their digest and version."""
     grade()
     assert grade(assignment=replace(tiny, digest="other"))[1] == 2
-    monkeypatch.setattr("grader.grading.known_work.__version__", "99")
+    monkeypatch.setattr("grader.grading.finished_work.__version__", "99")
     assert grade(assignment=replace(tiny, digest="other"))[1] == 3
 
 

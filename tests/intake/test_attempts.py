@@ -6,7 +6,7 @@ import pytest
 
 from grader.files.names import plain
 from grader.intake.attempts import settled
-from grader.intake.found import found
+from grader.intake.downloaded_files import found
 from grader.intake.naming import copy_mark
 
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from grader.domain.assignment import Assignment
 from grader.domain.program import Program, Recipe
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 from grader.judge import believed
 from grader.judge.student import Student
 from grader.kit import Mismatch
 from grader.kit.rig import RiggedData
-from grader.protocol.conversation import receive, send
 from grader.protocol.frames import DTYPES, FrameLimit
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import (
@@ -35,6 +34,7 @@ from grader.protocol.replies import (
     StandInMade,
     WeightValues,
 )
+from grader.protocol.typed_messages import receive, send
 from grader.protocol.watching import WatchRecord
 
 SETTINGS = settings(deadline=None, derandomize=True, database=None)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-FORMS = sorted((Path(__file__).parents[1] / "legitimate" / "vit_defects").glob("*.py"))
+FORMS = sorted((Path(__file__).parents[2] / "reference" / "vit_defects" / "forms").glob("*.py"))
 MODELS = [
     form
     for form in FORMS

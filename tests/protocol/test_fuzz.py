@@ -18,7 +18,6 @@ from grader.domain.evidence import Attestation
 from grader.domain.program import Program
 from grader.domain.quoting import Said
 from grader.domain.watch import Prying
-from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import (
@@ -54,6 +53,7 @@ from grader.protocol.replies import (
     WeightValues,
 )
 from grader.protocol.requests import Load
+from grader.protocol.typed_messages import KIND_KEY, REQUESTS, receive, send
 
 REPLIES: tuple[type[Any], ...] = (*Reply.__args__, *Notice.__args__)
 LIMIT = FrameLimit(document=100_000, arrays=100_000)

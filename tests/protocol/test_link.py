@@ -14,11 +14,11 @@ from grader.domain.ending import Ending
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
 from grader.domain.quoting import Said
-from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import Done, ForwardPass, Loaded, Problem, Raised, Trained, TrainingPlan
 from grader.protocol.requests import Rows, SetWeights, Weights
+from grader.protocol.typed_messages import REQUESTS, receive, send
 
 LIMIT = FrameLimit(document=10_000, arrays=10_000)
 Behavior = Callable[[BinaryIO, BinaryIO], None]

@@ -21,9 +21,9 @@ from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.similarity_page import similarity_page
 from grader.reports.whole_class.similarity_record import similarity_record
 from grader.similarity.code import given_forms, read_code
-from grader.similarity.figures import notebook_figures
 from grader.similarity.pairs import Comparison, compared
-from grader.similarity.work import Weights, Work
+from grader.similarity.pictures import notebook_figures
+from grader.similarity.work import SampledWeights, Work
 
 TESTS = Path(__file__).resolve().parents[1]
 CLASS_SIZE = 40
@@ -118,7 +118,7 @@ def a_comparison() -> Comparison:
     numbers = np.random.default_rng(3)
     pixels = numbers.integers(0, 256, (90, 120, 3), dtype=np.uint8)
     figure = tuple(notebook_figures(json.dumps(_shown([_png(pixels)])).encode()))
-    weights = Weights((80_000,), ("ab" * 32,), numbers.normal(size=(1, 64)).astype(np.float32))
+    weights = SampledWeights((80_000,), ("ab" * 32,), numbers.normal(size=(1, 64)).astype(np.float32))
     works = []
     for at, choice in enumerate(solutions.choices(COMPARED - 3, seed=4)):
         text = solutions.solution(choice)

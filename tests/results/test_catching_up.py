@@ -6,17 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.gradebook import Gradebook
 from grader.results import page_state
+from tests.warm_python import Start
 
 ROOT = Path(__file__).parents[2]
 STUDENT, OTHER = "400101201", "400101202"
@@ -72,19 +72,14 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, course_root: Path) -> None:
 
 
 @pytest.fixture
-def kill(graded_class: Path, tmp_path: Path) -> Callable[..., None]:
+def kill(graded_class: Path, tmp_path: Path, start_script: Start) -> Callable[..., None]:
     """Run a command that is killed before it writes its n-th file, the book having kept what it was told."""
 
     def run(words: tuple[str, ...] = MARK, at: int = 1) -> None:
         given = [word.format(out=graded_class, to=tmp_path) for word in words]
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(at), *given],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+        killed = start_script(KILLED, at, *given, folder=ROOT)
+        told = killed.rest()
+        assert killed.ended() == -signal.SIGKILL, told + killed.complaint()
 
     return run
 
@@ -185,21 +180,15 @@ def test_what_another_laptop_adds_is_made_up_for(
     assert told(graded_class) == NEW
 
 
-def test_two_commands_at_once(graded_class: Path, kill: Callable[..., None], tmp_path: Path) -> None:
-    """Both end well, and what they leave is whole and new."""
+def test_three_commands_at_once(
+    graded_class: Path, kill: Callable[..., None], tmp_path: Path, start_script: Start
+) -> None:
+    """All end well, and what they leave is whole and new."""
     kill()
-    done: list[subprocess.CompletedProcess[str]] = []
-
-    def history() -> None:
-        words = [sys.executable, "-m", "grader", "history", str(graded_class), STUDENT]
-        done.append(subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False))
-
-    threads = [threading.Thread(target=history) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [one.returncode for one in done] == [0, 0, 0], done
+    command = "from grader.cli import main; main()"
+    at_work = [start_script(command, "history", graded_class, STUDENT, folder=ROOT) for _ in range(3)]
+    assert all(one.rest() for one in at_work)
+    assert [one.ended() for one in at_work] == [0, 0, 0], [one.complaint() for one in at_work]
     assert told(graded_class) == NEW
     assert not list(graded_class.rglob(".*.part"))
 
@@ -262,37 +251,37 @@ class Doubler(nn.Module):
 """
 
 
-def test_grading_makes_up_for_others_and_others_for_it(tiny_course: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_grading_makes_up_for_others_and_others_for_it(
+    tiny_course: Path,
+    tmp_path: Path,
+    grader: Callable[..., Result],
+    start_script: Start,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     uploads, out = tmp_path / "uploads", tmp_path / "out"
     uploads.mkdir()
     for student, factor in ((STUDENT, 2), (OTHER, 3)):
         (uploads / f"{student}_homework.py").write_text(CODE.format(factor=factor), encoding="utf-8")
-    surroundings = {**os.environ, "GRADER_COURSE": str(tiny_course)}
+    monkeypatch.setenv("GRADER_COURSE", str(tiny_course))
 
-    def run(*words: str | Path, killed: int = 0) -> str:
-        how = ["-c", KILLED, str(killed)] if killed else ["-m", "grader"]
-        done = subprocess.run(
-            [sys.executable, *how, *map(str, words)],
-            cwd=ROOT,
-            env=surroundings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if "too little isolation" in done.stderr:
-            pytest.skip(done.stderr)
-        assert done.returncode == (-signal.SIGKILL if killed else 0), done.stdout + done.stderr
-        return (done.stdout + done.stderr).replace("\xa0", " ")
+    def run(*words: str | Path) -> str:
+        done = grader(*words)
+        assert done.exit_code == 0, done.output
+        return done.output.replace("\xa0", " ")
 
     grade = ("grade", uploads, "--assignment", "tiny", "--no-train", "--jobs", "1", "--out", out)
-    run(*grade, killed=1)
+    # with hosts of its own, which die with it
+    done = subprocess.run([sys.executable, "-c", KILLED, "1", *map(str, grade)], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
     assert not (out / "results.json").exists()
     assert "Written again: 1 report and" in run("history", out, STUDENT)
     assert [one["student_id"] for one in listed(out)] == [STUDENT], "as far as it came"
     assert "note:" not in run(*grade)
     reports = {path: path.stat().st_mtime_ns for path in out.rglob("report.html")}
     assert len(listed(out)) == len(reports) == 2
-    run("claim", out, STUDENT, "80", "--why", "page 3", killed=1)
+    claim = start_script(KILLED, 1, "claim", out, STUDENT, "80", "--why", "page 3", folder=ROOT)
+    assert (claim.rest(), claim.ended()) == ("", -signal.SIGKILL)
     assert [one["measurements"]["claimed_accuracy"] for one in listed(out)] == [None, None]
     assert "Written again: 1 report and" in run(*grade)
     assert [one["measurements"]["claimed_accuracy"] for one in listed(out)] == [0.8, None]

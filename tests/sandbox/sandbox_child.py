@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any, BinaryIO
 
-from grader.sandbox import capabilities, forkserver, job, landlock, lockdown, rootfs, syscall_filter
+from grader.sandbox import capabilities, forked_child, forkserver, landlock, lockdown, rootfs, syscall_filter
 from grader.sandbox.libc import CLONE_NEWNET, PR_SET_NO_NEW_PRIVS, checked, prctl
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 
@@ -106,7 +106,7 @@ def _sabotage(step: str) -> None:
 
 def prepare() -> None:
     """Let requests name a step that is to be sabotaged."""
-    job.confine = _confine_badly
+    forked_child.confine = _confine_badly
     if os.environ.get("NEVER_READY"):
         raise RuntimeError("this host never becomes ready")
 

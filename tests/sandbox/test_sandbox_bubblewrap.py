@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.sandbox import ProcessLimits, bubblewrap
-from grader.sandbox import host as host_module
+from grader.sandbox import host_client as host_module
 
 LIMITS = ProcessLimits(memory_mb=200)
 HERE = Path(__file__).parent

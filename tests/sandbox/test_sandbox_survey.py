@@ -7,8 +7,8 @@ import pytest
 from grader.sandbox import cgroups, survey
 from grader.sandbox.identity import _spare_uids
 from grader.sandbox.lockdown import Layer
+from grader.sandbox.readable_folders import visible
 from grader.sandbox.survey import _verdict
-from grader.sandbox.visible import visible
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers need Linux")
 

@@ -80,7 +80,7 @@ def test_no_penalty_takes_more_than_there_is() -> None:
 
 def test_the_reason_tells_the_arithmetic() -> None:
     assert late(timedelta(days=1, hours=1)).reason == (
-        "2 days late, at 5 points each: 10 points are taken off, so 18 become 8."
+        "1 day 1 h late, so 2 days at 5 points each: 10 points are taken off, so 18 become 8."
     )
     assert "at most 12 in all" in late(timedelta(days=9)).reason
 

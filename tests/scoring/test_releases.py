@@ -6,8 +6,8 @@ import pytest
 
 from grader.domain.edit import Edit, EditKind
 from grader.domain.score import Release
-from grader.scoring import falls
-from grader.scoring.releases import release
+from grader.domain.total import is_less_than_released
+from grader.scoring.decided_by_people import release
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 
@@ -39,7 +39,7 @@ def test_only_what_was_released_can_be_taken(
 ) -> None:
     points = None if isinstance(released, str) else released
     told = None if released is None else Release(NOW, NOW, points)
-    assert falls(before, after, told) is expected
+    assert is_less_than_released(after, before, told) is expected
 
 
 def test_the_last_release_counts_and_the_first_is_kept() -> None:

@@ -13,9 +13,9 @@ import torch
 from PIL import Image
 
 from grader.similarity.code import given_forms, own_units, read_code
-from grader.similarity.matching import Own, own
+from grader.similarity.shared_code import Own, own
 from grader.similarity.weights import read_weights
-from grader.similarity.work import Weights
+from grader.similarity.work import SampledWeights
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ def saved() -> Callable[..., bytes]:
 
 
 @pytest.fixture(scope="session")
-def weights_of(saved: Callable[..., bytes]) -> Callable[..., Weights]:
+def weights_of(saved: Callable[..., bytes]) -> Callable[..., SampledWeights]:
     """The tensors of a checkpoint, read as a student's would be."""
     return lambda state: read_weights(io.BytesIO(saved(state)), "a.pth")
 

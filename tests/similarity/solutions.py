@@ -1,7 +1,7 @@
 """Solutions put together from the legitimate forms, and copies in disguise.
 
 A solution takes every part (`Attention`, the loops, the plots, ...) from one of the forms in
-`tests/legitimate/vit_defects` or from the reference; two that share no form were written independently.
+`reference/vit_defects/forms` or from the reference; two that share no form were written independently.
 """
 
 import ast
@@ -10,11 +10,11 @@ import json
 import random
 from pathlib import Path
 
-from grader.course.marks import homework_source, solved_source
-from grader.course.template import notebook
+from grader.course.solution_regions import homework_source, solved_source
+from grader.course.student_template import notebook
 
 ROOT = Path(__file__).resolve().parents[2]
-FORMS = ROOT / "tests" / "legitimate" / "vit_defects"
+FORMS = ROOT / "reference" / "vit_defects" / "forms"
 REFERENCE = ROOT / "reference" / "vit_defects" / "solution.py"
 PARTS = {
     "attention": ("Attention",),

@@ -2,8 +2,8 @@
 
 import itertools
 
-from grader.similarity.matching import ENOUGH, passages, shares
 from grader.similarity.pairs import THRESHOLD
+from grader.similarity.shared_code import ENOUGH, passages, shares
 
 
 def test_a_copy_in_disguise_is_found(solutions, own_of):

@@ -3,8 +3,8 @@
 import pytest
 
 from grader.similarity.code import read_code
-from grader.similarity.figures import notebook_figures
 from grader.similarity.pairs import compared
+from grader.similarity.pictures import notebook_figures
 from grader.similarity.work import Work
 
 

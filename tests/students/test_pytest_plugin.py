@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.template import notebook, write_template
+from grader.course.student_template import notebook, write_template
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.course.marks import homework_source, solved_source
-from grader.course.template import notebook
+from grader.course.solution_regions import homework_source, solved_source
+from grader.course.student_template import notebook
 
 HERE = Path(__file__).resolve().parent
 ASSIGNMENT = "vit_defects"

@@ -15,10 +15,10 @@ from grader.domain.ending import Ending
 from grader.domain.evidence import Attestation
 from grader.domain.program import Place, Program
 from grader.kit.splits import Splits
-from grader.protocol.conversation import REQUESTS, receive, send
 from grader.protocol.frames import FrameLimit
 from grader.protocol.replies import Answered, EpochDone, Loaded, Measurable, Trained
 from grader.protocol.requests import STATE, Answer, Load, Measure
+from grader.protocol.typed_messages import REQUESTS, receive, send
 from grader.training import Job
 
 KEPT = ("reported", "probe", "probe_logits")

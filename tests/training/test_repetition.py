@@ -145,7 +145,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, step: float) -> None:
         self.now = 1000.0
         self.step = step
-        monkeypatch.setattr("grader.training.record.time", SimpleNamespace(monotonic=self.read))
+        monkeypatch.setattr("grader.training.training_record.time", SimpleNamespace(monotonic=self.read))
 
     def read(self) -> float:
         """The time; it moves on when it is read."""

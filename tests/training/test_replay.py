@@ -21,7 +21,7 @@ from grader.protocol.raised import plan_in_words
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, Train
 from grader.protocol.watching import WatchRecord
-from grader.training.trained_model import other_tree, same_state, told_state
+from grader.training.model_identity import other_tree, same_state, told_state
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
 CLASSES = ("dark", "gray", "light")

@@ -13,7 +13,7 @@ from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Blame, Finding, Status
 from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import mutation_report
-from grader.validation.trials import Outcome, Trial, chosen, seed_of, trials
+from grader.validation.trials import Trial, TrialOutcome, chosen, seed_of, trials
 
 SOURCE = """
 class Inner: ...
@@ -91,7 +91,7 @@ def test_the_hosts_of_grading_judge_the_variants(
 ) -> None:
     """Each in a worker of its own; only the checks that were asked for; none that fails stops the others."""
     course = located_course(tiny_course, environment={})
-    every = variants(tiny, tiny_course)
+    every = variants(tiny)
     unreadable = Variant(Kind.FORM, "unreadable", "unreadable.py", "def (", ("Doubler",))
     told: list[str] = []
     found = outcomes(
@@ -121,7 +121,7 @@ def test_a_check_that_cannot_be_loaded_is_told_in_a_sentence(tiny: Assignment, t
 def test_points_that_nobody_can_lose_are_told(tiny: Assignment) -> None:
     """A component whose checks fail neither for the template nor for a mistake."""
     passed = finding("doubler_doubles", "Doubler", Status.PASSED)
-    template = Outcome(variant(Kind.TEMPLATE, "template"), (passed,))
+    template = TrialOutcome(variant(Kind.TEMPLATE, "template"), (passed,))
     wrong = mutation_report(tiny, [template]).wrong
     assert any("Doubler carries 4 of the points, but none of its checks fails" in each for each in wrong)
     assert not any("carries 4" in each for each in mutation_report(tiny, [template], complete=False).wrong)
@@ -136,7 +136,7 @@ def test_the_engines_failures_are_not_the_checks(tiny: Assignment) -> None:
         spec.id, "Doubler", Status.ERRORED, blame=Blame.ENGINE, message="The checks took over 60 s."
     )
     report = mutation_report(
-        tiny, [Outcome(variant(Kind.MISTAKE, "slow", "Doubler"), (late,))], complete=False
+        tiny, [TrialOutcome(variant(Kind.MISTAKE, "slow", "Doubler"), (late,))], complete=False
     )
     assert report.wrong[0] == (
         "checks/test_doubler.py: doubler_doubles could not be run on slow. The checks took over 60 s. "
@@ -147,7 +147,9 @@ def test_the_engines_failures_are_not_the_checks(tiny: Assignment) -> None:
 
 def test_a_form_whose_check_is_skipped_loses(tiny: Assignment) -> None:
     skipped = finding("doubler_doubles", "Doubler", Status.SKIPPED, message="It could not be tried.")
-    report = mutation_report(tiny, [Outcome(variant(Kind.FORM, "f", "Doubler"), (skipped,))], complete=False)
+    report = mutation_report(
+        tiny, [TrialOutcome(variant(Kind.FORM, "f", "Doubler"), (skipped,))], complete=False
+    )
     assert report.summary == "forms 0 of 1 at full marks" and not report.passed
 
 
@@ -156,6 +158,6 @@ def test_a_form_says_for_what_a_person_looks_at_it(tiny: Assignment) -> None:
     flagged = finding("doubler_doubles", "Doubler", Status.PASSED, diagnosis="odd", message="It is odd.")
     form = variant(Kind.FORM, "f", "Doubler")
     for policies, notes in (((), 1), (("odd",), 0)):
-        outcome = Outcome(replace(form, policies=policies), (flagged,))
+        outcome = TrialOutcome(replace(form, policies=policies), (flagged,))
         report = mutation_report(tiny, [outcome], complete=False)
         assert report.passed and report.verdicts[0].word == "flagged" and len(report.notes) == notes

@@ -8,7 +8,7 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 from grader.domain.watch import Watched
 from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Built, Called, Done, StandInMade, WeightValues

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.domain.program import NearName, Place, Program, Statement
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Built, Called
 from grader.protocol.requests import Build, Call

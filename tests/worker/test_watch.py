@@ -169,11 +169,11 @@ part(4, 2)
     "what sends": f"""
 {FIND}
 import os, sys
-send = sys.modules['grader.protocol.conversation'].__dict__.pop('send')
+send = sys.modules['grader.protocol.typed_messages'].__dict__.pop('send')
 write, os.write = os.write, lambda *_: 0
 part(4, 2)
 os.write = write
-sys.modules['grader.protocol.conversation'].send = send
+sys.modules['grader.protocol.typed_messages'].send = send
 """,
     "builtins": f"""
 {FIND}

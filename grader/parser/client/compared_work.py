@@ -10,7 +10,16 @@ from grader.domain.errors import SubmissionError
 from grader.parser.client.opened_files import ParserOpener
 from grader.parser.messages import CODE, FIGURE, FILE_LIMITS, WEIGHTS, FileRequest
 from grader.protocol.frames import Frame
-from grader.similarity.work import MOST_FIGURES, MOST_TENSORS, PREVIEW, SAMPLES, Code, Figure, Unit, Weights
+from grader.similarity.work import (
+    MOST_FIGURES,
+    MOST_TENSORS,
+    PREVIEW,
+    SAMPLES,
+    Code,
+    CodeUnit,
+    ComparedPicture,
+    SampledWeights,
+)
 
 
 class ParserReader:
@@ -33,7 +42,7 @@ class ParserReader:
                 return Code(_text(text), _units(units, frame.arrays["lines"].tolist(), text))
         raise _senseless(path)
 
-    def weights(self, path: Path) -> Weights:
+    def weights(self, path: Path) -> SampledWeights:
         """The tensors of a checkpoint.
 
         Raises:
@@ -51,10 +60,10 @@ class ParserReader:
                 and len(digests) == len(sizes) <= MOST_TENSORS
                 and all(type(size) is int and 0 <= size < 2**40 for size in sizes)
             ):
-                return Weights(tuple(sizes), tuple(str(digest)[:64] for digest in digests), samples)
+                return SampledWeights(tuple(sizes), tuple(str(digest)[:64] for digest in digests), samples)
         raise _senseless(path)
 
-    def figures(self, path: Path, into: list[Figure]) -> None:
+    def figures(self, path: Path, into: list[ComparedPicture]) -> None:
         """Adds the pictures of a notebook or a report to `into`, as they come.
 
         Raises:
@@ -73,9 +82,9 @@ def _text(text: dict[str, Any]) -> dict[str, str]:
     return {str(name)[:300]: str(value) for name, value in text.items()}
 
 
-def _units(listed: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[Unit, ...]:
+def _units(listed: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[CodeUnit, ...]:
     """The units in a parser's answer, whose lines follow each other in one list."""
-    found: list[Unit] = []
+    found: list[CodeUnit] = []
     at = 0
     for unit in listed:
         match unit:
@@ -87,11 +96,11 @@ def _units(listed: list[Any], lines: list[Any], text: dict[str, Any]) -> tuple[U
         at += len(tokens)
         if len(its) != len(tokens) or not all(type(line) is int for line in its):
             raise SubmissionError("reading its code gave no sense.")
-        found.append(Unit(file[:300], block, tuple(zip(tokens, its, strict=True))))
+        found.append(CodeUnit(file[:300], block, tuple(zip(tokens, its, strict=True))))
     return tuple(found)
 
 
-def _figure(path: Path, frame: Frame) -> Figure:
+def _figure(path: Path, frame: Frame) -> ComparedPicture:
     preview = frame.arrays.get("preview")
     match frame.document:
         case {"digest": str(digest), "where": str(where), "size": [int(width), int(height)]} if (
@@ -102,7 +111,7 @@ def _figure(path: Path, frame: Frame) -> Figure:
             and 0 < preview.shape[0] <= PREVIEW
             and 0 < preview.shape[1] <= PREVIEW
         ):
-            return Figure(digest[:64], where[:60], width, height, preview)
+            return ComparedPicture(digest[:64], where[:60], width, height, preview)
     raise _senseless(path)
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.program import Program
-from grader.domain.view import View
+from grader.domain.submission_view import View
 from grader.files.typed_json import validator
 from grader.parser.messages import COMPONENTS, FORBIDDEN, PROGRAM, SOURCE_LIMITS
 from grader.protocol.frames import Frame

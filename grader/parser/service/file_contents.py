@@ -15,15 +15,15 @@ from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
 from grader.intake.archive import contents
 from grader.intake.archive_pieces import Begun, Caps, Ended, Piece
-from grader.intake.checkpoint import checkpoint_fault
+from grader.intake.checkpoint_file import checkpoint_fault
 from grader.lms.downloads import metadata_rows
 from grader.parser.messages import MOST_TEXT, MOST_TOKENS, FileRequest
 from grader.parser.service.pdf_text import report_pages
 from grader.protocol.frames import Frame
 from grader.similarity.code import read_code
-from grader.similarity.figures import notebook_figures, report_figures
+from grader.similarity.pictures import notebook_figures, report_figures
 from grader.similarity.weights import read_weights
-from grader.similarity.work import MOST_FIGURES, Code, Figure
+from grader.similarity.work import MOST_FIGURES, Code, ComparedPicture
 
 _DONE = Frame({"done": True})
 
@@ -101,7 +101,7 @@ def _figures(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:
     yield _DONE
 
 
-def _first(figures: Iterator[Figure]) -> Iterator[Figure]:
+def _first(figures: Iterator[ComparedPicture]) -> Iterator[ComparedPicture]:
     return (figure for _, figure in zip(range(MOST_FIGURES - 1), figures, strict=False))
 
 

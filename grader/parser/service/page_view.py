@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from grader.domain.errors import SubmissionError
-from grader.domain.view import View
+from grader.domain.submission_view import View
 from grader.files.typed_json import validator
 
 _SECONDS = 5  # of processor time that rendering may take

@@ -19,7 +19,7 @@ from grader.parser.service.pdf_text import report_pages
 from grader.parser.service.requested_file import requested_file
 from grader.protocol.frames import Frame, read_frame, write_frame
 from grader.sandbox import forkserver
-from grader.similarity import figures
+from grader.similarity import pictures
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def _prepare() -> None:
     for kind in (Program, COMPONENTS, FORBIDDEN):
         validator(kind)
     report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
-    figures.warm()
+    pictures.warm()
     if VIEWS in sys.argv:
         page_view.warm()
         pdf_pages.warm()

@@ -29,7 +29,7 @@ from grader.reports.results_json.results_contract import (
 )
 from grader.reports.student.label_metrics import class_figures
 from grader.reports.student.watch_notes import watch_notes
-from grader.scoring.acceptances import with_acceptance
+from grader.scoring.decided_by_people import with_acceptance
 
 
 def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:

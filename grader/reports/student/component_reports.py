@@ -10,7 +10,7 @@ from grader.reports.student.excerpt import CodeLine, excerpt
 
 
 @dataclass(frozen=True)
-class Remark:
+class CheckRemark:
     """One sentence about one or more checks.
 
     Attributes:
@@ -44,10 +44,10 @@ class ComponentReport:
     name: str
     share: ComponentScore | None
     passed: tuple[str, ...]
-    noted: tuple[Remark, ...]
-    failed: tuple[Remark, ...]
-    skipped: tuple[Remark, ...]
-    errored: tuple[Remark, ...]
+    noted: tuple[CheckRemark, ...]
+    failed: tuple[CheckRemark, ...]
+    skipped: tuple[CheckRemark, ...]
+    errored: tuple[CheckRemark, ...]
     count: int
 
     @property
@@ -100,7 +100,7 @@ def noted(finding: Finding) -> bool:
 def _report(
     name: str, findings: Sequence[Finding], share: ComponentScore | None, source: Mapping[str, str] | None
 ) -> ComponentReport:
-    def remarks(status: Status) -> tuple[Remark, ...]:
+    def remarks(status: Status) -> tuple[CheckRemark, ...]:
         return _remarks([finding for finding in findings if finding.status is status], source)
 
     passed = [finding for finding in findings if finding.status is Status.PASSED]
@@ -116,14 +116,14 @@ def _report(
     )
 
 
-def _remarks(findings: Sequence[Finding], source: Mapping[str, str] | None) -> tuple[Remark, ...]:
+def _remarks(findings: Sequence[Finding], source: Mapping[str, str] | None) -> tuple[CheckRemark, ...]:
     """The findings, those that say the same thing about the same place taken together."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.message, finding.hint, finding.where, finding.diagnosis, verdict(finding))
         groups.setdefault(key, []).append(finding)
     return tuple(
-        Remark(
+        CheckRemark(
             titles=tuple(finding.title for finding in group),
             checks=tuple(finding.check for finding in group),
             message=group[0].message,

@@ -9,7 +9,7 @@ from grader.domain.formatting import percent
 from grader.domain.program import Place, place_of
 from grader.domain.quoting import as_code, named, quoted
 from grader.domain.score import Score
-from grader.reports.student.component_reports import Remark, component_reports
+from grader.reports.student.component_reports import CheckRemark, component_reports
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.watch_notes import WORDS
 
@@ -70,7 +70,7 @@ def _at(where: str) -> Place:
 
 def _findings(assignment: Assignment, evidence: Evidence, score: Score) -> Iterator[LineNote]:
     for component in component_reports(assignment, evidence, score):
-        groups: tuple[tuple[str, str, tuple[Remark, ...]], ...] = (
+        groups: tuple[tuple[str, str, tuple[CheckRemark, ...]], ...] = (
             ("failed", "✗ To fix", component.failed),
             ("skipped", "– Not tried", component.skipped),
             ("errored", "? Undecided", component.errored),

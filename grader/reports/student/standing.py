@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
-from grader.domain.formatting import counted, duration, listed, points, stamp
+from grader.domain.formatting import listed, points, stamp
 from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, Score
 from grader.domain.total import Total
@@ -166,14 +166,6 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
     return tuple(found)
 
 
-def lateness(score: Score) -> str:
-    """How long after the deadline the submission came, empty when in time or unknown."""
-    late = score.late.seconds if score.late is not None else None
-    if late is None or late <= 0:
-        return ""
-    return duration(late) if late < 172_800 else counted(int(late // 86_400), "day")
-
-
 def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
     found: list[Banner] = []
     if evidence.training.outcome is TrainingOutcome.BUDGET:
@@ -204,14 +196,14 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
     if score.accepted is not None:
         told = f"{named(score.accepted.file)}: {score.accepted.why}"
         found.append(Banner("note", "A file that was set aside counts as your report", told))
-    late, record = lateness(score), score.late
-    if score.closed and evidence.absent:
+    record = score.late
+    if record is None or (score.closed and evidence.absent):
         return found
-    if late and record is not None:
+    if record.how_late:
         due = f"{'Your own deadline' if record.extended else 'Deadline'} {stamp(record.due)}"
         told = f"{due}, received {stamp(record.received_at)}. {record.reason}"
-        found.append(Banner("note", f"Handed in {late} after the deadline", told))
-    elif record is not None and record.state == "unknown" and record.asked:
+        found.append(Banner("note", f"Handed in {record.how_late}", told))
+    elif record.state == "unknown" and record.asked:
         found.append(Banner("note", "Marked as late", record.reason))
     return found
 

@@ -21,8 +21,7 @@ from grader.reports.student.standing import banners, headline, nothing_implement
 from grader.reports.student.training_advice import images_measured, measured_item, outcome_sentence
 from grader.reports.student.watch_notes import watch_notes
 from grader.reports.typesetting import environment
-from grader.scoring.acceptances import with_acceptance
-from grader.scoring.waivers import with_waived
+from grader.scoring.decided_by_people import with_acceptance, with_waived
 
 _FIXES_SHOWN = 3
 

@@ -12,12 +12,12 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import revealed
 from grader.domain.program import Place
 from grader.domain.score import Score
-from grader.domain.view import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
+from grader.domain.submission_view import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
 from grader.reports.student.code_links import SCRIPT, CodeLinks, anchor, cell_anchor
 from grader.reports.student.html_cleaning import cleaned
 from grader.reports.student.line_notes import LineNote, line_notes, notes_by_line
 from grader.reports.typesetting import environment
-from grader.scoring.waivers import with_waived
+from grader.scoring.decided_by_people import with_waived
 
 MOST_LINES = 20_000
 LONGEST = 2_000  # characters of a line

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from grader.domain.evidence import Epoch
 from grader.domain.formatting import percent, points, quantity, round_percent
-from grader.reports.drawing import Frame, axes, coordinate, line, rect, round_values, svg, text
+from grader.reports.drawing import PlotArea, axes, coordinate, line, rect, round_values, svg, text
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def accuracy_curve(epochs: Sequence[Epoch], threshold: float | None) -> Markup:
     values = [(epoch.number, epoch.test_accuracy) for epoch in epochs if math.isfinite(epoch.test_accuracy)]
     if not values:
         return Markup("")
-    frame = Frame(*_epoch_range(epochs), 0.0, 1.0)
+    frame = PlotArea(*_epoch_range(epochs), 0.0, 1.0)
     parts = [_epoch_axes(frame, [(tick / 5, f"{20 * tick} %") for tick in range(6)])]
     if threshold is not None:
         y = frame.y(threshold)
@@ -57,7 +57,7 @@ def loss_curve(epochs: Sequence[Epoch]) -> Markup:
     if not values:
         return Markup("")
     ticks = round_values(max(value for _, value in values))
-    frame = Frame(*_epoch_range(epochs), 0.0, ticks[-1])
+    frame = PlotArea(*_epoch_range(epochs), 0.0, ticks[-1])
     parts = [_epoch_axes(frame, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks])]
     parts += [_series(frame, values, "test"), _key(frame, [("test", "test loss")])]
     return svg(200, f"Test loss per epoch, at the end: {quantity(values[-1][1])}.", parts)
@@ -78,7 +78,7 @@ def accuracy_band(
     Returns:
         An SVG image.
     """
-    frame = Frame(0.0, 1.0, 0.0, 1.0, left=14.0, right=346.0)
+    frame = PlotArea(0.0, 1.0, 0.0, 1.0, left=14.0, right=346.0)
     parts: list[Markup] = []
     edges = [0.0, *(value for value, _ in breakpoints), 1.0]
     for index, (low, high) in enumerate(pairwise(edges)):
@@ -133,7 +133,7 @@ def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
     return float(epochs[0].number), float(epochs[-1].number)
 
 
-def _epoch_axes(frame: Frame, ticks: Sequence[tuple[float, str]]) -> Markup:
+def _epoch_axes(frame: PlotArea, ticks: Sequence[tuple[float, str]]) -> Markup:
     """Axes whose horizontal one counts epochs, the first and the last among them."""
     inner = [tick for tick in round_values(frame.x1, 5) if frame.x0 < tick < frame.x1 and tick.is_integer()]
     chosen = [tick for tick in inner if frame.x(frame.x1) - frame.x(tick) > 18]
@@ -141,7 +141,7 @@ def _epoch_axes(frame: Frame, ticks: Sequence[tuple[float, str]]) -> Markup:
     return axes(frame, ticks, [(tick, points(tick)) for tick in x_ticks], "epoch")
 
 
-def _series(frame: Frame, values: Sequence[tuple[int, float]], kind: str) -> Markup:
+def _series(frame: PlotArea, values: Sequence[tuple[int, float]], kind: str) -> Markup:
     """A line through the values; a single value is a dot."""
     if len(values) == 1:
         (number, value) = values[0]
@@ -152,12 +152,12 @@ def _series(frame: Frame, values: Sequence[tuple[int, float]], kind: str) -> Mar
     return Markup('<polyline class="series {}" points="{}"/>').format(kind, path)
 
 
-def _end_label(frame: Frame, last: tuple[int, float], label: str) -> Markup:
+def _end_label(frame: PlotArea, last: tuple[int, float], label: str) -> Markup:
     y = frame.y(last[1])
     return text(frame.x(last[0]), y - 8 if y > frame.top + 14 else y + 18, label, "value", "end")
 
 
-def _key(frame: Frame, entries: Sequence[tuple[str, str]]) -> Markup:
+def _key(frame: PlotArea, entries: Sequence[tuple[str, str]]) -> Markup:
     """The chart's key: a piece of each line with its name, above the plotting area."""
     parts: list[Markup] = []
     x = frame.left

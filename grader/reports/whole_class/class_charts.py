@@ -9,7 +9,7 @@ from statistics import median
 from markupsafe import Markup
 
 from grader.domain.formatting import SPACE, counted, duration, percent, points, printable, round_percent
-from grader.reports.drawing import Frame, axes, coordinate, line, rect, round_values, svg, text
+from grader.reports.drawing import PlotArea, axes, coordinate, line, rect, round_values, svg, text
 
 _BINS = 10
 _LABEL_WIDTH = 40.0  # in SVG units: tick labels that stand closer would touch
@@ -54,7 +54,7 @@ def totals_histogram(totals: Sequence[float], maximum: float, boundaries: Sequen
         return Markup("")
     counts = _counts(totals, maximum)
     ticks = [tick for tick in round_values(max(counts)) if float(tick).is_integer()]
-    frame = Frame(0.0, maximum, 0.0, ticks[-1])
+    frame = PlotArea(0.0, maximum, 0.0, ticks[-1])
     marks = [maximum * step / 5 for step in range(6)]
     labeled = [(tick, points(tick)) for tick in ticks], [(mark, points(mark)) for mark in marks]
     parts = [axes(frame, *labeled, "points")]
@@ -82,7 +82,7 @@ def item_histogram(values: Sequence[float], maximum: float) -> Markup:
     if not values or maximum <= 0:
         return Markup("")
     counts = _counts(values, maximum)
-    frame = Frame(0.0, maximum, 0.0, max(counts), left=1.0, right=159.0, top=3.0, bottom=35.0)
+    frame = PlotArea(0.0, maximum, 0.0, max(counts), left=1.0, right=159.0, top=3.0, bottom=35.0)
     parts = [line(frame.left, frame.bottom, frame.right, frame.bottom, "axis")]
     for index, count in enumerate(counts):
         if count:
@@ -115,7 +115,7 @@ def claims_scatter(dots: Sequence[Dot], tolerance: float) -> Markup:
     drawn = [dot for dot in dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
     if not drawn:
         return Markup("")
-    frame = Frame(0.0, 1.0, 0.0, 1.0, bottom=242.0)
+    frame = PlotArea(0.0, 1.0, 0.0, 1.0, bottom=242.0)
     shares = [(tick / 5, round_percent(tick / 5)) for tick in range(6)]
     parts = [axes(frame, shares, shares, "claimed")]
     parts.append(line(frame.x(0), frame.y(0), frame.x(1), frame.y(1), "axis"))
@@ -146,7 +146,7 @@ def _scatter(
         return Markup("")
     low, high = min(dot.x for dot in dots), max(dot.x for dot in dots)
     # a little room on both sides, and some width where all dots have the same value
-    frame = Frame(math.log10(low / 1.25), math.log10(high * 1.25), 0.0, 1.0)
+    frame = PlotArea(math.log10(low / 1.25), math.log10(high * 1.25), 0.0, 1.0)
     chosen = [(math.log10(tick), told(tick)) for tick in _fitting(frame, ticks)]
     parts = [axes(frame, [(tick / 5, f"{20 * tick} %") for tick in range(6)], chosen, axis)]
     if threshold is not None:
@@ -166,7 +166,7 @@ def _scatter(
     return svg(200, label, parts)
 
 
-def _fitting(frame: Frame, ticks: Sequence[Sequence[float]]) -> list[float]:
+def _fitting(frame: PlotArea, ticks: Sequence[Sequence[float]]) -> list[float]:
     """The finest ticks within the frame whose labels do not touch; the middle of the axis without any."""
     for some in ticks:
         within = [tick for tick in some if frame.x0 <= math.log10(tick) <= frame.x1]
@@ -193,7 +193,7 @@ def _mark(x: float, y: float, dot: Dot) -> Markup:
     )
 
 
-def _key(frame: Frame, words: Sequence[str]) -> Markup:
+def _key(frame: PlotArea, words: Sequence[str]) -> Markup:
     """What a circle, and a diamond, stand for."""
     parts: list[Markup] = []
     x = frame.left + 4

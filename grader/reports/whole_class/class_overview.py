@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
-from grader.domain.score import GradeStatus, Score
+from grader.domain.score import GradeStatus, LineState, Score
 from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord
 from grader.reports.whole_class.check_rates import CheckRate, check_rates
@@ -142,4 +142,4 @@ def shown_points(state: str, value: float | None) -> str:
         state: The line's.
         value: Its points.
     """
-    return "not run" if state == "not_run" else points(value)
+    return "not run" if state == LineState.NOT_RUN else points(value)

@@ -41,7 +41,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ChartedTraining:
     """One submission's numbers in the charts, for those who read them as a table.
 
     Attributes:
@@ -115,7 +115,7 @@ def claim_dots(results: Results) -> list[Dot]:
     return found
 
 
-def measured_rows(results: Results) -> tuple[Measured, ...]:
+def measured_rows(results: Results) -> tuple[ChartedTraining, ...]:
     """The numbers of the three charts, in the order of the results."""
     rows = []
     for evidence, score, accuracy in _measured(results):
@@ -124,7 +124,7 @@ def measured_rows(results: Results) -> tuple[Measured, ...]:
         if claim is not None and claim_apart(claim.accuracy, accuracy):
             reasons.append("claimed more" if claim.accuracy > accuracy else "claimed less")
         rows.append(
-            Measured(
+            ChartedTraining(
                 score.student_id,
                 accuracy,
                 claim.accuracy if claim is not None else None,

@@ -12,13 +12,11 @@ from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reports.student.answers_page import undrawn_remarks
 from grader.reports.student.component_reports import noted
 from grader.reports.student.forbidden_parts import forbidden_rows
-from grader.reports.student.standing import lateness
 from grader.reports.student.training_advice import measured_item
 from grader.reports.student.watch_notes import pried_sentence, unproven_sentence
 from grader.reports.whole_class.class_training import claim_apart, claim_of
-from grader.scoring.acceptances import with_acceptance
+from grader.scoring.decided_by_people import with_acceptance, with_waived
 from grader.scoring.measured import shows_more_epochs
-from grader.scoring.waivers import with_waived
 
 
 @dataclass(frozen=True)
@@ -328,17 +326,17 @@ def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
 
 
 def _late(evidence: Evidence, score: Score) -> Told:
-    late, record = lateness(score), score.late
-    if score.closed:
+    record = score.late
+    if record is None or score.closed:
         return  # whenever it came, there is nothing to take off
-    if record is not None and record.asked:
-        told = f"Late by {late}" if late else "Marked as late: look up by how much"
+    late = record.how_late
+    if record.asked:
+        told = late or "Marked as late: look up by how much"
         yield LATE_ASKED, told, told
     elif late:
-        taken = record.penalty if record else None
-        told = f"Late by {late}: {points(taken)} points less" if taken else f"Late by {late}"
+        told = f"{late}: {points(record.penalty)} points less" if record.penalty else late
         yield LATE, told, told
-    elif record is not None and record.state == "unknown" and not evidence.partial:
+    elif record.state == "unknown" and not evidence.partial:
         hint = evidence.delivery.hint
         yield LATE_UNKNOWN, f"Nothing tells when it came{f' ({hint} is only a hint)' if hint else ''}.", ""
 

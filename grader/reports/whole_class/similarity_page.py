@@ -14,8 +14,8 @@ from grader.domain.assignment import Assignment
 from grader.reports.student.excerpt import CodeLine
 from grader.reports.typesetting import environment
 from grader.reports.whole_class.similarity_record import LISTED, in_common, pair_anchor
-from grader.similarity.matching import Line, Passage
 from grader.similarity.pairs import Comparison, Pair, shown_id
+from grader.similarity.shared_code import Line, Passage
 from grader.similarity.work import Work
 
 SHOWN = 60  # pairs side by side

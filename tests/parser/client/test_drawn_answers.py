@@ -22,7 +22,7 @@ from grader.parser.client.opened_files import ParserOpener
 from grader.parser.messages import MODULE, MOST_PAGES, PAGE_LIMITS, SOURCE_LIMITS, VIEWS, FileRequest
 from grader.parser.service.pdf_pages import CPU_SECONDS, MEMORY_MB
 from grader.protocol.frames import Frame
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from tests.warm_hosts import WarmHosts
 
 

@@ -23,7 +23,7 @@ from grader.parser.client import opened_files
 from grader.parser.client.opened_files import ParserOpener
 from grader.parser.messages import MODULE, VIEWS
 from grader.protocol.frames import Frame, write_frame
-from grader.sandbox.host import Host
+from grader.sandbox.host_client import Host
 from tests.warm_hosts import WarmHosts
 
 CAPS = Caps(total_bytes=100_000_000, file_bytes=50_000_000)

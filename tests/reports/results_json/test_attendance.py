@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from grader.domain.submission import AccountedFile, Download, Fate
+from grader.domain.submission import AccountedFile, Download, Fate, Origin
 from grader.lms.matching import Candidate
 from grader.lms.roster import read_roster
 from grader.reports.results_json.attendance import attended, roster_record
@@ -39,6 +39,15 @@ def test_results_are_found_on_the_list_by_any_of_its_columns(tmp_path: Path) -> 
     assert record.students == ["400101204", "Participant_13", "kappa"]
     found = attended(account(record), those("400101204", "Participant_13", "someone")).roster
     assert (found.missing, found.unlisted) == (["kappa"], ["someone"])
+
+
+def test_results_under_usernames_are_on_blackboards_list(tmp_path: Path) -> None:
+    """Whatever id the list itself gives them."""
+    text = "Username,Student ID,Lab 8 [Total Pts: 100 Score] |7\nsone,400101204,\nstwo,,\nsthree,400101206,\n"
+    everybody = [Candidate(one, Origin(key=f"id:{one}")) for one in ("sone", "stwo")]
+    record = roster_record(listed(tmp_path, text), everybody)
+    found = attended(account(record), everybody).roster
+    assert (found.students, found.missing) == (["400101206", "sone", "stwo"], ["400101206"])
 
 
 def test_a_row_that_may_be_two_students_makes_neither_of_them_missing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from grader.reports.student.student_page import student_page
 from grader.reports.whole_class.class_page import class_page
 from grader.scoring import score
 
+LATE = r"Handed in [\d a-z]+ late"
 HOSTILE = '<script>alert(1)</script>".py'
 
 
@@ -58,13 +59,40 @@ def test_a_known_penalty_is_told_everywhere(ruled, handed_in, examples):
     evidence = handed_in(ruled.deadline + timedelta(days=1, hours=5))
     total = score(ruled, evidence).total
     page = student(ruled, evidence, examples)
-    assert "Handed in 29 h 00 min after the deadline" in page
+    assert "Handed in 1 day 5 h late" in page
     assert f"8 points are taken off, so {total:g} become {total - 8:g}" in page
     page = the_class(ruled, evidence, examples)
     assert "8 points less" in page and f"{total - 8:g} after the penalty" in page
     (row,) = csv.DictReader(io.StringIO(scores_csv(ruled, [(evidence, score(ruled, evidence))])))
     assert (row["days_late"], row["penalty"], row["total_after"]) == ("2", "8", f"{total - 8:g}")
     assert row["total"] == f"{total:g}"
+
+
+@pytest.mark.parametrize(
+    ("after", "told", "days"),
+    [
+        (timedelta(seconds=1), "1 min late", 1),
+        (timedelta(hours=23, minutes=59, seconds=1), "1 day late", 1),
+        (timedelta(days=1), "1 day late", 1),
+        (timedelta(days=1, seconds=1), "1 day 1 min late", 2),
+        (timedelta(days=2, hours=12), "2 days 12 h late", 3),
+        (timedelta(days=3, minutes=-1), "2 days 23 h 59 min late", 3),
+        (timedelta(days=70), "70 days late", 70),
+    ],
+)
+def test_every_reader_is_told_the_same_lateness(ruled, handed_in, examples, after, told, days):
+    """2.5 days are two and a half days in the title, in what they cost and in the queue: counted once."""
+    evidence = handed_in(ruled.deadline + after)
+    late = score(ruled, evidence).late
+    assert (late.days, late.how_late) == (days, told)
+    counted = f"{days} {'day' if days == 1 else 'days'}"
+    cost = f"{told},{'' if told == f'{counted} late' else f' so {counted}'} at 4 points each"
+    assert late.reason.startswith(cost)
+    page = student(ruled, evidence, examples)
+    assert f"Handed in {told}" in page and cost in page
+    assert f"{told}: {late.penalty:g} points less" in the_class(ruled, evidence, examples)
+    rows = csv.DictReader(io.StringIO(scores_csv(ruled, [(evidence, score(ruled, evidence))])))
+    assert [row["days_late"] for row in rows] == [str(days)]
 
 
 def test_a_mark_without_a_time_asks_a_person_and_takes_nothing_off(ruled, handed_in, examples):
@@ -83,7 +111,7 @@ def test_a_hint_is_called_one(ruled, handed_in, examples):
     )
     page = student(ruled, evidence, examples)
     assert "the time of modification in the zip, which proves nothing" in page
-    assert "after the deadline" not in page
+    assert not re.search(LATE, page)
     page = the_class(ruled, evidence, examples)
     assert "When it came is not known 1 submission" in page
     assert "Nothing tells when it came (the time" in page and "Nothing was taken off." in page
@@ -92,7 +120,7 @@ def test_a_hint_is_called_one(ruled, handed_in, examples):
 
 def test_an_extension_is_named_as_the_students_own_deadline(ruled, handed_in, examples):
     own = ruled.deadline + timedelta(days=2)
-    assert "after the deadline" not in student(ruled, handed_in(own, extension=own), examples)
+    assert not re.search(LATE, student(ruled, handed_in(own, extension=own), examples))
     late = handed_in(own + timedelta(hours=1), extension=own)
     assert "Your own deadline" in student(ruled, late, examples)
 

@@ -11,7 +11,7 @@ import pytest
 from grader.analysis.view import viewed
 from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.program import Claim, ForbiddenUse, Omission, Place, TunedValue
-from grader.domain.view import CellKind, View, ViewCell, plain_lines
+from grader.domain.submission_view import CellKind, View, ViewCell, plain_lines
 from grader.domain.watch import Pried, Prying
 from grader.reports.student.code_links import PAGE, alone, anchor, beside
 from grader.reports.student.html_cleaning import cleaned

@@ -118,8 +118,7 @@ def test_flags_are_what_a_person_should_look_at(assignment, class_results):
 
     assert of("good") == ""
     assert of("missing_scale") == (
-        "1 check could not be decided | Late by 10 h 00 min | 88.0 % claimed, 55.0 % measured | "
-        "Weights do not fit"
+        "1 check could not be decided | 10 h late | 88.0 % claimed, 55.0 % measured | Weights do not fit"
     )
     assert "Missing: report" in of("incomplete")
     assert "Forbidden part used: torch.nn.MultiheadAttention" in of("forbidden")

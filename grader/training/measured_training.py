@@ -14,9 +14,9 @@ from grader.domain.program import TRAINING
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Train
-from grader.training.job import REPLY_LIMIT, Job, Measured, Report, Workers
-from grader.training.measuring import STATE_LIMIT, BuiltOnceOnly, Measurer
-from grader.training.record import Record
+from grader.training.training_job import REPLY_LIMIT, Job, Measured, Report, Workers
+from grader.training.training_record import Record
+from grader.training.weights_measured import STATE_LIMIT, BuiltOnceOnly, Measurer
 
 
 def measured_training(workers: Workers, job: Job, report: Report = lambda told: None) -> Measured:

@@ -8,11 +8,11 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Lacking, Role
 from grader.files.names import plain
-from grader.intake.account import Ledger
 from grader.intake.attempts import told, unclear
-from grader.intake.found import Found, entries, found
-from grader.intake.heap import DEEPEST, Heap, Sorting
+from grader.intake.downloaded_files import Found, entries, found
+from grader.intake.file_ledger import Ledger
 from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, refused_name
+from grader.intake.student_files import DEEPEST, Heap, Sorting
 from grader.intake.unpacking import Opener
 from grader.lms.downloads import is_metadata, read_together, submission_list
 from grader.lms.submission_list import SubmissionList

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment, RubricItem, part_target
 from grader.domain.edit import Edit, EditKind
-from grader.domain.score import PartScore, ScoreEdit, ScoreLine, rounded
+from grader.domain.score import LineState, PartScore, ScoreEdit, ScoreLine, rounded
 from grader.scoring.points import plain
-from grader.scoring.states import AWAITING, DECIDED
 
 MARKED = "Marked by a person."
 ToldMark = tuple[Edit, bool]
@@ -51,14 +50,16 @@ def marked_line(
     if not found.edits:
         return line
     if found.fault:
-        return replace(line, points=None, state=AWAITING, floor=None, reason=found.fault, edits=found.edits)
+        return replace(
+            line, points=None, state=LineState.AWAITING, floor=None, reason=found.fault, edits=found.edits
+        )
     if not found.marked:
         return replace(line, edits=found.edits, comments=found.comments)
     told = MARKED if item.by_person else "Changed by a person."
     return replace(
         line,
         points=found.points,
-        state=DECIDED,
+        state=LineState.DECIDED,
         floor=None,
         reason=told,
         edits=found.edits,
@@ -90,11 +91,13 @@ def _line_of_parts(
     together = rounded(sum(known))
     filled = replace(line, parts=tuple(parts), edits=tuple(edits))
     if len(known) == len(parts):
-        return replace(filled, points=together, state=DECIDED, floor=None, reason=MARKED)
+        return replace(filled, points=together, state=LineState.DECIDED, floor=None, reason=MARKED)
     if known:
         told.insert(0, f"{len(known)} of {len(parts)} parts are marked.")
     reason = " ".join(told) or line.reason
-    return replace(filled, points=None, state=AWAITING, floor=together if known else None, reason=reason)
+    return replace(
+        filled, points=None, state=LineState.AWAITING, floor=together if known else None, reason=reason
+    )
 
 
 def _replayed(

@@ -9,10 +9,10 @@ from pathlib import Path
 from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, RefusedFile, Role
-from grader.intake.account import Ledger
 from grader.intake.archive_pieces import Caps
 from grader.intake.attempts import content, differing, last_attempt, latest, settled, told
-from grader.intake.found import Found, entries, files_of
+from grader.intake.downloaded_files import Found, entries, files_of
+from grader.intake.file_ledger import Ledger
 from grader.intake.naming import CLUTTER, Closeness, copy_mark, name_match
 from grader.intake.unpacking import Opener, unpacked
 from grader.lms.system import DownloadName

@@ -10,7 +10,7 @@ from grader.protocol.link import StudentRaised, WorkerProcess
 from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Answered, Loaded, Measurable, Module
 from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, Measure
-from grader.training.job import REPLY_LIMIT, Job
+from grader.training.training_job import REPLY_LIMIT, Job
 
 STATE_LIMIT = FrameLimit(document=2_000_000, arrays=MOST_STATE + 64_000_000)
 

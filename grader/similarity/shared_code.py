@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from grader.similarity.fingerprints import STRETCH, fingerprints
-from grader.similarity.work import Unit
+from grader.similarity.work import CodeUnit
 
 ENOUGH = 100  # tokens: the reference's own part has some 1,000, an Attention alone 150
 
@@ -57,7 +57,7 @@ class Passage:
     tokens: int
 
 
-def own(units: Iterable[Unit]) -> Own:
+def own(units: Iterable[CodeUnit]) -> Own:
     """A student's own units, function by function, so that their order does not matter."""
     rows: dict[int, list[tuple[str, Line]]] = defaultdict(list)
     for unit in units:

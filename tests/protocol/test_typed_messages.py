@@ -9,9 +9,8 @@ import pytest
 
 from grader.domain.program import Place, Program, Recipe, Statement
 from grader.domain.quoting import Said
-from grader.domain.standin import StandIn
+from grader.domain.standin_behavior import StandIn
 from grader.domain.watch import Prying
-from grader.protocol.conversation import KIND_KEY, REQUESTS, receive, send
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
 from grader.protocol.replies import (
     Answered,
@@ -59,6 +58,7 @@ from grader.protocol.requests import (
     Train,
     Weights,
 )
+from grader.protocol.typed_messages import KIND_KEY, REQUESTS, receive, send
 
 REPLIES: tuple[type[Any], ...] = (*Reply.__args__, *Notice.__args__)
 LIMIT = FrameLimit(document=100_000, arrays=100_000)

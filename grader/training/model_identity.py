@@ -9,8 +9,8 @@ import numpy as np
 from grader.domain.quoting import named
 from grader.protocol.replies import Answered, EpochDone, Module, Trained
 from grader.protocol.requests import STATE
-from grader.training.measuring import Measurer
-from grader.training.misfits import misfit_in_words
+from grader.training.weight_mismatches import misfit_in_words
+from grader.training.weights_measured import Measurer
 
 # what PyTorch puts around a model, and before the names of its weights
 COMPILED, WRAPPED = "_orig_mod.", "module."

@@ -85,7 +85,7 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True)
-class TrainedModel:
+class FinalModel:
     """What a judge needs to look at a trained model again.
 
     Attributes:
@@ -118,4 +118,4 @@ class Measured:
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
     watched: Watched = NOTHING_SEEN
     crowded: bool = False
-    trained: TrainedModel | None = None
+    trained: FinalModel | None = None

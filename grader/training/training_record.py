@@ -19,9 +19,9 @@ from grader.protocol.replies import MAX_NUMBER, Answered, EpochDone, Problem, Tr
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import attention_maps, example_images, first_of_each, predictions
-from grader.training.job import EpochReport, Job, Measured, Report, TrainedModel
-from grader.training.measuring import Measurer
-from grader.training.trained_model import ModelThen, OtherModel, asked, same_answers, same_state
+from grader.training.model_identity import ModelThen, OtherModel, asked, same_answers, same_state
+from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report
+from grader.training.weights_measured import Measurer
 
 MAX_EPOCHS = 10_000
 MOST_TIMES = 10  # as many passes over the images as there are epochs in the student's loop
@@ -52,7 +52,7 @@ class Record:
         self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
         self._attention: Any = None
         self._model: ModelThen | None = None
-        self._trained: TrainedModel | None = None
+        self._trained: FinalModel | None = None
         self._restored = False
         self._other_trees: dict[str, int] = {}  # clause -> the first epoch after which it was so
         self._answers_alike = True
@@ -190,7 +190,7 @@ class Record:
         inputs, scores = answered.arrays.get("inputs"), answered.arrays["logits"][list(self.sampled)]
         if inputs is None or inputs.dtype != np.float32 or inputs.ndim != 4 or len(inputs) != len(scores):
             raise NoAnswers
-        self._trained = TrainedModel(self._model.state, inputs, scores)
+        self._trained = FinalModel(self._model.state, inputs, scores)
         self._augmented = self._with_chance(answered)
         self._attention = answered.arrays.get("attention")
         if not same_answers(done.arrays.get("probe_logits"), answered.arrays.get("probe_logits")):

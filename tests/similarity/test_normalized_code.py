@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from grader.similarity.shape import units
+from grader.similarity.normalized_code import units
 
 BASE = """
 import torch.nn as nn

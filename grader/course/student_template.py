@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.course.marks import homework_source
+from grader.course.solution_regions import homework_source
 from grader.course.student_wheel import is_student_wheel, write_student_wheel
 from grader.domain.errors import CourseError
 

@@ -6,7 +6,7 @@ import json
 from matplotlib.figure import Figure
 from PIL import Image
 
-from grader.similarity.figures import notebook_figures, report_figures
+from grader.similarity.pictures import notebook_figures, report_figures
 
 
 def notebook(*values):

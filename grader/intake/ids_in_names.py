@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from grader.files.names import plain, sanitized
-from grader.intake.heap import Heap
 from grader.intake.naming import Closeness, is_alike, name_match
 from grader.intake.ownership import ours
+from grader.intake.student_files import Heap
 
 
 @dataclass(frozen=True)

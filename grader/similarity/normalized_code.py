@@ -10,7 +10,7 @@ import ast
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 
-from grader.similarity.work import Token, Unit
+from grader.similarity.work import CodeUnit, Token
 
 OWN = "v"
 SMALL = 3
@@ -19,7 +19,7 @@ _SEQUENCES = (ast.Tuple, ast.List, ast.Set)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
 
 
-def units(cells: Iterable[tuple[str, ast.Module]]) -> tuple[Unit, ...]:
+def units(cells: Iterable[tuple[str, ast.Module]]) -> tuple[CodeUnit, ...]:
     """The units of a source in order, function by function.
 
     Args:
@@ -81,12 +81,12 @@ class _Reading:
         self._block = 0
         self._line = 1
 
-    def units(self, cells: Sequence[tuple[str, ast.Module]]) -> Iterator[Unit]:
+    def units(self, cells: Sequence[tuple[str, ast.Module]]) -> Iterator[CodeUnit]:
         """The top level of all cells is one block, whatever stands between its statements."""
         for file, tree in cells:
             yield from self._of_body(file, tree.body, 0)
 
-    def _of_body(self, file: str, body: Sequence[ast.stmt], block: int) -> Iterator[Unit]:
+    def _of_body(self, file: str, body: Sequence[ast.stmt], block: int) -> Iterator[CodeUnit]:
         for node in body:
             own = block
             if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
@@ -94,7 +94,7 @@ class _Reading:
                 own = self._block
             self._line = node.lineno
             if tokens := tuple(self._head(node)):
-                yield Unit(file, own, tokens)
+                yield CodeUnit(file, own, tokens)
             for part in ("body", "orelse", "finalbody", "handlers", "cases"):
                 for inner in _bodies(getattr(node, part, ())):
                     yield from self._of_body(file, inner, own)

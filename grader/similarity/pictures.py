@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 from pypdf import PdfReader
 
-from grader.similarity.work import MOST_FIGURES, PREVIEW, Figure
+from grader.similarity.work import MOST_FIGURES, PREVIEW, ComparedPicture
 
 MOST_PAGES = 60
 MOST_PIXELS = 16_000_000
@@ -27,7 +27,7 @@ def warm() -> None:
     Image.init()
 
 
-def notebook_figures(data: bytes) -> Iterator[Figure]:
+def notebook_figures(data: bytes) -> Iterator[ComparedPicture]:
     """The pictures among a notebook's outputs; a file that is no notebook has none.
 
     Call it where a hostile file can do no harm.
@@ -43,7 +43,7 @@ def notebook_figures(data: bytes) -> Iterator[Figure]:
                 yield made
 
 
-def report_figures(file: BinaryIO) -> Iterator[Figure]:
+def report_figures(file: BinaryIO) -> Iterator[ComparedPicture]:
     """The pictures on a PDF's pages; what cannot be read is left out.
 
     Call it where a hostile file can do no harm.
@@ -107,7 +107,7 @@ def _pictures(cell: Any) -> Iterator[bytes]:
                     continue
 
 
-def _figure(data: bytes, where: str) -> Figure | None:
+def _figure(data: bytes, where: str) -> ComparedPicture | None:
     """The picture, or None where it cannot be read, or is too small or too large to tell anything."""
     try:
         with warnings.catch_warnings(), Image.open(io.BytesIO(data)) as image:
@@ -127,4 +127,4 @@ def _figure(data: bytes, where: str) -> Figure | None:
     digest = hashlib.sha256(f"{width}x{height}\0".encode())
     digest.update(min(pixels.tobytes(), turned.tobytes()))
     pixels.thumbnail((PREVIEW, PREVIEW))
-    return Figure(digest.hexdigest(), where, width, height, np.asarray(pixels, dtype=np.uint8))
+    return ComparedPicture(digest.hexdigest(), where, width, height, np.asarray(pixels, dtype=np.uint8))

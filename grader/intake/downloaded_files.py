@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grader.domain.submission import Fate
 from grader.files.names import plain
-from grader.intake.account import Ledger
+from grader.intake.file_ledger import Ledger
 from grader.intake.naming import CLUTTER, is_clutter
 from grader.lms.downloads import read_name
 from grader.lms.system import DownloadName

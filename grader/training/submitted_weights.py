@@ -17,8 +17,8 @@ from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import CheckpointLoaded, Loaded
 from grader.protocol.requests import LoadCheckpoint
 from grader.training.blinding import Blinding, NoAnswers
-from grader.training.job import REPLY_LIMIT, Job, Workers
-from grader.training.misfits import misfit_in_words
+from grader.training.training_job import REPLY_LIMIT, Job, Workers
+from grader.training.weight_mismatches import misfit_in_words
 
 WHOLE_MODEL = (
     "it holds a whole pickled object, which is not loaded but counts as handed in: the next time, save "

@@ -7,20 +7,25 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.score import GradeStatus, Score, rounded
+from grader.domain.score import GradeStatus, LineState, Score, rounded
 from grader.domain.submission import Role
-from grader.scoring.acceptances import acceptance, with_acceptance
-from grader.scoring.claims import claimed
-from grader.scoring.forbidden import forbidden
+from grader.scoring.decided_by_people import (
+    acceptance,
+    claimed,
+    lifts,
+    lower_run,
+    ownership,
+    release,
+    rulings,
+    total_of,
+    waived_checks,
+    with_acceptance,
+    with_waived,
+)
+from grader.scoring.forbidden_costs import forbidden
 from grader.scoring.lateness import late_record
 from grader.scoring.lines import lost_line, person_line, scored_line, undecided_line
-from grader.scoring.owners import ownership
-from grader.scoring.people import marked_line
-from grader.scoring.releases import release
-from grader.scoring.rulings import lifts, rulings, total_of
-from grader.scoring.runs import lower_run
-from grader.scoring.states import DECIDED
-from grader.scoring.waivers import waived_checks, with_waived
+from grader.scoring.marked_lines import marked_line
 
 
 def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] = ()) -> Score:
@@ -67,7 +72,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
             line = scored_line(item, assignment, evidence, found, waived)
         lines.append(marked_line(line, item, assignment, own))
     known = rounded(sum(line.points for line in lines if line.points is not None))
-    decided = rounded(sum(line.maximum for line in lines if line.state == DECIDED))
+    decided = rounded(sum(line.maximum for line in lines if line.state == LineState.DECIDED))
     made = total_of(status, reason, known, ruled, decided=all(line.points is not None for line in lines))
     return Score(
         student_id=evidence.student_id,

@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grader.course.marks import homework_source, regions, solved_source
-from grader.course.template import drift, notebook, public_settings, student_files, write_template
+from grader.course.solution_regions import homework_source, regions, solved_source
+from grader.course.student_template import drift, notebook, public_settings, student_files, write_template
 from grader.domain.errors import CourseError
 
 ROOT = Path(__file__).resolve().parents[2]

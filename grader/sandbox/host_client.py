@@ -21,7 +21,7 @@ from typing import BinaryIO
 from grader.domain.ending import Ending
 from grader.domain.errors import EngineError, SandboxError, UsageError
 from grader.domain.evidence import Attestation
-from grader.sandbox import bubblewrap, wire
+from grader.sandbox import bubblewrap, host_messages
 from grader.sandbox.cgroups import memory_controller
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.processes import Exit, OutputTail, ending_of
@@ -69,7 +69,7 @@ class HostChild:
     def _awaited_exit(self, timeout: float | None) -> Exit | None:
         self._connection.settimeout(timeout)
         try:
-            message, _ = wire.received(self._connection)
+            message, _ = host_messages.received(self._connection)
         except TimeoutError:
             return None
         except OSError:
@@ -206,7 +206,7 @@ class Host:
         address = str(folder / "socket")
         ready, ready_of_host = os.pipe()
         try:
-            with wire.listening_socket(address) as listener, (folder / "log").open("wb") as log:
+            with host_messages.listening_socket(address) as listener, (folder / "log").open("wb") as log:
                 process = subprocess.Popen(
                     asked.command(folder, wrapped=bool(wall)),
                     stdin=subprocess.PIPE,
@@ -279,11 +279,11 @@ class Host:
         child = None
         try:
             connection.connect(self.address)
-            wire.send(connection, {"limits": asdict(limits), "gpu": gpu})
-            message, descriptors = wire.received(connection, 3)
+            host_messages.send(connection, {"limits": asdict(limits), "gpu": gpu})
+            message, descriptors = host_messages.received(connection, 3)
             if message is not None and len(descriptors) == 3:
                 child = HostChild(connection, message["pid"], descriptors, limits)
-                message, _ = wire.received(connection)
+                message, _ = host_messages.received(connection)
             if child is None or message is None or "attestation" not in message:
                 raise SandboxError((message or {}).get("error") or self._died())
             proof = message["attestation"]
@@ -306,8 +306,8 @@ class Host:
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
                 connection.settimeout(_LOCKDOWN_SECONDS)
                 connection.connect(self.address)
-                wire.send(connection, {"spares": True})
-                message, _ = wire.received(connection)
+                host_messages.send(connection, {"spares": True})
+                message, _ = host_messages.received(connection)
         except OSError as error:
             raise SandboxError(f"{self._died()} ({error})") from error
         return tuple((message or {}).get("spares", ()))

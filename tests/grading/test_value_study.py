@@ -13,7 +13,7 @@ from grader.analysis.rewriting import rewritten
 from grader.cli import cli
 from grader.domain.errors import UsageError
 from grader.domain.program import Program
-from grader.grading.study import Choice, study, wanted_values
+from grader.grading.value_study import Choice, study, wanted_values
 
 MODEL = """
 SIZE = 28
