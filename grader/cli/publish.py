@@ -44,7 +44,7 @@ def command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -
     from grader.publishing.publication import open_reasons, pages, publish
     from grader.publishing.publication_update import update, with_manifest
     from grader.publishing.releases import unnoted_releases
-    from grader.reports.whole_class.downloads import summed
+    from grader.reports.whole_class.download_summary import summed
     from grader.results.download_accounts import standing_downloads
     from grader.results.revision import results_now
 

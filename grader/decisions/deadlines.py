@@ -14,7 +14,7 @@ from grader.results.session import ClassSession
 
 
 @dataclass(frozen=True)
-class Arrival:
+class ArrivalDecision:
     """What follows from when a submission came.
 
     Attributes:
@@ -27,7 +27,7 @@ class Arrival:
 
 def record_received(
     session: ClassSession, student_id: str, moment: datetime | None, *, why: str, allow_lower: bool = False
-) -> Arrival:
+) -> ArrivalDecision:
     """Record when the files that were graded came. Whatever comes later comes when the LMS says.
 
     Args:
@@ -42,14 +42,16 @@ def record_received(
     return _arrival(session, student_id, EditKind.RECEIVED, seconds, why, allow_lower)
 
 
-def record_in_time(session: ClassSession, student_id: str, *, why: str, allow_lower: bool = False) -> Arrival:
+def record_in_time(
+    session: ClassSession, student_id: str, *, why: str, allow_lower: bool = False
+) -> ArrivalDecision:
     """Record that the files that were graded came in time, whatever the LMS says: see `record_received`."""
     return _arrival(session, student_id, EditKind.IN_TIME, None, why, allow_lower)
 
 
 def _arrival(
     session: ClassSession, student_id: str, kind: EditKind, seconds: float | None, why: str, allow_lower: bool
-) -> Arrival:
+) -> ArrivalDecision:
     reason = stated(why)
     session.require_student(student_id)
 
@@ -58,7 +60,7 @@ def _arrival(
         return [Edit(kind, session.who, session.clock(), reason, student_id, digest, seconds)]
 
     revision = session.revised(f"received {student_id}", decide=decide, allow_lower=allow_lower)
-    return Arrival(revision.score(student_id).late, revision)
+    return ArrivalDecision(revision.score(student_id).late, revision)
 
 
 @dataclass(frozen=True)

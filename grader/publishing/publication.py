@@ -19,7 +19,7 @@ from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.student.attention_page import attention_page, shows_attention
 from grader.reports.student.student_pages import REPORT, STUDENT_FILES, student_pages
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
-from grader.reports.whole_class.downloads import still_lacking
+from grader.reports.whole_class.download_summary import still_lacking
 from grader.reports.whole_class.review_cases import LACKING, cases
 from grader.reports.whole_class.similarity_record import PAGE as SIMILARITY_PAGE
 from grader.reports.whole_class.similarity_record import SimilarityRecord

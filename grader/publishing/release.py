@@ -7,7 +7,7 @@ from grader.domain.formatting import counted
 from grader.domain.result import Result
 from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.whole_class.downloads import still_lacking, summed
+from grader.reports.whole_class.download_summary import still_lacking, summed
 
 
 def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[DownloadRecord]) -> None:

@@ -19,7 +19,7 @@ from grader.reports.student.attention_page import ATTENTION_PAGE, attention_page
 from grader.reports.student.student_pages import REPORT, STUDENT_FILES, student_pages
 from grader.reports.whole_class.class_overview import Overview, class_overview
 from grader.reports.whole_class.class_page import leaderboard_page, overview_page
-from grader.reports.whole_class.downloads import summed
+from grader.reports.whole_class.download_summary import summed
 from grader.reports.whole_class.similarity_record import previous_similarity
 
 

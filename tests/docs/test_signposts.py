@@ -98,9 +98,9 @@ def test_every_file_and_name_that_developers_are_sent_to_is_there() -> None:
 
 
 def test_a_file_that_moved_is_found() -> None:
-    assert stale("`grader/scoring/score.py::score` and `pyproject.toml`") == []
+    assert stale("`grader/scoring/submission_score.py::score` and `pyproject.toml`") == []
     assert stale("`grader/scoring/gone.py`, `docs/gone.md`") == ["grader/scoring/gone.py", "docs/gone.md"]
-    assert stale("`grader/scoring/score.py::gone`") == ["grader/scoring/score.py::gone"]
+    assert stale("`grader/scoring/submission_score.py::gone`") == ["grader/scoring/submission_score.py::gone"]
 
 
 def test_every_package_is_on_the_map_in_the_order_of_the_floors() -> None:

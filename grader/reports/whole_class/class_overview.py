@@ -11,7 +11,7 @@ from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord
 from grader.reports.whole_class.check_rates import CheckRate, check_rates
 from grader.reports.whole_class.class_statistics import status_counts, submission_count
-from grader.reports.whole_class.downloads import still_lacking
+from grader.reports.whole_class.download_summary import still_lacking
 from grader.reports.whole_class.review_cases import Case, cases
 from grader.reports.whole_class.review_queue import Section, review_queue
 from grader.reports.whole_class.similarity_record import SimilarityRecord

@@ -13,7 +13,7 @@ from grader.reports.results_json.results_contract import DownloadRecord, Lacking
 from grader.reports.student.fixes import unimplemented
 from grader.reports.student.training_advice import measured_item
 from grader.reports.whole_class.check_rates import CheckRate
-from grader.reports.whole_class.downloads import still_lacking
+from grader.reports.whole_class.download_summary import still_lacking
 from grader.reports.whole_class.open_marks import open_marks
 from grader.reports.whole_class.review_cases import (
     ABSENT,
