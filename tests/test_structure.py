@@ -1,4 +1,4 @@
-"""The engine's shape: no circle of modules, no name for two of them, and tables that name every package."""
+"""The engine's shape: no circle of modules, no name for two of them, and contracts with every package."""
 
 import ast
 import re
@@ -95,18 +95,6 @@ def test_the_floors_are_the_packages():
     [layers] = [contract["layers"] for contract in contracts() if contract["type"] == "layers"]
     floors = {name.strip() for layer in layers for name in re.split("[|:]", layer) if "(" not in name}
     assert floors == PACKAGES | {"__main__"}
-
-
-def test_the_readme_lists_every_floor():
-    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| floor | what it does |")[2]
-    rows = table.strip().split("\n\n")[0].splitlines()[1:]
-    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(listed) == sorted(PACKAGES)
-    listed.remove("lms")
-    [layers] = [contract["layers"] for contract in contracts() if contract["type"] == "layers"]
-    order = [[name for name in re.findall(r"\w+", layer) if name in PACKAGES] for layer in layers]
-    floor = {name: number for number, names in enumerate(order) for name in names}
-    assert [floor[name] for name in listed] == sorted(floor[name] for name in listed)
 
 
 def packages_in(contract: str, key: str) -> set[str]:

@@ -134,7 +134,7 @@ def commands_with_a_course(group: click.Group, *above: str) -> Iterator[tuple[li
 
 def test_the_course_before_the_command_reaches_every_command(monkeypatch):
     found = list(commands_with_a_course(cli))
-    assert {"grade", "marks set", "data write", "export junit", "export moodle-worksheet"} <= {
+    assert {"grade", "marks set", "data write", "export gradescope", "export moodle-worksheet"} <= {
         " ".join(words) for words, _ in found
     }
     for words, command in found:

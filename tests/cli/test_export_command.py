@@ -5,7 +5,6 @@ import io
 import json
 import zipfile
 from pathlib import Path
-from xml.etree import ElementTree
 
 import click
 import pytest
@@ -14,7 +13,6 @@ from click.testing import CliRunner
 from grader.cli import cli
 from grader.domain.edit import EditKind
 from grader.gradebook import Gradebook
-from grader.lms import LMSS
 from grader.publishing.formats import FORMATS
 
 STUDENTS = ("400101201", "400101202", "400101203", "400101204")
@@ -77,7 +75,6 @@ def test_nothing_leaves_while_a_grade_awaits_a_person(graded_class: Path, sheet:
         ("moodle-worksheet", "--into", sheet),
         ("moodle-gradebook",),
         ("gradescope",),
-        ("junit",),
         ("feedback-zip", "--into", sheet),
     ):
         name, *rest = words
@@ -145,9 +142,6 @@ def test_files_for_other_programs(marked_class: Path, sheet: Path) -> None:
         for path in (marked_class / "exports/gradescope").glob("*/results.json")
     }
     assert scores == totals(marked_class)
-    said("export", "junit", marked_class)
-    root = ElementTree.parse(marked_class / "exports/junit.xml").getroot()
-    assert [suite.get("name") for suite in root] == list(STUDENTS)
     said("export", "feedback-zip", marked_class, "--into", sheet)
     with zipfile.ZipFile(marked_class / "exports/feedback.zip") as archive:
         assert archive.namelist()[0] == "Student 17_17_assignfeedback_file_report.html"
@@ -175,7 +169,6 @@ def test_an_export_says_what_the_reports_say(marked_class: Path, tmp_path: Path,
 def test_exports_are_the_same_every_time_and_are_noted_once(marked_class: Path, sheet: Path) -> None:
     made, states = [], []
     for _ in range(2):
-        said("export", "junit", marked_class)
         said("export", "gradescope", marked_class)
         said("export", "feedback-zip", marked_class, "--into", sheet)
         made.append(written(marked_class))
@@ -193,7 +186,6 @@ def test_the_course_of_the_program_reaches_every_format(graded_class: Path, shee
     from grader.cli.export import command
 
     assert isinstance(command, click.Group) and list(command.commands) == [one.name for one in FORMATS]
-    assert {"junit", *(one.name for lms in LMSS for one in lms.formats)} == set(command.commands)
     for name, one in command.commands.items():
         into = ["--into", sheet] if any(option.required for option in one.params[1:]) else []
         output = said("--course", "/nowhere", "export", name, graded_class, *into, code=2)

@@ -151,7 +151,7 @@ def test_a_refused_notebook_with_a_marked_report_counts_and_shows(out: Path, tmp
     output = said("rule", out, REFUSED, "--lift", *WHY)
     assert f"{REFUSED}: refused, 5 decided, 95 awaiting -> 3 of 70 decided, 30 awaiting" in output
     assert "Marks that people give" in said("publish", out, "--to", tmp_path / "p", code=2)
-    waiting = said("export", "junit", out, code=2)
+    waiting = said("export", "gradescope", out, code=2)
     assert f"{REFUSED}: awaiting report_quality, q7" in waiting and RIGHT not in waiting
     sheet = tmp_path / "marks.csv"
     said("marks", "export", out, sheet)
@@ -224,8 +224,8 @@ def test_what_the_lms_lists_and_nobody_graded_holds_the_class(out: Path, tmp_pat
     assert "Gradescope lists submission_62, which is not in the download." in index
     refusal = said("publish", out, "--to", tmp_path / "p", code=2)
     assert "Listed by the LMS, and not in its download" in refusal
-    assert f"  {LACKING}: Gradescope lists submission_62" in said("export", "junit", out, code=2)
-    said("export", "junit", out, "--partial")
+    assert f"  {LACKING}: Gradescope lists submission_62" in said("export", "gradescope", out, code=2)
+    said("export", "gradescope", out, "--partial")
     said("rule", out, LACKING, *WHY)
     assert 'id="lacking"' not in (out / "index.html").read_text("utf-8")
     said("publish", out, "--to", tmp_path / "p")

@@ -70,7 +70,7 @@ def test_what_was_not_run_raises_no_alarm(say: Say, uploads: Path, tiny_course: 
     assert {entry["sandbox"]["level"] for entry in found.values()} <= {"strict", "standard"}
     assert all(entry["sandbox"]["layers"] for entry in found.values()), "and it was observed"
     assert sum(entry["total"] is not None and not entry["findings"] for entry in found.values()) > 1
-    told = [say("export", "junit", out, "--partial", "--course", tiny_course)]
+    told = [say("export", "moodle-gradebook", out, "--partial", "--course", tiny_course)]
     told += [say("export", "gradescope", out, "--partial", "--course", tiny_course)]
     told += [path.read_text("utf-8") for path in (out / "exports").rglob("*.*") if path.is_file()]
     told += [path.read_text("utf-8") for path in out.rglob("*.html")]
@@ -88,7 +88,7 @@ def test_what_was_only_read_without_isolation_is_unofficial(
     out = tmp_path / "out"
     found = graded(say, uploads, tiny_course, out, "--unofficial")
     assert {entry["sandbox"]["level"] for entry in found.values()} == {"unofficial"}
-    told = say("export", "junit", out, "--partial", "--course", tiny_course)
+    told = say("export", "gradescope", out, "--partial", "--course", tiny_course)
     assert "was made without the isolation" in told and "400101202" in told
 
 

@@ -52,7 +52,7 @@ NEXT: dict[str, tuple[str, ...]] = {
     "history": ("history", "{out}", OTHER),
     "marks export": ("marks", "export", "{out}", "{to}/marks.csv"),
     "marks set": ("marks", "set", "{out}", OTHER, "q7", "2", "--why", "x"),
-    "export": ("export", "junit", "{out}", "--to", "{to}/junit.xml", "--partial"),
+    "export": ("export", "gradescope", "{out}", "--to", "{to}/gradescope", "--partial"),
     "publish": ("publish", "{out}", "--to", "{to}/published", "--partial"),
     "regrade": ("regrade", "{out}"),
     "rule": ("rule", "{out}", "--all", "--why", "x"),

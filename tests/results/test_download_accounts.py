@@ -320,14 +320,14 @@ def test_what_gradescope_lists_and_its_export_lacks_holds_the_grades(desk: Desk)
     assert "Gradescope lists submission_3, which is not in gradescope.zip." in desk.page
     assert "Gradescope lists submission_2" not in desk.page, "a result is there"
     assert "submissions that the LMS lists are not in its download" in desk.say(
-        "export", "junit", desk.out, code=2
+        "export", "gradescope", desk.out, code=2
     )
     desk.say("rule", desk.out, C, "--why", "Withdrawn.")
     desk.grade("again.zip", gradescope({1: A, 4: D}, {2: B, 3: C}))
     assert desk.sources == ["moodle.zip", "again.zip"]
     assert 'id="lacking"' not in desk.page and "Ready to hand out" in desk.page
     desk.say("publish", desk.out, "--to", desk.folder / "p")
-    desk.say("export", "junit", desk.out)
+    desk.say("export", "gradescope", desk.out)
 
 
 def test_a_download_of_which_all_is_lacking_is_not_swallowed_by_another(desk: Desk) -> None:
@@ -356,7 +356,7 @@ def test_who_lacks_a_submission_did_not_hand_in_nothing(desk: Desk) -> None:
     assert C in queue and B not in queue
 
 
-@pytest.mark.parametrize("command", ["moodle-gradebook", "gradescope", "junit"])
+@pytest.mark.parametrize("command", ["moodle-gradebook", "gradescope"])
 def test_every_export_waits_for_it(desk: Desk, command: str) -> None:
     desk.grade("gradescope.zip", gradescope({1: A}, {2: B}))
     assert f"  {B}: Gradescope lists submission_2" in desk.say("export", command, desk.out, code=2)
@@ -380,20 +380,20 @@ def worksheet(desk: Desk, text: str = WORKSHEET) -> Path:
 
 def test_what_moodles_worksheet_says_was_submitted_and_is_nowhere_holds_the_grades(desk: Desk) -> None:
     desk.grade("moodle.zip", moodle(111, A), "--roster", worksheet(desk))
-    assert f"  {B}: Grades.csv says that they handed in" in desk.say("export", "junit", desk.out, code=2)
+    assert f"  {B}: Grades.csv says that they handed in" in desk.say("export", "gradescope", desk.out, code=2)
     assert 'id="lacking"' in desk.page and desk.roster()[0] == [B, C, D]
     queue = desk.page.partition('id="handed-in-nothing"')[2].partition("</div>")[0]
     assert C in queue and D in queue and B not in queue
     desk.grade("later.zip", {**moodle(111, A), **moodle(222, B)})
     assert 'id="lacking"' not in desk.page
-    desk.say("export", "junit", desk.out)
+    desk.say("export", "gradescope", desk.out)
 
 
 def test_what_gradescopes_grades_say_was_submitted_holds_them_too(desk: Desk) -> None:
     rows = f"Ann,{A},a@x,Graded,1\nBob,{B},b@x,Ungraded,2\nCy,{C},c@x,Missing,\n"
     text = f"Name,SID,Email,Status,Submission ID\n{rows}"
     desk.grade("gradescope.zip", gradescope({1: A}, {}), "--roster", worksheet(desk, text))
-    assert f"  {B}: Grades.csv says" in desk.say("export", "junit", desk.out, code=2)
+    assert f"  {B}: Grades.csv says" in desk.say("export", "gradescope", desk.out, code=2)
     assert C not in desk.page.partition('id="lacking"')[2].partition("</div>")[0]
 
 
@@ -402,7 +402,7 @@ def test_the_members_of_a_team_lack_nothing_that_moodle_could_give(desk: Desk) -
     team = {"Team_77_assignsubmission_file/homework.py": "x = 1\n"}
     desk.grade("moodle.zip", {**team, **moodle(111, A)}, "--roster", worksheet(desk))
     assert 'id="lacking"' not in desk.page and B in desk.roster()[0]
-    desk.say("export", "junit", desk.out)
+    desk.say("export", "gradescope", desk.out)
 
 
 def test_a_row_without_a_number_holds_nobody(desk: Desk) -> None:

@@ -310,7 +310,6 @@ def test_exports_feedback_and_publications_leave_out_just_those(desk: Desk) -> N
         ("feedback-zip",),
         ("feedback-zip", "--into", desk.sheet()),
         ("gradescope",),
-        ("junit",),
         ("moodle-gradebook",),
     ):
         told = desk.say("export", words[0], desk.out, *words[1:])
