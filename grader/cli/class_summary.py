@@ -13,7 +13,6 @@ from grader.domain.assignment import Assignment
 from grader.domain.formatting import SPACE, clipped, counted, duration, percent, points, printable
 from grader.domain.result import Result
 from grader.domain.score import GradeStatus, Score
-from grader.reports.student.component_reports import noted
 from grader.reports.student.fixes import fixes
 from grader.reports.whole_class.class_overview import Overview, after_penalty, shown_points, shown_total
 from grader.reports.whole_class.class_statistics import STATUS_WORDS
@@ -108,7 +107,7 @@ def _first(assignment: Assignment, result: Result) -> str:
         return printable(result.score.reason)
     found = fixes(assignment, result.evidence, result.score)
     messages = [fix.message for fix in found] or [
-        one.message for one in result.evidence.findings if noted(one)
+        one.message for one in result.evidence.findings if one.flagged
     ]
     return printable(messages[0].splitlines()[0]) if messages else ""
 

@@ -10,6 +10,7 @@ from grader.domain.evidence import (
     Checkpoint,
     Evidence,
     Finding,
+    FindingKind,
     Status,
     Training,
     TrainingOutcome,
@@ -169,7 +170,7 @@ def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding |
     classes = {component.name for component in assignment.components if component.kind == "class"}
     for finding in findings:
         trains = finding.component in classes or finding.component == "train_epoch"
-        if trains and finding.status is Status.FAILED and finding.diagnosis == "hangs":
+        if trains and finding.status is Status.FAILED and finding.kind is FindingKind.HANGS:
             return finding
     return None
 

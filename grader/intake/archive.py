@@ -17,7 +17,7 @@ from typing import BinaryIO
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import RefusedFile
 from grader.intake.entry_name import Taken, name_fault, printable
-from grader.intake.naming import CLUTTER, is_clutter
+from grader.intake.naming import clutter_reason, is_clutter
 
 CHUNK = 1 << 20
 MEGABYTE = 10**6
@@ -149,7 +149,7 @@ def _pieces(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], caps: Caps
         if name.endswith("/"):
             continue
         if is_clutter(PurePosixPath(name)):
-            yield RefusedFile(printable(name), f"{printable(name)}: {CLUTTER}")
+            yield RefusedFile(printable(name), clutter_reason(printable(name)), clutter=True)
             continue
         reason = name_fault(name) or _entry_fault(entry, caps) or taken.collision(name)
         if reason is not None:

@@ -146,7 +146,7 @@ class _Writing:
             if isinstance(piece, Begun):
                 self._begin(piece)
             else:
-                self.refused.append(RefusedFile(printable(piece.name), piece.reason[:400]))
+                self.refused.append(RefusedFile(printable(piece.name), piece.reason[:400], piece.clutter))
 
     def _begin(self, begun: Begun) -> None:
         name = begun.name

@@ -57,8 +57,8 @@ class OpenedApart:
                         yield frame.arrays["data"].tobytes()
                     case {"ended": str(reason)}:
                         yield Ended(reason or None)
-                    case {"left": [str(name), str(reason)]}:
-                        yield RefusedFile(name, reason)
+                    case {"left": [str(name), str(reason), bool(clutter)]}:
+                        yield RefusedFile(name, reason, clutter)
                     case {"done": True}:
                         return
                     case _:
@@ -66,17 +66,17 @@ class OpenedApart:
 
     def checkpoint_fault(self, path: Path, name: str) -> str | None:
         """Why a checkpoint is not accepted."""
-        answers = self.answers(path, {"open": "checkpoint", "as": name}, LIMITS.cpu_seconds)
+        answers = self.answers(path, {"open": "checkpoint"}, LIMITS.cpu_seconds, name=name)
         with contextlib.closing(answers):
             try:
                 fault = next(answers).document.get("fault")
             except SubmissionError as error:
-                return f"{name}{str(error).removeprefix(path.name)}"
+                return str(error)
         return str(fault)[:1000] if fault else None
 
     def claim(self, path: Path, name: str) -> Claim | None:
         """The accuracy that a report names; None as well where it cannot be read."""
-        answers = self.answers(path, {"open": "report", "as": name}, LIMITS.cpu_seconds)
+        answers = self.answers(path, {"open": "report"}, LIMITS.cpu_seconds, name=name)
         with contextlib.closing(answers), contextlib.suppress(SubmissionError):
             match next(answers).document.get("claim"):
                 case {"accuracy": float(share), "source": str(source), "text": str(text)} if 0 < share <= 1:
@@ -110,6 +110,7 @@ class OpenedApart:
         limit: FrameLimit = FROM_PARSER,
         *,
         limits: ProcessLimits | None = None,
+        name: str = "",
     ) -> Generator[Frame, None, None]:
         """A parser's answers about a file, whose bytes it gets as it asks for them.
 
@@ -119,18 +120,19 @@ class OpenedApart:
             seconds: Of processor time, unless `limits` says otherwise, and of wall-clock time.
             limit: How large an answer may be.
             limits: What the parser may use; by default `LIMITS`.
+            name: What sentences call the file; by default as it lies there.
 
         Raises:
             SubmissionError: It cannot be used, or opening it ended badly.
         """
-        limits = limits or replace(LIMITS, cpu_seconds=seconds)
+        limits, name = limits or replace(LIMITS, cpu_seconds=seconds), name or path.name
         with contextlib.ExitStack() as stack:
             try:
                 file = stack.enter_context(path.open("rb"))
-                job = {**job, "name": path.name, "size": path.stat().st_size}
+                job = {**job, "name": name, "size": path.stat().st_size}
             except OSError as error:
                 raise SubmissionError(
-                    f"{path.name}: cannot be read ({error.strerror}). Upload the file again."
+                    f"{name}: cannot be read ({error.strerror}). Upload the file again."
                 ) from error
             child = self._parsers.spawn(limits)
             try:
@@ -143,13 +145,13 @@ class OpenedApart:
                         case {"refused": str(sentence)}:
                             raise SubmissionError(sentence[:2000])
                         case {"failed": str(what)}:  # an archive of which nobody thought yet
-                            raise _ended_badly(path.name, what[:300])
+                            raise _ended_badly(name, what[:300])
                         case {"exhausted": True}:
-                            raise _ended_badly(path.name, limits.exceeded("memory"))
+                            raise _ended_badly(name, limits.exceeded("memory"))
                         case _:
                             yield frame
             except Silence as silence:
-                raise _ended_badly(path.name, str(silence)) from silence
+                raise _ended_badly(name, str(silence)) from silence
 
 
 def _ended_badly(name: str, why: str) -> SubmissionError:
@@ -174,10 +176,10 @@ def serve_opening(job: dict[str, Any], reader: BinaryIO, writer: BinaryIO) -> No
     """
     file = asked_file(job, reader, writer)
     if job["open"] == "checkpoint":
-        write_frame(writer, Frame({"fault": checkpoint_fault(file, job["as"])}))
+        write_frame(writer, Frame({"fault": checkpoint_fault(file, job["name"])}))
         return
     if job["open"] == "report":
-        claim = claim_in_report(job["as"], report_pages(file))
+        claim = claim_in_report(job["name"], report_pages(file))
         write_frame(writer, Frame({"claim": asdict(claim) if claim else None}))
         return
     if job["open"] == "metadata":
@@ -203,8 +205,8 @@ def _told(piece: Piece) -> Frame:
             return Frame({"begun": name, "modified": modified})
         case Ended(reason):
             return Frame({"ended": reason or ""})
-        case RefusedFile(name, reason):
-            return Frame({"left": [name, reason]})
+        case RefusedFile(name, reason, clutter):
+            return Frame({"left": [name, reason, clutter]})
 
 
 class _Asked(io.RawIOBase):

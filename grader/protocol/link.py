@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 from grader.domain.ending import Ending, EndingLimit
 from grader.domain.errors import EngineError
@@ -18,6 +18,7 @@ from grader.protocol.requests import Prove
 from grader.protocol.watching import WatchRecord
 
 Reply = TypeVar("Reply")
+FaultKind = Literal["time", "death", "nonsense"]
 
 
 class WorkerProcess(Protocol):
@@ -53,16 +54,20 @@ class WorkerFault(Exception):
     """The worker did not answer as it should: it hung, died or talked nonsense. The student's fault.
 
     Attributes:
-        kind: `time`, `death` or `nonsense`.
+        kind: It did not answer in time, its process ended, or it wrote what is no answer.
         seconds: The limit, when it is `time`.
         limit: The limit of ours that ended it, when it is `death` and one did.
     """
 
     def __init__(
-        self, kind: str, message: str, seconds: float | None = None, limit: EndingLimit | None = None
+        self,
+        kind: FaultKind,
+        message: str,
+        seconds: float | None = None,
+        limit: EndingLimit | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: FaultKind = kind
         self.seconds = seconds
         self.limit = limit
 

@@ -17,7 +17,7 @@ from grader.course.variants import Kind, Variant
 from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
-from grader.domain.program import LOOK, Program
+from grader.domain.program import Program
 from grader.grading.side_by_side import side_by_side
 from grader.reports.student.watch_notes import looks
 from grader.sandbox.host import Host
@@ -160,7 +160,7 @@ def outcome(assignment: Assignment, trial: Trial, program: Program, found: "Judg
         found.parameters,
         tuple(rule.pattern for rule in rules if rule.policy == "forbid"),
         tuple(rule.pattern for rule in rules if rule.policy == "flag"),
-        (*(note for note in program.notes if LOOK in note), *looks(found.watched)),
+        (*(note.text for note in program.notes if note.ask_person), *looks(found.watched)),
     )
 
 

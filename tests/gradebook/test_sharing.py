@@ -41,7 +41,7 @@ def test_what_can_change_stays_its_own(record: Evidence) -> None:
 
 def test_a_word_does_not_take_the_place_of_a_member_that_equals_it(record: Evidence) -> None:
     shared = SharedParts()
-    shared.of(replace(record, notes=("passed", "code")))
+    shared.of(replace(record, code_file="passed", engine="code"))
     again = shared.of(replace(record, missing=(Role.CODE,)))
     assert all(isinstance(one.status, Status) for one in again.findings)
     assert isinstance(again.missing[0], Role)

@@ -304,7 +304,7 @@ def test_a_flag_on_an_item_is_told_too() -> None:
 
 def remark(check: str, message: str) -> Finding:
     """A check that passed and has something for a person to look at."""
-    return replace(finding(check), diagnosis="fixed_positions", message=message, where="homework.py:41")
+    return replace(finding(check), policy="fixed_positions", message=message, where="homework.py:41")
 
 
 def test_a_check_that_passed_with_a_remark_costs_nothing_but_is_told() -> None:

@@ -86,7 +86,7 @@ def _checks(evidence: Evidence, score: Score) -> Iterator[_Case]:
             kind,
             finding.title,
             "\n".join(sentences(finding)),
-            finding.diagnosis or (finding.blame.value if finding.blame else ""),
+            finding.label or (finding.blame.value if finding.blame else ""),
         )
     if not evidence.findings and (evidence.reason or score.reason):
         kind = "error" if score.status == "engine_error" else "failure"

@@ -96,8 +96,8 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             for one in evidence.tuned
         ],
         notes=[
-            printable(note)
-            for note in dict.fromkeys((*evidence.notes, *training.notes, *watch_notes(evidence)))
+            printable(text)
+            for text in dict.fromkeys(map(str, (*evidence.notes, *training.notes, *watch_notes(evidence))))
         ],
         sandbox=SandboxRecord(
             level=attestation.level,
@@ -188,7 +188,7 @@ def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingReco
             component=finding.component,
             status=finding.status.value,
             blame=finding.blame.value if finding.blame else None,
-            diagnosis=finding.diagnosis,
+            diagnosis=finding.label,
             message=printable(finding.message),
             where=printable(finding.where),
             title=printable(finding.title),

@@ -9,7 +9,7 @@ from grader.domain.formatting import counted, duration, listed, points, stamp
 from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, Score
 from grader.domain.total import Total
-from grader.reports.student.component_reports import SUBMISSION, noted
+from grader.reports.student.component_reports import SUBMISSION
 from grader.reports.student.fixes import unimplemented
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.training_charts import Segment
@@ -117,7 +117,7 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
 
 def _looked_at(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
     """Where a person has a look although the check passed; at most one sentence."""
-    names = [name for name, own in parts.items() if any(map(noted, own))]
+    names = [name for name, own in parts.items() if any(one.flagged for one in own)]
     return [f"A person has a look at {listed(names, 9)}, which costs no points."] if names else []
 
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import counted, listed, percent, points
-from grader.domain.program import LOOK
 from grader.domain.quoting import about_file, named
 from grader.domain.score import GradeStatus, Score, ScoreLine
 from grader.reports.student.answers_page import undrawn_remarks
-from grader.reports.student.component_reports import noted
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.standing import lateness
 from grader.reports.student.training_advice import measured_item
@@ -314,7 +312,7 @@ def _marked_components(assignment: Assignment, score: Score) -> set[str]:
 def _assumed(evidence: Evidence) -> str:
     """Why training was rebuilt, which the student's page does not repeat."""
     training = evidence.training
-    return f" {' '.join(training.notes)}" if training.rebuilt and training.notes else ""
+    return f" {' '.join(map(str, training.notes))}" if training.rebuilt and training.notes else ""
 
 
 def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
@@ -357,14 +355,14 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
             yield cause, f"{named(row.name)}: {row.consequence}", short
     remarks: dict[str, Finding] = {}
     for finding in evidence.findings:
-        if noted(finding):
-            remarks.setdefault(finding.diagnosis or finding.check, finding)
+        if finding.flagged:
+            remarks.setdefault(finding.policy or finding.check, finding)
     for index, (name, finding) in enumerate(remarks.items()):
         short = f"Decide about: {listed([remark.replace('_', ' ') for remark in remarks])}"
         yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
     for stage in evidence.unproven:
         yield DISTURBED, unproven_sentence(stage), "The watch was disturbed"
-    looks = [note for note in (*evidence.notes, *evidence.training.notes) if LOOK in note]
+    looks = [note.text for note in (*evidence.notes, *evidence.training.notes) if note.ask_person]
     looks += dict.fromkeys(map(pried_sentence, evidence.pried))
     for index, note in enumerate(looks):
         yield NOTES, note, "" if index else "Unusual code"

@@ -151,13 +151,13 @@ def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
         if not rate.suspect:
             continue
         named = Counter(
-            finding.diagnosis
+            finding.label
             for evidence, _ in results
             for finding in evidence.findings
             if finding.check == rate.check
             and finding.status is Status.FAILED
             and not unimplemented(finding)
-            and finding.diagnosis
+            and finding.label
         )
         failed = rate.failed - rate.unwritten
         told = f"`{rate.check}`: {failed} of {rate.passed + failed} who wrote {rate.component} fail it"

@@ -227,8 +227,8 @@ def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, g
     findings = (
         Finding("a", "Attention", "It is scaled", failed, student, "missing_scale", "No scale.", "Divide.",
                 "homework.py:2"),
-        Finding("b", "ViT", "It learns them", Status.PASSED, None, "fixed_positions", "They are fixed.",
-                where="homework.py:4"),
+        Finding("b", "ViT", "It learns them", Status.PASSED, message="They are fixed.",
+                where="homework.py:4", policy="fixed_positions"),
         Finding("c", "ViT", "Nowhere", failed, student, None, "Gone.", where="homework.py:99"),
         Finding("d", "ViT", "Anywhere", failed, student, None, "No line."),
     )  # fmt: skip
@@ -259,7 +259,8 @@ def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, g
 
 
 def test_a_claim_stands_at_the_cell_whose_output_says_it(page_of, graded):
-    one = replace(graded, score=replace(graded.score, claim=Claim(0.95, "cell 2", "accuracy <b>95 %</b>")))
+    claim = Claim(0.95, "cell 2", "accuracy <b>95 %</b>", cell="cell 2")
+    one = replace(graded, score=replace(graded.score, claim=claim))
     html = page_of(one, viewed("a.ipynb", notebook_of(["text"])), source=None)
     assert "accuracy &lt;b&gt;95 %&lt;/b&gt;" in html.split('id="cell-2"')[1]
     assert 'href="#cell-2"' in html
