@@ -13,10 +13,11 @@ from grader.domain.assignment import Assignment
 from grader.domain.formatting import SPACE, clipped, counted, duration, percent, points, printable
 from grader.domain.result import Result
 from grader.domain.score import GradeStatus, Score
+from grader.domain.stage_time import stage_times
 from grader.reports.student.fixes import fixes
 from grader.reports.whole_class.class_overview import Overview, after_penalty, shown_points, shown_total
 from grader.reports.whole_class.class_statistics import STATUS_WORDS
-from grader.reports.whole_class.class_time import stage_times, submission_times
+from grader.reports.whole_class.class_time import submission_times
 from grader.results.class_files import report_path
 
 PADDING = 3  # between two columns
@@ -150,7 +151,7 @@ def _print_overview(overview: Overview, screen: Console) -> None:
 def _print_times(results: Sequence[Result], screen: Console) -> None:
     """Where the time of this run went."""
     pairs = [(result.evidence, result.score) for result in results]
-    stages, each = stage_times(pairs), submission_times(pairs)
+    stages, each = stage_times(evidence for evidence, _ in pairs), submission_times(pairs)
     if not stages:
         return
     table = Table(title="Where the time went", title_justify="left", box=SIMPLE)

@@ -63,8 +63,8 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
       grader history results 400101204
     """
     from grader.domain.formatting import printable, stamp
+    from grader.domain.total import total_sentence
     from grader.gradebook import Gradebook
-    from grader.reports.student.standing import total_sentence
 
     with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
         _catch_up(out, book, assignment_id)
@@ -111,7 +111,7 @@ def _runs(runs: "Sequence[RunRecord]") -> Iterator[Entry]:
 
 
 def _totals(totals: Sequence[Total]) -> Iterator[Entry]:
-    from grader.reports.student.standing import total_sentence
+    from grader.domain.total import total_sentence
 
     for number, total in enumerate(totals):
         text = f"{total_sentence(total)} ({total.cause})"

@@ -72,7 +72,7 @@ def export(
     from grader.course.toml_file import listing, remedy
     from grader.decisions.marking_sheet import marking_rows, split_rows
     from grader.decisions.sheet_files import require_sheet, write_sheet
-    from grader.reports.whole_class.teams import shared_by
+    from grader.domain.teams import shared_by
     from grader.results.revision import results_now
 
     require_sheet(file)
@@ -143,7 +143,7 @@ def import_(
 
         def decide(snapshot: "Snapshot", results: "Sequence[Result]") -> Sequence[Edit]:
             from grader.decisions.sheet_entries import Reader
-            from grader.reports.whole_class.teams import shared_by
+            from grader.domain.teams import shared_by
 
             teams = shared_by(snapshot.evidence.values())
             reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)
@@ -205,7 +205,7 @@ def set_(
 
         def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
             from grader.decisions.sheet_entries import Reader, edits_of
-            from grader.reports.whole_class.teams import shared_by
+            from grader.domain.teams import shared_by
 
             teams = {} if alone else shared_by(snapshot.evidence.values())
             reader = Reader(at.assignment, tuple(snapshot.evidence), snapshot.edits, teams)

@@ -12,9 +12,8 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, clipped, percent, printable
 from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreLine
-from grader.reports.student.answers_page import ANSWERS_PAGE
-from grader.reports.student.code_links import beside
-from grader.reports.whole_class.teams import shared_by
+from grader.domain.teams import shared_by
+from grader.files.page_names import ANSWERS_PAGE, beside
 
 _LONGEST = 2000  # characters of hyperparameters
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from grader.domain.score import Score
+from grader.domain.formatting import points
+from grader.domain.score import GradeStatus, Score
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,18 @@ class Total:
 def is_less(after: float | None, before: float | None) -> bool:
     """Whether points fell, or are not known any more."""
     return before is not None and (after is None or after < before)
+
+
+def total_sentence(total: Total) -> str:
+    """What a total is, in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
+    left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
+    if total.points is None:
+        word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
+        return f"{word}, {points(total.decided)} decided{left}"
+    told = f"{points(total.points)} of {points(total.decided)} decided{left}"
+    return told if total.lateness is None or total.final == total.points else f"{told}, {final_words(total)}"
+
+
+def final_words(total: Total) -> str:
+    """What is left of a total after lateness, in a few words: `56 after lateness`."""
+    return "unknown after lateness" if total.final is None else f"{points(total.final)} after lateness"

@@ -8,9 +8,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import FELL, KEPT, Edit, EditKind, standing_owner
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
-from grader.domain.total import Total
+from grader.domain.total import Total, total_sentence
 from grader.gradebook import Gradebook
-from grader.reports.student.standing import total_sentence
 from grader.scoring import score
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 from grader.domain.edit import Edit, EditKind
 from grader.domain.errors import UsageError
 from grader.domain.submission import KnownUpload, Origin
+from grader.files.page_names import ATTENTION_PAGE, STUDENT_FILES
 from grader.gradebook import Gradebook, Snapshot
 from grader.intake.naming import sanitized
 from grader.intake.ownership import EARLIER, Verdict, listed_as, ours
 from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.student.attention_page import ATTENTION_PAGE
-from grader.reports.student.student_pages import STUDENT_FILES
 
 
 def known_uploads(book: Gradebook) -> tuple[KnownUpload, ...]:

@@ -14,10 +14,9 @@ from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
 from grader.domain.result import Result
 from grader.domain.score import Release
-from grader.domain.total import Total, is_less
+from grader.domain.total import Total, final_words, is_less, total_sentence
 from grader.gradebook import Gradebook, Snapshot
 from grader.reports.results_json.results_file import submission_text, told_submissions
-from grader.reports.student.standing import final_words, total_sentence
 from grader.results.class_files import lying_beside, report_path, write_class, write_student
 from grader.results.download_accounts import standing_downloads
 from grader.results.owners import remove_moved_pages

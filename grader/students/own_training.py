@@ -142,9 +142,8 @@ def local_training(
             report,
             seeds,
         )
-    from grader.reports.student.training_advice import measured_item
 
-    item, training = measured_item(assignment), measured.training
+    item, training = assignment.measured_item, measured.training
     near = item is not None and seeds == 1 and is_near(training.accuracy or 0.0, item.threshold)
     doubts = _doubts(item, training)
     points = None if doubts else _points(item, training)

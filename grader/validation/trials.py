@@ -18,8 +18,8 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
 from grader.domain.program import Program
+from grader.domain.watch_notes import looks
 from grader.grading.side_by_side import side_by_side
-from grader.reports.student.watch_notes import looks
 from grader.sandbox.host import Host
 
 if TYPE_CHECKING:

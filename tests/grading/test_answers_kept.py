@@ -14,10 +14,10 @@ from grader.domain.answers import ANSWERS_FILE, Answers, DrawnPage
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
 from grader.domain.submission import Origin
+from grader.files.page_names import ANSWERS_PAGE
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.publication import pages
-from grader.reports.student.answers_page import ANSWERS_PAGE
 from grader.results.class_files import lying_beside
 from grader.results.owners import new_owner
 from grader.results.revision import results_now, revised

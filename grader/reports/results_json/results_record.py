@@ -10,6 +10,7 @@ from grader.domain.formatting import printable
 from grader.domain.program import Claim
 from grader.domain.quoting import about_file
 from grader.domain.score import Score, ScoreEdit, ScoreLine
+from grader.domain.watch_notes import watch_notes
 from grader.reports.results_json.results_contract import (
     CheckpointRecord,
     ClassRecord,
@@ -28,7 +29,6 @@ from grader.reports.results_json.results_contract import (
     UnfinishedRunRecord,
 )
 from grader.reports.student.label_metrics import class_figures
-from grader.reports.student.watch_notes import watch_notes
 from grader.scoring.acceptances import with_acceptance
 
 

@@ -12,7 +12,6 @@ from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.score import PartScore, Score
 from grader.reports.typesetting import environment
 
-ANSWERS_PAGE = "answers.html"  # beside the report
 _MEGABYTE = 1_000_000
 _WHY = {
     Undrawn.PROTECTED: "The PDF opens with a password only, so none of its pages could be drawn.",

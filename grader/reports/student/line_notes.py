@@ -9,9 +9,9 @@ from grader.domain.formatting import percent
 from grader.domain.program import Place, place_of
 from grader.domain.quoting import as_code, named, quoted
 from grader.domain.score import Score
+from grader.domain.watch_notes import WORDS
 from grader.reports.student.component_reports import Remark, component_reports
 from grader.reports.student.forbidden_parts import forbidden_rows
-from grader.reports.student.watch_notes import WORDS
 
 
 @dataclass(frozen=True)

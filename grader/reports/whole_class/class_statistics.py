@@ -8,8 +8,8 @@ from statistics import fmean, median
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import GradeStatus, Score, ScoreLine
+from grader.domain.teams import team_mates
 from grader.reports.student.fixes import unimplemented
-from grader.reports.whole_class.teams import team_mates
 
 Results = Sequence[tuple[Evidence, Score]]
 

@@ -8,11 +8,10 @@ from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import counted, listed, percent, points
 from grader.domain.quoting import about_file, named
 from grader.domain.score import GradeStatus, Score, ScoreLine
+from grader.domain.watch_notes import pried_sentence, unproven_sentence
 from grader.reports.student.answers_page import undrawn_remarks
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.standing import lateness
-from grader.reports.student.training_advice import measured_item
-from grader.reports.student.watch_notes import pried_sentence, unproven_sentence
 from grader.reports.whole_class.class_training import claim_apart, claim_of
 from grader.scoring.acceptances import with_acceptance
 from grader.scoring.measured import shows_more_epochs
@@ -279,7 +278,7 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
     if not score.gradable:
         return
     by_person = {item.id for item in assignment.rubric if item.by_person}
-    item = measured_item(assignment)
+    item = assignment.measured_item
     measured = item.id if item is not None else ""
     for line in score.lines:
         if line.id in score.awaiting and line.id in by_person:

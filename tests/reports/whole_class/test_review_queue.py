@@ -9,9 +9,9 @@ from grader.domain.program import TRAINING, ForbiddenUse, Place
 from grader.domain.score import LateRecord, ScoreEdit, Waiver
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.domain.watch import Pried, Prying
+from grader.domain.watch_notes import WORDS
 from grader.reports.results_json.results_file import download_record
 from grader.reports.student.forbidden_parts import forbidden_costs
-from grader.reports.student.watch_notes import WORDS
 from grader.reports.whole_class.check_rates import check_rates
 from grader.reports.whole_class.review_cases import CAUSES, cases
 from grader.reports.whole_class.review_queue import final_total, review_queue
