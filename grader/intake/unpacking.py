@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from grader.domain.errors import SubmissionError
+from grader.domain.errors import Interruption, SubmissionError
 from grader.domain.submission import RefusedFile
 from grader.intake.archive import MEGABYTE, Begun, Caps, Ended, Piece, contents
 from grader.intake.checkpoint import checkpoint_fault
@@ -108,7 +108,7 @@ def _readable(archive: Path) -> BinaryIO:
         ) from error
 
 
-class _NonsenseError(Exception):
+class _NonsenseError(Interruption):
     """What reads an archive says what it cannot say."""
 
 

@@ -1,9 +1,10 @@
 """How a check says that something is wrong, or that it cannot tell."""
 
+from grader.domain.errors import Interruption
 from grader.domain.evidence import FindingKind
 
 
-class Mismatch(AssertionError):
+class Mismatch(Interruption, AssertionError):
     """The student's code does something else than it should.
 
     Args:
@@ -29,5 +30,5 @@ class Mismatch(AssertionError):
         self.where = where
 
 
-class Undecided(Exception):
+class Undecided(Interruption):
     """The check cannot tell: a person must look. Never a pass and never a zero."""

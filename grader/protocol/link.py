@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 from grader.domain.ending import Ending, EndingLimit
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
 from grader.protocol.conversation import NOTICES, receive, send
 from grader.protocol.exception_names import told_of
@@ -50,7 +50,7 @@ class WorkerProcess(Protocol):
         """Kill it, wait for it, and release its streams; may be called twice."""
 
 
-class WorkerFault(Exception):
+class WorkerFault(Interruption):
     """The worker did not answer as it should: it hung, died or talked nonsense. The student's fault.
 
     Attributes:
@@ -72,7 +72,7 @@ class WorkerFault(Exception):
         self.limit = limit
 
 
-class StudentRaised(Exception):
+class StudentRaised(Interruption):
     """The student's code raised.
 
     Attributes:
