@@ -1,22 +1,21 @@
-"""What the commands about a gradebook have in common: their options, and the book that they work on."""
+"""What the commands about a gradebook have in common: their options, and the session that they open."""
 
 import contextlib
+import functools
 import getpass
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
-    from grader.domain.evidence import Evidence
-    from grader.gradebook import Gradebook
-    from grader.results.revision import Decision, Revision
+    from grader.results.catching_up import CatchUp
+    from grader.results.revision import Revision
+    from grader.results.session import ClassSession, SessionRequest
 
 BOOK_VARIABLE = "GRADER_GRADEBOOK"
 WHO_VARIABLE = "GRADER_BY"
@@ -62,6 +61,42 @@ def book_options(command: Command) -> Command:
     return command
 
 
+def session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of commands about the results folder `out`: these get `request`, the session to open."""
+
+    @functools.wraps(command)
+    def requested(
+        *,
+        out: Path,
+        assignment_id: str | None,
+        course: Path | None,
+        gradebook: str | None,
+        by: str | None,
+        **given: Any,
+    ) -> None:
+        command(request=session_request(out, assignment_id, course, gradebook, by), **given)
+
+    return book_options(requested)
+
+
+def session_request(
+    out: Path, assignment_id: str | None, course: Path | None, gradebook: str | None, by: str | None
+) -> "SessionRequest":
+    """What `book_options` give, as a request.
+
+    Raises:
+        UsageError: Nobody says who runs the command.
+    """
+    from grader.results.session import SessionRequest
+
+    return SessionRequest(out, operator(by), assignment_id, course, gradebook)
+
+
+def decision_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of commands that decide something: as `session_options`, and `allow_lower`."""
+    return session_options(lower_option(command))
+
+
 def lower_option(command: Command) -> Command:
     """`--allow-lower`: the parameter `allow_lower`."""
     return click.option("--allow-lower", is_flag=True, help="Grades that were released may fall.")(command)
@@ -84,121 +119,30 @@ def operator(by: str | None) -> str:
     return name
 
 
-def reason(why: str) -> str:
-    """What was given by `--why`, on one line.
-
-    Raises:
-        UsageError: It is empty.
-    """
-    from grader.domain.formatting import printable
-
-    told = " ".join(printable(why).split())
-    if not told:
-        raise UsageError("--why is empty. Say why in a sentence: students and colleagues read it.")
-    return told
-
-
 def now() -> datetime:
     """The time, to a second."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
-@dataclass(frozen=True)
-class Desk:
-    """A book, its assignment as it is today, and who works on it."""
-
-    out: Path
-    book: "Gradebook"
-    assignment: Assignment
-    who: str
-
-    def require_student(self, student_id: str) -> None:
-        """Raises unless the book knows the student.
-
-        Raises:
-            UsageError: It does not.
-        """
-        if student_id not in self.book.students():
-            raise UsageError(
-                f"{self.out}: there is no student '{student_id}' in the gradebook. See scores.csv."
-            )
-
-    def revised(
-        self,
-        cause: str,
-        *,
-        decide: "Decision | None" = None,
-        absent: "Sequence[Evidence]" = (),
-        allow_lower: bool = False,
-    ) -> "Revision":
-        """As `grader.results.revision.revised`, with the desk's own."""
-        from grader.results.revision import revised
-
-        return revised(
-            self.assignment,
-            self.book,
-            self.out,
-            who=self.who,
-            cause=cause,
-            clock=now,
-            decide=decide,
-            absent=absent,
-            allow_lower=allow_lower,
-        )
-
-
 @contextlib.contextmanager
-def desk(
-    out: Path, *, assignment_id: str | None, course: Path | None, gradebook: str | None, by: str | None
-) -> Iterator[Desk]:
-    """The book of a results folder, for one command.
+def session(request: "SessionRequest") -> Iterator["ClassSession"]:
+    """The gradebook that a command works on; what was caught up with is printed.
 
     Raises:
-        UsageError: There is no such book or assignment.
+        UsageError: There is no such gradebook or assignment.
         CourseError: A file of the course is malformed.
     """
-    from grader.course.assignment_file import read_assignment
-    from grader.course.locate import located_course
-    from grader.gradebook import Gradebook
+    from grader.results.session import class_session
 
-    with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
-        assignment_id = _the_one(out, book.assignments(), assignment_id)
-        assignment = read_assignment(located_course(course).reference(assignment_id))
-        catch_up(out, book, assignment)
-        yield Desk(out, book, assignment, operator(by))
+    with class_session(request, clock=now, on_catch_up=told_catch_up) as opened:
+        yield opened
 
 
-def catch_up(out: Path, book: "Gradebook", assignment: Assignment) -> None:
-    """Write what tells of an earlier state of the book, as after a kill, and say so.
-
-    Raises:
-        UsageError: The book cannot be used.
-    """
+def told_catch_up(catch_up: "CatchUp") -> None:
+    """Print that files told of an earlier state of the gradebook."""
     from grader.domain.formatting import printable
-    from grader.results.catching_up import caught_up
 
-    told = caught_up(assignment, book, out, now)
-    if told:
-        click.echo(printable(f"note: {told}"), err=True)
-
-
-def _the_one(out: Path, known: Sequence[str], asked: str | None) -> str:
-    """The assignment that is meant, among those that the book knows."""
-    if not known:
-        raise UsageError(
-            f"{out}: there is no gradebook in it. "
-            "Give the --out folder of `grader grade`, and the --gradebook if it had one."
-        )
-    if asked is None and len(known) > 1:
-        raise UsageError(
-            f"{out}: the gradebook holds several assignments: {', '.join(known)}. Say which by --assignment."
-        )
-    if asked is not None and asked not in known:
-        raise UsageError(
-            f"{out}: the gradebook holds nothing about '{asked}', only about {', '.join(known)}. "
-            "Give another folder, or another --assignment."
-        )
-    return asked or known[0]
+    click.echo(printable(f"note: {catch_up}"), err=True)
 
 
 def told_revision(revision: "Revision", done: str) -> None:

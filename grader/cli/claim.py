@@ -1,13 +1,15 @@
 """`grader claim`: the accuracy that a student claims, where it could not be read."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import book_options, desk, lower_option, now, reason, told_revision
-from grader.domain.edit import Edit, EditKind
+from grader.cli.book import decision_options, session, told_revision
 from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.results.session import SessionRequest
 
 
 @click.command("claim")
@@ -15,19 +17,8 @@ from grader.domain.errors import UsageError
 @click.argument("student_id", metavar="STUDENT")
 @click.argument("accuracy", metavar="ACCURACY")
 @click.option("--why", required=True, help="Where it stands: `page 3 of the report`.")
-@book_options
-@lower_option
-def command(
-    out: Path,
-    student_id: str,
-    accuracy: str,
-    why: str,
-    assignment_id: str | None,
-    course: Path | None,
-    gradebook: str | None,
-    by: str | None,
-    allow_lower: bool,
-) -> None:
+@decision_options
+def command(request: "SessionRequest", student_id: str, accuracy: str, why: str, allow_lower: bool) -> None:
     """Record the test ACCURACY that STUDENT claims, in percent; `none` takes back what was typed before.
 
     The grader reads it from the outputs of the notebook, else from the text of the report; a scan has none, a
@@ -38,14 +29,12 @@ def command(
       grader claim results 400101204 83.5 --why "page 3 of the report"
       grader claim results 400101204 none --why "it was about another model"
     """
-    told, share = reason(why), _share(accuracy)
-    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
-        at.require_student(student_id)
 
-        def decide(*_: object) -> Sequence[Edit]:
-            return [Edit(EditKind.CLAIM, at.who, now(), told, student_id, value=share)]
+    from grader.decisions.one_submission import record_claim
 
-        revision = at.revised(f"claim {student_id}", decide=decide, allow_lower=allow_lower)
+    share = _share(accuracy)
+    with session(request) as opened:
+        revision = record_claim(opened, student_id, share, why=why, allow_lower=allow_lower)
     done = "is not claimed any more" if share is None else "is claimed"
     told_revision(revision, f"{accuracy} {done} by {student_id}.")
 

@@ -1,13 +1,15 @@
 """`grader count`: which of a student's runs counts."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import book_options, desk, lower_option, now, reason, told_revision
-from grader.domain.edit import Edit, EditKind
+from grader.cli.book import decision_options, session, told_revision
 from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.results.session import SessionRequest
 
 LATEST = "latest"
 
@@ -17,19 +19,8 @@ LATEST = "latest"
 @click.argument("student_id", metavar="STUDENT")
 @click.argument("number", metavar="RUN")
 @click.option("--why", required=True, help="The reason, for the record.")
-@book_options
-@lower_option
-def command(
-    out: Path,
-    student_id: str,
-    number: str,
-    why: str,
-    assignment_id: str | None,
-    course: Path | None,
-    gradebook: str | None,
-    by: str | None,
-    allow_lower: bool,
-) -> None:
+@decision_options
+def command(request: "SessionRequest", student_id: str, number: str, why: str, allow_lower: bool) -> None:
     """Say that RUN counts for STUDENT in the results folder OUT: a number of `grader history`, or `latest`.
 
     By itself the latest run counts; but where the same files gave less than was told before, the run before
@@ -41,26 +32,23 @@ def command(
       grader count results 400101204 latest --why "The last attempt counts, as announced."
       grader count results 400101204 1 --why "The second upload was another course's homework."
     """
-    told = reason(why)
-    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
 
-        def decide(*_: object) -> Sequence[Edit]:
-            value = float(_run(number, at.book.runs(student_id)))
-            return [Edit(EditKind.RUN, at.who, now(), told, student_id, value=value)]
+    from grader.decisions.one_submission import choose_run
 
-        revision = at.revised(f"count {student_id}", decide=decide, allow_lower=allow_lower)
-    told_revision(revision, f"{'The latest run' if number == LATEST else f'Run {number}'} counts.")
+    wanted = _run(number)
+    with session(request) as opened:
+        chosen = choose_run(opened, student_id, wanted, why=why, allow_lower=allow_lower)
+    told_revision(chosen.revision, f"{'The latest run' if wanted is None else f'Run {number}'} counts.")
 
 
-def _run(text: str, runs: Sequence[int]) -> int:
-    """The number of the run that is meant.
+def _run(text: str) -> int | None:
+    """The number of the run that is meant; None: the latest.
 
     Raises:
-        UsageError: There is no such run.
+        UsageError: It is none.
     """
     if text == LATEST:
-        return runs[-1]
-    if not text.isdecimal() or int(text) not in runs:
-        known = ", ".join(map(str, runs))
-        raise UsageError(f"There is no run '{text}'. Give one of {known}, or {LATEST}.")
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"There is no run '{text}'. Give a number of `grader history`, or {LATEST}.")
     return int(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from grader.cli.book import Desk, book_options, desk, now
+from grader.cli.book import book_options, session, session_request
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grader.gradebook import Snapshot
     from grader.lms.exports.filling import Choices
     from grader.reports.results_json.results_contract import DownloadRecord
+    from grader.results.session import ClassSession
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FOLDER = "exports"
@@ -79,7 +80,7 @@ class Source:
         downloads: The account of the files of each download.
     """
 
-    desk: Desk
+    session: "ClassSession"
     seen: "Snapshot"
     results: "Sequence[Result]"
     downloads: "tuple[DownloadRecord, ...]"
@@ -87,12 +88,12 @@ class Source:
     @property
     def out(self) -> Path:
         """The folder of the results."""
-        return self.desk.out
+        return self.session.out
 
     @property
     def assignment(self) -> Assignment:
         """What was asked for."""
-        return self.desk.assignment
+        return self.session.assignment
 
     def place(self, name: str) -> Path:
         """Where an export goes by default."""
@@ -100,11 +101,11 @@ class Source:
 
     def note(self, way: str, grades: Mapping[str, float]) -> None:
         """Note in the book that grades leave for their students."""
-        note_released(self.desk, self.seen, self.results, grades, way)
+        note_released(self.session, self.seen, self.results, grades, way)
 
 
 def note_released(
-    at: Desk,
+    at: "ClassSession",
     seen: "Snapshot",
     results: "Sequence[Result]",
     grades: Mapping[str, float | None],
@@ -115,7 +116,7 @@ def note_released(
     from grader.publishing.releases import note_releases
 
     try:
-        note_releases(at.book, seen, results, grades, way=way, who=at.who, when=now(), out=at.out)
+        note_releases(at.book, seen, results, grades, way=way, who=at.who, when=at.clock(), out=at.out)
     except UsageError as error:
         click.echo(printable(f"note: the gradebook does not know that these grades left: {error}"), err=True)
 
@@ -138,7 +139,7 @@ def released(
     from grader.results.download_accounts import standing_downloads
     from grader.results.revision import told_results
 
-    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+    with session(session_request(out, assignment_id, course, gradebook, by)) as at:
         seen = at.book.snapshot()
         results = told_results(at.assignment, seen)
         downloads = standing_downloads(at.book, out, seen)

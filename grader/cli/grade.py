@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import by_option, catch_up, gradebook_option, lower_option, now, operator
+from grader.cli.book import by_option, gradebook_option, lower_option, now, operator, told_catch_up
 from grader.cli.options import cores, device_option, training_device
 from grader.domain.errors import UsageError
 from grader.domain.quoting import about_file
@@ -112,6 +112,7 @@ def command(
     from grader.grading.team_members import mates
     from grader.grading.time_estimate import Rates, kind_of_work, planned
     from grader.lms.roster import read_roster
+    from grader.results.catching_up import caught_up
     from grader.results.download_accounts import keep_account
     from grader.results.page_state import grading
     from grader.results.revision import digest
@@ -128,7 +129,9 @@ def command(
     who, book = operator(by), Gradebook(out, gradebook, assignment_id=assignment.id)
     book.require_writable()
     if assignment.id in book.assignments():  # a book that cannot be used is told before anything runs
-        catch_up(out, book, assignment)
+        catch_up = caught_up(assignment, book, out, now)
+        if catch_up is not None:
+            told_catch_up(catch_up)
     started = time.monotonic()
     _warn_of_public_secret(found_course.secret_is_public, no_train or data == "synthetic")
     splits = None

@@ -80,11 +80,11 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
 
 def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
     """As other commands do it, where the course is found: the history does without."""
-    from grader.cli.book import catch_up
+    from grader.cli.book import now, told_catch_up
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
     from grader.domain.errors import GraderError
-    from grader.results.catching_up import OLDER, are_behind
+    from grader.results.catching_up import OLDER, are_behind, caught_up
 
     known = book.assignments()
     asked = assignment_id or (known[0] if len(known) == 1 else "")
@@ -95,7 +95,9 @@ def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
     except GraderError:
         click.echo(f"note: {OLDER}. A command that finds the course writes them again.", err=True)
         return
-    catch_up(out, book, assignment)
+    done = caught_up(assignment, book, out, now)
+    if done is not None:
+        told_catch_up(done)
 
 
 def _runs(runs: "Sequence[RunRecord]") -> Iterator[Entry]:

@@ -1,19 +1,16 @@
 """`grader owner`: whose a submission is, where the LMS does not say it, or a person knows better."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import book_options, desk, lower_option, now, reason, told_revision
-from grader.domain.edit import Edit
-from grader.domain.errors import UsageError
+from grader.cli.book import decision_options, session, told_revision
 
 if TYPE_CHECKING:
-    from grader.gradebook import Snapshot
-    from grader.results.owners import NewOwner
+    from grader.decisions.upload_owner import NewOwner
     from grader.results.revision import Revision
+    from grader.results.session import SessionRequest
 
 NONE = "none"
 
@@ -24,19 +21,9 @@ NONE = "none"
 @click.argument("student_id", metavar="STUDENT")
 @click.option("--why", required=True, help="How you know, for the record.")
 @click.option("--instead", is_flag=True, help="It counts in the place of the submission that STUDENT has.")
-@book_options
-@lower_option
+@decision_options
 def command(
-    out: Path,
-    upload: str,
-    student_id: str,
-    why: str,
-    instead: bool,
-    assignment_id: str | None,
-    course: Path | None,
-    gradebook: str | None,
-    by: str | None,
-    allow_lower: bool,
+    request: "SessionRequest", upload: str, student_id: str, why: str, instead: bool, allow_lower: bool
 ) -> None:
     """Say that UPLOAD in the results folder OUT is the submission of STUDENT.
 
@@ -54,31 +41,13 @@ def command(
       grader owner results moodle-1234524 400101324 --why "A slip of the pen, he says." --by ta1
       grader owner results 400101325 none --why "She has not handed in anything."
     """
-    from grader.results.owners import NewOwner, new_owner
 
-    told = reason(why)
-    found: list[NewOwner] = []
-    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+    from grader.decisions.upload_owner import say_owner
 
-        def decide(snapshot: "Snapshot", _: object) -> Sequence[Edit]:
-            owner = None if student_id == NONE else student_id
-            found[:] = [new_owner(snapshot, upload, owner, who=at.who, when=now(), why=told)]
-            if found[0].displaced is not None and not instead:
-                raise UsageError(_taken(found[0]))
-            return found[0].edits
-
-        revision = at.revised(f"owner {student_id}", decide=decide, allow_lower=allow_lower)
-    _tell(found[0], revision)
-
-
-def _taken(owner: "NewOwner") -> str:
-    other = owner.displaced
-    assert other is not None
-    name = other.origin.upload or other.origin.listed_as
-    return (
-        f"{owner.student_id} has a submission already: {name} ({other.origin.listed_as}). "
-        "Nothing was changed. Say whose that is first, or let this one count in its place by --instead."
-    )
+    with session(request) as opened:
+        owner = None if student_id == NONE else student_id
+        said = say_owner(opened, upload, owner, why=why, instead=instead, allow_lower=allow_lower)
+    _tell(said.owner, said.revision)
 
 
 def _tell(owner: "NewOwner", revision: "Revision") -> None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import Desk, book_options, desk, now
+from grader.cli.book import session, session_options
 from grader.cli.export_desk import note_released
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from grader.publishing.publication_update import ChangedStudent, Manifest, Update
     from grader.reports.whole_class.similarity_record import SimilarityRecord
+    from grader.results.session import ClassSession, SessionRequest
 
 
 @click.command("publish")
@@ -21,17 +22,8 @@ if TYPE_CHECKING:
 @click.option("--to", type=click.Path(path_type=Path), required=True, help="A new folder, or a new .zip.")
 @click.option("--update", "updates", is_flag=True, help="--to is a folder that was published before.")
 @click.option("--partial", is_flag=True, help="Publish although something still awaits a person.")
-@book_options
-def command(
-    out: Path,
-    to: Path,
-    updates: bool,
-    partial: bool,
-    assignment_id: str | None,
-    course: Path | None,
-    gradebook: str | None,
-    by: str | None,
-) -> None:
+@session_options
+def command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -> None:
     """Write the pages of the results folder OUT as a static folder, or a zip.
 
     instructors/index.html is the class page, with links to all students; students/ID/report.html is one
@@ -56,7 +48,8 @@ def command(
     from grader.results.download_accounts import standing_downloads
     from grader.results.revision import results_now
 
-    with desk(out, assignment_id=assignment_id, course=course, gradebook=gradebook, by=by) as at:
+    out = request.out
+    with session(request) as at:
         seen = at.book.snapshot()
         results = results_now(at.assignment, seen)
         download = summed(standing_downloads(at.book, out, seen))
@@ -68,7 +61,7 @@ def command(
             )
         pairs = [(result.evidence, result.score) for result in results]
         grades = {score.student_id: score.final for _, score in owned(pairs)}
-        moment, about = now(), _about(at, grades)
+        moment, about = at.clock(), _about(at, grades)
         made = functools.partial(
             pages,
             at.assignment,
@@ -88,7 +81,7 @@ def command(
         click.echo(printable(f"  {line}"))
 
 
-def _about(at: Desk, grades: "Mapping[str, float | None]") -> "Manifest":
+def _about(at: "ClassSession", grades: "Mapping[str, float | None]") -> "Manifest":
     """What is known of a publication before it has pages."""
     from grader.publishing.publication_update import Manifest
 

@@ -124,8 +124,9 @@ def command(
 
 def _tell_the_class(assignment: "Assignment", out: Path, gradebook: str | None, now: datetime) -> None:
     """Write the class page again, where there is one that would tell the same totals as the reports."""
-    from grader.cli.book import catch_up
+    from grader.cli.book import told_catch_up
     from grader.gradebook import Gradebook
+    from grader.results.catching_up import caught_up
     from grader.results.revision import told_results, write_pages
 
     with Gradebook(out, gradebook, assignment_id=assignment.id) as book:
@@ -138,7 +139,9 @@ def _tell_the_class(assignment: "Assignment", out: Path, gradebook: str | None, 
                 "note: the rubric changed since. `grader regrade` writes the class page anew.", err=True
             )
             return
-        catch_up(out, book, assignment)
+        done = caught_up(assignment, book, out, lambda: now)
+        if done is not None:
+            told_catch_up(done)
         write_pages(assignment, book, out, now, class_anyway=True)
 
 

@@ -1,10 +1,107 @@
 """When submissions were due and came, as people decide it after they were graded."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
+from grader.decisions.reason import stated
 from grader.domain.edit import Edit, EditKind
 from grader.domain.result import Result
+from grader.domain.score import LateRecord
+from grader.gradebook import Snapshot
+from grader.results.revision import Revision
+from grader.results.session import ClassSession
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What follows from when a submission came.
+
+    Attributes:
+        late: None where the assignment has no deadline.
+    """
+
+    late: LateRecord | None
+    revision: Revision
+
+
+def record_received(
+    session: ClassSession, student_id: str, moment: datetime | None, *, why: str, allow_lower: bool = False
+) -> Arrival:
+    """Record when the files that were graded came. Whatever comes later comes when the LMS says.
+
+    Args:
+        moment: With its zone; None takes back what people said before.
+        why: Where that is from: the student reads it.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: There is no such student or reason, or a released grade would fall.
+    """
+    seconds = None if moment is None else moment.timestamp()
+    return _arrival(session, student_id, EditKind.RECEIVED, seconds, why, allow_lower)
+
+
+def record_in_time(session: ClassSession, student_id: str, *, why: str, allow_lower: bool = False) -> Arrival:
+    """Record that the files that were graded came in time, whatever the LMS says: see `record_received`."""
+    return _arrival(session, student_id, EditKind.IN_TIME, None, why, allow_lower)
+
+
+def _arrival(
+    session: ClassSession, student_id: str, kind: EditKind, seconds: float | None, why: str, allow_lower: bool
+) -> Arrival:
+    reason = stated(why)
+    session.require_student(student_id)
+
+    def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
+        digest = snapshot.evidence[student_id].submission_digest
+        return [Edit(kind, session.who, session.clock(), reason, student_id, digest, seconds)]
+
+    revision = session.revised(f"received {student_id}", decide=decide, allow_lower=allow_lower)
+    return Arrival(revision.score(student_id).late, revision)
+
+
+@dataclass(frozen=True)
+class Regrade:
+    """What scoring a class again came to.
+
+    Attributes:
+        extensions: How many deadlines were given that had not been.
+        unknown: The students with an extension and without a result, sorted.
+    """
+
+    revision: Revision
+    extensions: int = 0
+    unknown: tuple[str, ...] = ()
+
+
+def regrade(
+    session: ClassSession,
+    *,
+    extensions: Mapping[str, datetime] | None = None,
+    source: str = "",
+    allow_lower: bool = False,
+) -> Regrade:
+    """Score the stored evidence with the rubric as it is now. No student's code runs.
+
+    Args:
+        extensions: Student -> a deadline of the student's own, given after the fact.
+        source: The name of the list that they are from.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: A released grade would fall.
+    """
+    deadlines = extensions or {}
+
+    def decide(_: object, results: Sequence[Result]) -> Sequence[Edit]:
+        why = f"An extension, by {source}."
+        return extension_edits(results, deadlines, who=session.who, when=session.clock(), why=why)
+
+    given = decide if extensions is not None else None
+    revision = session.revised("regrade", decide=given, allow_lower=allow_lower)
+    known = {result.score.student_id for result in revision.results}
+    return Regrade(revision, len(revision.edits), tuple(sorted(deadlines.keys() - known)))
 
 
 def extension_edits(

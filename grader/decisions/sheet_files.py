@@ -46,13 +46,13 @@ class SheetRow:
     Attributes:
         place: The file's name and the row, as a spreadsheet counts: `marks.csv, row 3`.
         cells: Column -> text, without space around it.
-        sheet: The file's name; empty for what is no row of a file.
+        sheet: The file's name.
         faults: Column -> what is wrong with a cell that holds something else than text or a number.
     """
 
     place: str
     cells: dict[str, str]
-    sheet: str = ""
+    sheet: str
     faults: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -31,9 +31,9 @@ GraderException
     ├── _NonsenseError      unpacking: what reads an archive says what it cannot say
     └── _LayersAreLost      a host: bubblewrap takes layers away
 
-Beside it stand only the errors of the command line, which click demands. A Mismatch is an AssertionError, too,
-for pytest. Every message of a GraderError says where, what is wrong and what to do, in one sentence or two, and
-is shown to a person as it stands.
+Beside it stand only the errors of the command line, which click demands. A Mismatch is an AssertionError,
+too, for pytest. Every message of a GraderError says where, what is wrong and what to do, in one sentence or
+two, and is shown to a person as it stands.
 """
 
 

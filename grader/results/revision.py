@@ -13,7 +13,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
 from grader.domain.result import Result
-from grader.domain.score import Release
+from grader.domain.score import Release, Score
 from grader.domain.total import Total, final_words, is_less, total_sentence
 from grader.gradebook import Gradebook, Snapshot
 from grader.reports.results_json.results_file import submission_text, told_submissions
@@ -95,6 +95,17 @@ class Revision:
     changes: tuple[Change, ...]
     edits: tuple[Edit, ...]
     stray: tuple[str, ...]
+
+    def score(self, student_id: str) -> Score:
+        """A student's score now.
+
+        Raises:
+            KeyError: There is no such student.
+        """
+        for result in self.results:
+            if result.score.student_id == student_id:
+                return result.score
+        raise KeyError(student_id)
 
 
 def revised(

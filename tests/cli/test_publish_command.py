@@ -53,11 +53,9 @@ def another_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import UTC, datetime, timedelta
 
     minutes = iter(range(10_000))
-    for module in ("book", "publish", "export_desk", "marks"):
-        monkeypatch.setattr(
-            f"grader.cli.{module}.now",
-            lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=next(minutes)),
-        )
+    monkeypatch.setattr(
+        "grader.cli.book.now", lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=next(minutes))
+    )
 
 
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from grader.decisions.upload_owner import new_owner
 from grader.domain.answers import ANSWERS_FILE, Answers, DrawnPage
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, EditKind
@@ -19,7 +20,6 @@ from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.publication import pages
 from grader.results.class_files import lying_beside
-from grader.results.owners import new_owner
 from grader.results.revision import results_now, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
