@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from grader.domain.edit import Edit
+from grader.domain.edit import InTime, Received
 
 
 class Role(StrEnum):
@@ -124,7 +124,7 @@ class Arrival:
     in_time: bool
     marked: bool
     extension: datetime | None
-    decided: Edit | None = None
+    decided: Received | InTime | None = None
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,24 @@ def is_less(after: float | None, before: float | None) -> bool:
     return before is not None and (after is None or after < before)
 
 
-def total_sentence(total: Total) -> str:
+@dataclass(frozen=True)
+class TotalFigures:
+    """What a total was, as far as a sentence tells it: see `Total`."""
+
+    points: float | None
+    decided: float
+    awaiting: float
+    status: str
+    final: float | None
+    lateness: str | None
+
+    @classmethod
+    def of(cls, total: Total) -> Self:
+        """Those of a total."""
+        return cls(total.points, total.decided, total.awaiting, total.status, total.final, total.lateness)
+
+
+def total_sentence(total: Total | TotalFigures) -> str:
     """What a total is, in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
     left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
     if total.points is None:
@@ -94,6 +111,6 @@ def total_sentence(total: Total) -> str:
     return told if total.lateness is None or total.final == total.points else f"{told}, {final_words(total)}"
 
 
-def final_words(total: Total) -> str:
+def final_words(total: Total | TotalFigures) -> str:
     """What is left of a total after lateness, in a few words: `56 after lateness`."""
     return "unknown after lateness" if total.final is None else f"{points(total.final)} after lateness"

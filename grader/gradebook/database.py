@@ -17,7 +17,7 @@ from grader.gradebook.read_only import Copy, may_write, opened, shared
 from grader.gradebook.tables import METADATA
 
 FILE = "gradebook.sqlite"
-VERSION = "0003"  # the newest of `migrations`
+VERSION = "0004"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
 _NO_RIGHT = ("42501", "25006")  # PostgreSQL: insufficient privilege, read-only transaction
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
@@ -212,9 +212,9 @@ def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
 def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:
     """The state with the runs that new edits say are to count."""
     chosen = {
-        edit.student_id: book.evidence(edit.student_id, int(edit.value))
+        edit.student_id: book.evidence(edit.student_id, edit.number)
         for edit in new
-        if edit.kind is EditKind.RUN and edit.student_id is not None and edit.value is not None
+        if isinstance(edit, RunChosen) and edit.student_id is not None and edit.number is not None
     }
     return snapshot.with_evidence(chosen) if chosen else snapshot
 

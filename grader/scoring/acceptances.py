@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Accepted, Edit
 from grader.domain.evidence import Evidence
 from grader.domain.score import Acceptance
 from grader.domain.submission import Role
@@ -13,10 +13,10 @@ def acceptance(evidence: Evidence, edits: Sequence[Edit]) -> Acceptance | None:
     """The file that a person accepted as the report: while there is no other, and it was set aside."""
     if Role.REPORT not in evidence.missing:
         return None
-    last = next((edit for edit in reversed(edits) if edit.kind is EditKind.ACCEPTED), None)
-    if last is None or last.target not in {file.name for file in evidence.refused_files}:
+    last = next((edit for edit in reversed(edits) if isinstance(edit, Accepted)), None)
+    if last is None or last.file not in {file.name for file in evidence.refused_files}:
         return None
-    return Acceptance(last.target, last.why)
+    return Acceptance(last.file, last.why)
 
 
 def with_acceptance(evidence: Evidence, accepted: Acceptance | None) -> Evidence:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Claimed, Edit
 from grader.domain.evidence import Evidence
 from grader.domain.program import Claim
 
@@ -17,7 +17,7 @@ def claimed(evidence: Evidence, edits: Sequence[Edit]) -> Claim | None:
         edits: Those about the student, oldest first, of any kind. One without a value takes back what was
             typed before.
     """
-    typed = [edit for edit in edits if edit.kind is EditKind.CLAIM]
-    if typed and typed[-1].value is not None:
-        return Claim(typed[-1].value, TYPED, typed[-1].why)
+    typed = [edit for edit in edits if isinstance(edit, Claimed)]
+    if typed and typed[-1].accuracy is not None:
+        return Claim(typed[-1].accuracy, TYPED, typed[-1].why)
     return evidence.claim

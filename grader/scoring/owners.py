@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from grader.domain.edit import BY_PERSON, UNOWNED, Edit, standing_owner
+from grader.domain.edit import Edit, standing_owner
 from grader.domain.score import Ownership
 
 
@@ -15,6 +15,5 @@ def ownership(edits: Sequence[Edit]) -> Ownership | None:
     last = standing_owner(edits)
     if last is None:
         return None
-    decided = last.kind in BY_PERSON
-    reason = f"{last.who}: {last.why}" if decided else last.why
-    return Ownership(last.kind in UNOWNED, decided, reason)
+    reason = f"{last.who}: {last.why}" if last.by_person else last.why
+    return Ownership(last.held, last.by_person, reason)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Released
 from grader.domain.score import Release, Score
-from grader.scoring.points import plain, rounded
+from grader.scoring.points import rounded
 
 
 def release(edits: Sequence[Edit]) -> Release | None:
@@ -13,37 +13,34 @@ def release(edits: Sequence[Edit]) -> Release | None:
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    found = [edit for edit in edits if edit.kind is EditKind.RELEASED]
+    found = [edit for edit in edits if isinstance(edit, Released)]
     if not found:
         return None
-    lines: dict[str, tuple[float, Edit]] = {}
+    lines: dict[str, tuple[float, Released]] = {}
     for edit in found:
-        for target, points in edit.remarks:
-            if points:
-                lines.setdefault(target, (float(points), edit))
+        for target, points in edit.lines:
+            if points is not None:
+                lines.setdefault(target, (points, edit))
     whole = (
-        (edit.value, edit.when)
+        (edit.points, edit.when)
         for edit in found
-        if edit.value is not None and all(points for _, points in edit.remarks)
+        if edit.points is not None and all(points is not None for _, points in edit.lines)
     )
     return Release(
         first=found[0].when,
         last=found[-1].when,
-        points=found[-1].value,
+        points=found[-1].points,
         whole=next(whole, None),
         lines=tuple((target, points, edit.when) for target, (points, edit) in lines.items()),
     )
 
 
-def line_points(score: Score) -> tuple[tuple[str, str], ...]:
-    """The points of a score's lines and their parts, as an edit about a release keeps them.
-
-    Of a line that is open there is nothing to keep but that.
-    """
+def line_points(score: Score) -> tuple[tuple[str, float | None], ...]:
+    """The points of a score's lines and their parts, as a release keeps them; None of a line that is open."""
     targets = [(line.id, line.points) for line in score.lines]
     targets += [(f"{line.id}.{part.id}", part.points) for line in score.lines for part in line.parts]
-    known = [(target, plain(points)) for target, points in targets if points is not None]
-    return (*known, *((target, "") for target in (*score.awaiting, *score.not_run)))
+    known = [(target, rounded(points)) for target, points in targets if points is not None]
+    return (*known, *((target, None) for target in (*score.awaiting, *score.not_run)))
 
 
 def falls(before: float | None, after: float | None, released: Release | None) -> bool:

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Ruled
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, ScoreEdit
 
 RULED = (GradeStatus.INCOMPLETE, GradeStatus.REFUSED)  # what people rule on
-_RULES = {EditKind.NO_GRADE: "0 points", EditKind.WAIVE_MISSING: "the total counts all the same"}
-_ON_REFUSED = {EditKind.NO_GRADE: "No grade", EditKind.WAIVE_MISSING: "The rest counts all the same"}
+# whether what there is counts -> what is said of it
+_RULES = {False: "0 points", True: "the total counts all the same"}
+_ON_REFUSED = {False: "No grade", True: "The rest counts all the same"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Total:
     edits: tuple[ScoreEdit, ...] = ()
 
 
-def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> tuple[Ruled, ...]:
     """What people said of just this submission, oldest first: the last one counts.
 
     It is about the files that they saw. What the student hands in later is judged anew.
@@ -32,17 +33,17 @@ def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> t
     """
     if status not in RULED:
         return ()  # a fault of the grader costs nobody points
-    about = ("", evidence.submission_digest)
-    return tuple(edit for edit in edits if edit.kind in _RULES and edit.target in about)
+    about = (None, evidence.submission_digest)
+    return tuple(edit for edit in edits if isinstance(edit, Ruled) and edit.digest in about)
 
 
-def lifts(ruled: Sequence[Edit]) -> bool:
+def lifts(ruled: Sequence[Ruled]) -> bool:
     """Whether what there is counts, by the last ruling."""
-    return bool(ruled) and ruled[-1].kind is EditKind.WAIVE_MISSING
+    return bool(ruled) and ruled[-1].counts
 
 
 def total_of(
-    status: GradeStatus, reason: str, known: float, ruled: Sequence[Edit], *, decided: bool
+    status: GradeStatus, reason: str, known: float, ruled: Sequence[Ruled], *, decided: bool
 ) -> Total:
     """The sum of what is known where it counts, and what people decided about it.
 
@@ -62,12 +63,12 @@ def total_of(
         told = f"{reason}: the total is withheld."
     edits = []
     for ruling in ruled:
-        closed = ruling.kind is EditKind.NO_GRADE
+        closed = not ruling.counts
         new = 0.0 if closed else known
         edits.append(ScoreEdit(ruling.who, ruling.when, ruling.why, points, new))
         points, why = new, ruling.why.rstrip(".")
         if status is GradeStatus.INCOMPLETE:
-            told = f"{reason}: {_RULES[ruling.kind]} ({why})."
+            told = f"{reason}: {_RULES[ruling.counts]} ({why})."
         else:
-            told = f"{reason} {_ON_REFUSED[ruling.kind]}: {why}.".lstrip()
+            told = f"{reason} {_ON_REFUSED[ruling.counts]}: {why}.".lstrip()
     return Total(points, told, closed, tuple(edits))

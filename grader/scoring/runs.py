@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from grader.domain.edit import FELL, KEPT, Edit, EditKind
+from grader.domain.edit import Because, Edit, RunChosen
 from grader.domain.score import LowerRun
 
 
@@ -12,5 +12,5 @@ def lower_run(edits: Sequence[Edit]) -> LowerRun | None:
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    last = next((edit for edit in reversed(edits) if edit.kind is EditKind.RUN), None)
-    return LowerRun(last.target == KEPT, last.why) if last and last.target in (KEPT, FELL) else None
+    last = next((edit for edit in reversed(edits) if isinstance(edit, RunChosen)), None)
+    return LowerRun(last.because is Because.KEPT, last.reason) if last and last.has_fallen else None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Waived
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.score import Waiver
 
@@ -18,10 +18,11 @@ def waived_checks(assignment: Assignment, edits: Sequence[Edit]) -> dict[str, Wa
     known = {check.id for check in assignment.checks}
     found: dict[str, Waiver] = {}
     for edit in edits:
-        if edit.kind is EditKind.WAIVE and edit.target in known:
-            found[edit.target] = Waiver(edit.who, edit.why.rstrip("."))
-        elif edit.kind is EditKind.UNWAIVE:
-            found.pop(edit.target, None)
+        match edit:
+            case Waived(check=check, lifted=True):
+                found.pop(check, None)
+            case Waived(check=check) if check in known:
+                found[check] = Waiver(edit.who, edit.why.rstrip("."))
     return found
 
 
