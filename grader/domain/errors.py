@@ -5,7 +5,8 @@ GraderException
 │   ├── CourseError         the instructor: a course file, a check, a data set
 │   ├── SubmissionError     the student: a file that cannot be read or graded
 │   ├── UsageError          the operator: a wrong path, a missing option
-│   │   └── ReadOnlyBook    the gradebook may only be read
+│   │   ├── ReadOnlyBook    the gradebook may only be read
+│   │   └── MarkRefused     marks are wrong, each for a reason that is told
 │   └── EngineError         us
 │       ├── OutOfPatienceError  the judge computed for too long on what a submission answered
 │       └── SandboxError    the machine does not give the isolation that was asked for
