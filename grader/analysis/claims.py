@@ -6,7 +6,7 @@ Outputs and reports are written for people, so this is a reading, not a proof: t
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.domain.program import Claim
 
@@ -48,7 +48,8 @@ def claim_in_outputs(outputs: Iterable[tuple[str, str]]) -> Claim | None:
     Args:
         outputs: (cell, what it printed), in order.
     """
-    return _best((place, line) for place, text in outputs for line in _clean(text).splitlines())
+    best = _best((place, line) for place, text in outputs for line in _clean(text).splitlines())
+    return None if best is None else replace(best, cell=best.source)
 
 
 def claim_in_report(name: str, pages: Iterable[str]) -> Claim | None:

@@ -5,6 +5,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from grader.domain.errors import Interruption
+
 MOST_LETTERS = 10_000
 MOST_ITEMS = 10_000
 LARGEST = 10**12
@@ -20,7 +22,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 STRING_METHODS = {"lower", "upper", "strip", "replace", "title", "capitalize", "removeprefix", "removesuffix"}
 
 
-class Unknown(Exception):
+class Unknown(Interruption):
     """The value cannot be read off the source."""
 
 

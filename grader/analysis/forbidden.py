@@ -11,6 +11,7 @@ from grader.analysis.reflection import any_of, homes
 from grader.analysis.slicing import Reach
 from grader.analysis.units import Unit
 from grader.domain.assignment import ForbiddenRule
+from grader.domain.note import Note
 from grader.domain.program import TRAINING, ForbiddenUse, Place
 
 VISION = "torchvision.models"
@@ -209,8 +210,8 @@ def suspicions(
     rules: Sequence[ForbiddenRule],
     reaches: Mapping[str, Reach],
     loaded: Collection[int],
-) -> list[str]:
-    """Sentences about code that a person should look at: it pries, or holds much data.
+) -> list[Note]:
+    """Notes about code that a person should look at: it pries, or holds much data.
 
     Args:
         units: The whole program.
@@ -220,4 +221,4 @@ def suspicions(
         reaches: Graded names, TRAINING and LOADING -> what they depend on.
         loaded: The statements that are executed on loading.
     """
-    return Prying((*units, *trained), aliases, rules).sentences(reaches, loaded)
+    return Prying((*units, *trained), aliases, rules).notes(reaches, loaded)

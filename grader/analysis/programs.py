@@ -20,6 +20,7 @@ from grader.analysis.units import Unit, further_units, text_constants, units
 from grader.analysis.written_data import written_data
 from grader.domain.assignment import Component, ForbiddenRule
 from grader.domain.errors import SubmissionError
+from grader.domain.note import Note
 from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe
 
 
@@ -102,7 +103,7 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         claim=claim_in_outputs(read.printed),
         shown_epochs=epochs_in_outputs(read.printed),
         notes=(
-            *(*read.notes, *recipe.notes),
+            *map(Note, (*read.notes, *recipe.notes)),
             *suspicions(whole, trained, every_alias, forbidden, deep, kept),
             *state_reads(whole, aliases, used, graph, recipe.recipe),
         ),

@@ -23,7 +23,8 @@ from grader.analysis.reflection import (
 from grader.analysis.slicing import KNOWN, Reach
 from grader.analysis.units import Unit
 from grader.domain.assignment import ForbiddenRule
-from grader.domain.program import LOADING, LOOK, TRAINING, Place
+from grader.domain.note import Note
+from grader.domain.program import LOADING, TRAINING, Place
 
 is_decoding = any_of(("base64.*decode*", "codecs.decode", "zlib.decompress", "binascii.*"))
 # what a library expects to be given another value
@@ -55,8 +56,8 @@ class Prying:
         self._roots = frozenset(parts[0] for parts in names)
         self._homes = {".".join(parts[:count]) for parts in names for count in range(1, len(parts))}
 
-    def sentences(self, reaches: Mapping[str, Reach], loaded: Collection[int]) -> list[str]:
-        """Sentences about it, in the order of the source.
+    def notes(self, reaches: Mapping[str, Reach], loaded: Collection[int]) -> list[Note]:
+        """What a person should look at, in the order of the source.
 
         Args:
             reaches: Graded names, TRAINING and LOADING -> what they depend on.
@@ -69,7 +70,10 @@ class Prying:
                 if users:
                     found.setdefault((what, unit.cell.place(line)), users)
         return [
-            f"{place}: {what} by {', '.join(users)}; {LOOK} at what it does."
+            Note(
+                f"{place}: {what} by {', '.join(users)}; a person should look at what it does.",
+                ask_person=True,
+            )
             for (what, place), users in found.items()
         ]
 

@@ -17,7 +17,8 @@ from grader.analysis.folding import string
 from grader.analysis.references import FUNCTIONS, references
 from grader.analysis.slicing import Graph, Reach
 from grader.analysis.units import Unit, assigned
-from grader.domain.program import LOOK, TRAINING, Place, Recipe
+from grader.domain.note import Note
+from grader.domain.program import TRAINING, Place, Recipe
 
 # whatever they are attributes of, and however their names are written
 READING = frozenset(
@@ -89,8 +90,8 @@ def training_code(graph: Graph, recipe: Recipe) -> TrainingCode:
 
 def state_reads(
     units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach], graph: Graph, recipe: Recipe
-) -> list[str]:
-    """Sentences about what reads a seed or a generator's state in code that grading or training reaches.
+) -> list[Note]:
+    """What a person should look at: what reads a seed or a generator's state in code that grading reaches.
 
     Args:
         units: The whole program.
@@ -112,8 +113,11 @@ def state_reads(
             if users and not source.is_let_be(node, name):
                 found.setdefault(unit.cell.place(node.lineno), (name, users))
     return [
-        f"{place}: `{name}` reads a seed or a generator's state, for {', '.join(users)}; "
-        f"{LOOK} at what it does."
+        Note(
+            f"{place}: `{name}` reads a seed or a generator's state, for {', '.join(users)}; "
+            "a person should look at what it does.",
+            ask_person=True,
+        )
         for place, (name, users) in found.items()
     ]
 

@@ -11,6 +11,7 @@ from grader.analysis.lifting import Lifting, Phase
 from grader.analysis.loops import EpochLoop
 from grader.analysis.source import Cell
 from grader.analysis.units import Unit, aligned, reread, segment, statements_within, unit
+from grader.domain.errors import Interruption
 from grader.domain.program import Replay, Statement
 from grader.domain.quoting import named
 
@@ -21,7 +22,7 @@ DECIDES = re.compile(r"best|stop|patien|plateau", re.IGNORECASE)
 MOST_MISSING = 20  # names that nothing defines, whose statements are taken out
 
 
-class NoReplay(Exception):
+class NoReplay(Interruption):
     """The loop cannot be executed; the message says why, as a clause."""
 
 

@@ -108,7 +108,7 @@ def _assembled(name: str, raw: list[tuple[str, str]], notes: tuple[str, ...]) ->
             errors.append(SubmissionError(_sentence(name, file, text, error)))
             line = min(max(error.lineno or 1, 1), text.count("\n") + 1)
             reason = f"the cell is not correct Python ({_message(error)}) and was left out"
-            omissions.append(Omission(Place(file, line), _line(text, line), reason))
+            omissions.append(Omission(Place(file, line), _line(text, line), reason, broken=True))
             continue
         fixed = repaired(file, code, _tree(code))
         more += fixed.notes

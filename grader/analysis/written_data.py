@@ -18,7 +18,8 @@ from importlib import resources
 from itertools import pairwise
 
 from grader.analysis.bare_text import CLOSING, Token, tokens
-from grader.domain.program import LOOK, Place, Program
+from grader.domain.note import Note
+from grader.domain.program import Place, Program
 
 MUCH = 6000  # bits; docs/security.md says what fits below it
 SHOWN = 3  # statements that are pointed out: those that hold most
@@ -65,16 +66,19 @@ class Held:
     bits: float
 
 
-def written_data(program: Program) -> tuple[str, ...]:
-    """Sentences about the statements that hold most, where a program holds much data in all."""
+def written_data(program: Program) -> tuple[Note, ...]:
+    """What a person should look at: the statements that hold most, where a program holds much data in all."""
     held = data_held(program)
     total = sum(each.bits for each in held)
     if total <= MUCH:
         return ()
     most, *others = sorted(held, key=lambda each: -each.bits)[:SHOWN]
     return tuple(
-        f"{each.place}: the program's constants and names hold about {_amount(total)} of data, of which "
-        f"{_amount(each.bits)} are written out here; {LOOK} why."
+        Note(
+            f"{each.place}: the program's constants and names hold about {_amount(total)} of data, of which "
+            f"{_amount(each.bits)} are written out here; a person should look why.",
+            ask_person=True,
+        )
         for each in (most, *(each for each in others if each.bits > total / 10))
     )
 

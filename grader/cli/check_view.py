@@ -80,7 +80,7 @@ class CheckView:
             self._page.heading(COMPONENT_TITLES.get(found.component, found.component))
             self._last = None
         self._page.item(MARKS[found.status], found.title)
-        if found.status is not Status.PASSED or found.message:
+        if found.status is not Status.PASSED or found.flagged:
             self._explain(found)
         if self._spinner is not None:
             total = len(self._assignment.checks)
@@ -112,7 +112,7 @@ class CheckView:
         page.heading("What would be trained")
         page.pairs(training_rows(program, found.parameters))
         notes = [
-            *program.notes,
+            *(note.text for note in program.notes),
             *(f"{named(name)} is not installed here: a stand-in took its place." for name in found.stand_ins),
         ]
         notes += [
@@ -129,7 +129,11 @@ class CheckView:
     def _show_names(self, found: LocalCheck) -> None:
         """Nearly right names that no check has told of."""
         program = found.program
-        told = {finding.where for finding in found.findings if finding.diagnosis == "near_name"}
+        told = {
+            finding.where
+            for finding in found.findings
+            if finding.component == SUBMISSION and finding.status is Status.FAILED
+        }
         near_names = [near for near in program.near_names if str(near.place) not in told]
         if near_names:
             self._page.heading("Names that are nearly right")
@@ -275,7 +279,7 @@ def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dic
                 "component": one.component,
                 "status": one.status.value,
                 "blame": one.blame.value if one.blame else None,
-                "diagnosis": one.diagnosis,
+                "diagnosis": one.label,
                 "message": one.message,
                 "where": one.where,
                 "title": one.title,

@@ -13,11 +13,11 @@ from grader.domain.assignment import Assignment
 from grader.domain.formatting import SPACE, clipped, counted, duration, percent, points, printable
 from grader.domain.result import Result
 from grader.domain.score import GradeStatus, Score
-from grader.reports.student.component_reports import noted
+from grader.domain.stage_time import stage_times
 from grader.reports.student.fixes import fixes
 from grader.reports.whole_class.class_overview import Overview, after_penalty, shown_points, shown_total
 from grader.reports.whole_class.class_statistics import STATUS_WORDS
-from grader.reports.whole_class.class_time import stage_times, submission_times
+from grader.reports.whole_class.class_time import submission_times
 from grader.results.class_files import report_path
 
 PADDING = 3  # between two columns
@@ -108,7 +108,7 @@ def _first(assignment: Assignment, result: Result) -> str:
         return printable(result.score.reason)
     found = fixes(assignment, result.evidence, result.score)
     messages = [fix.message for fix in found] or [
-        one.message for one in result.evidence.findings if noted(one)
+        one.message for one in result.evidence.findings if one.flagged
     ]
     return printable(messages[0].splitlines()[0]) if messages else ""
 
@@ -151,7 +151,7 @@ def _print_overview(overview: Overview, screen: Console) -> None:
 def _print_times(results: Sequence[Result], screen: Console) -> None:
     """Where the time of this run went."""
     pairs = [(result.evidence, result.score) for result in results]
-    stages, each = stage_times(pairs), submission_times(pairs)
+    stages, each = stage_times(evidence for evidence, _ in pairs), submission_times(pairs)
     if not stages:
         return
     table = Table(title="Where the time went", title_justify="left", box=SIMPLE)

@@ -101,6 +101,7 @@ def command(
     from grader.course.dataset_file import cache_folder
     from grader.course.extensions import read_extensions
     from grader.course.locate import located_course
+    from grader.domain.stage_time import stage_times
     from grader.gradebook import Gradebook
     from grader.grading.class_list import ClassList
     from grader.grading.class_run import graded
@@ -111,7 +112,6 @@ def command(
     from grader.grading.team_members import mates
     from grader.grading.time_estimate import Rates, kind_of_work, planned
     from grader.lms.roster import read_roster
-    from grader.reports.whole_class.class_time import stage_times
     from grader.results.catching_up import caught_up
     from grader.results.download_accounts import keep_account
     from grader.results.page_state import grading
@@ -178,7 +178,7 @@ def command(
     graded_now = {one.evidence.student_id: one.known for one in results}
     firsts = {student: known for student, known in graded_now.items() if student in alone}
     examined = [(one.evidence, one.score) for one in results if firsts.get(one.evidence.student_id) is False]
-    rates.keep(assignment.id, work, stage_times(examined))
+    rates.keep(assignment.id, work, stage_times(evidence for evidence, _ in examined))
     written = {one.evidence.student_id: digest(one) for one in results if not one.known}
     del results, examined  # of a large class, nothing is held twice
     everybody, overview = _written(assignment, book, out, account, class_list.roster, who, written)

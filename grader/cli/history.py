@@ -1,6 +1,6 @@
 """`grader history`: how a student's grade came about."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,29 +9,24 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.book import gradebook_option
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import (
+    Accepted,
+    Claimed,
+    Edit,
+    Extended,
+    InTime,
+    Listed,
+    Marked,
+    Received,
+    Released,
+    Ruled,
+    RunChosen,
+    Waived,
+)
 from grader.domain.total import Total
 
 if TYPE_CHECKING:
     from grader.gradebook import Gradebook, RunRecord
-
-WORDS = {
-    EditKind.NO_GRADE: ("rule", "0 points"),
-    EditKind.WAIVE_MISSING: ("rule", "the total counts all the same"),
-    EditKind.WAIVE: ("waive", "{target} counts as passed for the whole class"),
-    EditKind.UNWAIVE: ("waive", "{target} counts again"),
-    EditKind.CLAIM: ("claim", "{value}"),
-    EditKind.RECEIVED: ("received", "{value}"),
-    EditKind.IN_TIME: ("received", "in time"),
-    EditKind.EXTENSION: ("extension", "{value}"),
-    EditKind.RUN: ("count", "run {value} counts"),
-    EditKind.OWNER: ("owner", "it is {target}'s"),
-    EditKind.NOBODYS: ("owner", "it is not known whose it is: listed as {target}"),
-    EditKind.MATCHED: ("owner", "listed as {target}"),
-    EditKind.HELD: ("owner", "held as {target}"),
-    EditKind.RELEASED: ("released", "{value} by {target}"),
-    EditKind.ACCEPTED: ("accept", "{target} counts as the report"),
-}
 
 
 @dataclass(frozen=True, order=True)
@@ -63,8 +58,8 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
       grader history results 400101204
     """
     from grader.domain.formatting import printable, stamp
+    from grader.domain.total import total_sentence
     from grader.gradebook import Gradebook
-    from grader.reports.student.standing import total_sentence
 
     with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
         _catch_up(out, book, assignment_id)
@@ -113,7 +108,7 @@ def _runs(runs: "Sequence[RunRecord]") -> Iterator[HistoryEntry]:
 
 
 def _totals(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
-    from grader.reports.student.standing import total_sentence
+    from grader.domain.total import total_sentence
 
     for number, total in enumerate(totals):
         text = f"{total_sentence(total)} ({total.cause})"
@@ -123,29 +118,63 @@ def _totals(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
 def _edits(edits: Sequence[Edit], *, several: bool) -> Iterator[HistoryEntry]:
     before: dict[str, float | None] = {}
     for number, edit in enumerate(edits):
-        value = _value(edit)
-        if edit.kind is EditKind.MARK:
-            old = before.get(edit.target)
-            before[edit.target] = edit.value
-            what, text = "mark", f"{edit.target}: {value if old is None else f'{old:g} -> {value}'}"
-        else:
-            what, form = WORDS[edit.kind]
-            text = form.format(target=edit.target, value=value)
-        chosen = () if edit.kind is EditKind.RELEASED else edit.remarks
-        told = dict.fromkeys([edit.why, *(text for _, text in chosen), edit.comment])
-        sheet = f"marked in {edit.sheet}" if edit.sheet else ""
+        what, text = _said(edit, before)
+        told = [edit.reason if isinstance(edit, RunChosen) else edit.why]
+        if isinstance(edit, Marked):
+            before[edit.target] = edit.points
+            told += [*(remark for _, remark in edit.remarks), edit.comment]
+            told += [f"marked in {edit.sheet}"] if edit.sheet else []
         seen = f"about run {edit.run}" if several and edit.run is not None else ""
-        sentences = [one.rstrip(".") for one in (text, *told, sheet, seen) if one]
+        sentences = [one.rstrip(".") for one in (text, *dict.fromkeys(told), seen) if one]
         yield HistoryEntry(edit.when, 1, number, what, edit.who, ". ".join(sentences))
 
 
-def _value(edit: Edit) -> str:
-    """What was given: points, a share, the number of a run, or a moment."""
+def _said(edit: Edit, before: Mapping[str, float | None]) -> tuple[str, str]:
+    """(the command that decided it, what was decided).
+
+    Args:
+        before: Item or part -> the points that it had.
+    """
     from grader.domain.formatting import stamp
 
-    if edit.kind in (EditKind.RECEIVED, EditKind.EXTENSION) and edit.value is not None:
-        return stamp(edit.moment)
-    if edit.kind is EditKind.RELEASED and edit.value is None:
-        return "no grade"
-    given = edit.run if edit.kind is EditKind.RUN and edit.value is None else edit.value
-    return "taken back" if given is None else f"{given:g}"
+    match edit:
+        case Marked(target=target, points=points):
+            old = before.get(target)
+            change = _given(points) if old is None else f"{old:g} -> {_given(points)}"
+            return "mark", f"{target}: {change}"
+        case Waived(check=check, lifted=lifted):
+            return (
+                "waive",
+                f"{check} counts again" if lifted else f"{check} counts as passed for the whole class",
+            )
+        case Ruled(counts=counts):
+            return "rule", "the total counts all the same" if counts else "0 points"
+        case Claimed(accuracy=accuracy):
+            return "claim", _given(accuracy)
+        case Received(moment=moment):
+            return "received", "taken back" if moment is None else stamp(moment)
+        case InTime():
+            return "received", "in time"
+        case Extended(deadline=deadline):
+            return "extension", stamp(deadline)
+        case RunChosen(number=number, run=run):
+            return "count", f"run {_given(run if number is None else number)} counts"
+        case Listed():
+            return "owner", _listed(edit)
+        case Released(way=way, points=points):
+            return "released", f"{'no grade' if points is None else _given(points)} by {way}"
+        case Accepted(file=file):
+            return "accept", f"{file or ''} counts as the report"
+    raise AssertionError(f"an edit of which nobody told the history: {type(edit).__name__}")
+
+
+def _listed(edit: Listed) -> str:
+    if edit.by_person:
+        listed = f"it is not known whose it is: listed as {edit.listed_as}"
+        return listed if edit.held else f"it is {edit.listed_as}'s"
+    return f"{'held' if edit.held else 'listed'} as {edit.listed_as}"
+
+
+def _given(value: float | None) -> str:
+    """What was given: points, a share, the number of a run."""
+    return "taken back" if value is None else f"{value:g}"

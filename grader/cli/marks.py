@@ -96,7 +96,7 @@ def import_(request: "SessionRequest", files: tuple[Path, ...], allow_lower: boo
     with session(request) as opened:
         given = import_marks(opened, rows, allow_lower=allow_lower)
     for entry in given.entries:
-        if entry.before is not None and entry.before.value is not None:
+        if entry.before is not None and entry.before.points is not None:
             click.echo(f"changed: {entry} ({request.who})")
     _tell_notes(given)
     told_revision(given.revision, _count(given.entries))

@@ -56,7 +56,7 @@ def _tell(owner: "NewOwner", revision: "Revision") -> None:
     upload = owner.upload.origin.upload or owner.upload.student_id
     other = owner.displaced
     if other is not None:
-        listed = next((edit.target for edit in owner.edits if edit.student_id == other.row), "")
+        listed = next((edit.listed_as for edit in owner.edits if edit.student_id == other.row), "")
         what = f"is listed as {listed}, and nobody knows whose it is" if listed else "does not count any more"
         click.echo(printable(f"{other.origin.upload}, which was {owner.student_id}'s, {what}."))
     if not owner.edits:

@@ -62,7 +62,6 @@ def command(
       grader train --data synthetic
     """
     from grader.cli.train_view import TrainView
-    from grader.reports.student.training_advice import measured_item
     from grader.students.handout import local_assignment
     from grader.students.own_machine import file_content, homework_file
     from grader.students.own_training import image_source, local_training, student_split
@@ -72,7 +71,7 @@ def command(
     near = (path.parent, Path.cwd())
     local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
     source = image_source(local, data, beside=path.parent)
-    item = measured_item(local.assignment)
+    item = local.assignment.measured_item
     with TrainView(path, local.assignment) as view:
         trained = local_training(
             path,

@@ -103,7 +103,7 @@ class TrainView:
         if training.accuracy is not None:
             page.pairs(_rows(found), width=WIDTH)
         page.pairs([("undecided", f"{doubt} A person would decide.") for doubt in found.doubts], width=WIDTH)
-        page.pairs([("assumed", note) for note in found.notes], width=WIDTH)
+        page.pairs([("assumed", note.text) for note in found.notes], width=WIDTH)
         for picture in pictures:
             page.pairs([("picture" if picture is pictures[0] else "", str(picture))], width=WIDTH)
         if not completed:

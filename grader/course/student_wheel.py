@@ -72,7 +72,7 @@ def student_wheel() -> tuple[str, bytes]:
 
 def _installed() -> Distribution:
     """What was installed as the running grader."""
-    # what building leaves beside the source, an .egg-info, has the name as well, and not all that a wheel needs
+    # an .egg-info that building left beside the source has the name as well, and not all that a wheel needs
     found = distributions(name=DISTRIBUTION)
     installed = next((each for each in found if each.read_text("METADATA")), None)
     if installed is None:

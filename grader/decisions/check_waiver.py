@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from grader.course.toml_file import remedy
 from grader.decisions.reason import stated
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Waived
 from grader.domain.errors import UsageError
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
@@ -41,10 +41,11 @@ def waive_check(
     if name not in known:
         advice = remedy(name, known, "The class page lists them all.")
         raise UsageError(f"'{session.assignment.id}' has no check '{check}'. {advice}")
-    kind = EditKind.UNWAIVE if undo else EditKind.WAIVE
 
     def decide(*_: object) -> Sequence[Edit]:
-        return [Edit(kind, session.who, session.clock(), reason, target=name)]
+        return [Waived(who=session.who, when=session.clock(), why=reason, check=name, lifted=undo)]
 
-    revision = session.revised(f"{kind.value} {name}", decide=decide, allow_lower=allow_lower)
+    revision = session.revised(
+        f"{'unwaive' if undo else 'waive'} {name}", decide=decide, allow_lower=allow_lower
+    )
     return WaivedCheck(name, revision)

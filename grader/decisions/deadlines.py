@@ -1,11 +1,11 @@
 """When submissions were due and came, as people decide it after they were graded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from grader.decisions.reason import stated
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Extended, InTime, Received
 from grader.domain.result import Result
 from grader.domain.score import LateRecord
 from grader.gradebook import Snapshot
@@ -38,26 +38,42 @@ def record_received(
     Raises:
         UsageError: There is no such student or reason, or a released grade would fall.
     """
-    seconds = None if moment is None else moment.timestamp()
-    return _arrival(session, student_id, EditKind.RECEIVED, seconds, why, allow_lower)
+    in_utc = None if moment is None else moment.astimezone(UTC)
+
+    def decided(digest: str, reason: str) -> Received:
+        return Received(
+            who=session.who,
+            when=session.clock(),
+            why=reason,
+            student_id=student_id,
+            digest=digest,
+            moment=in_utc,
+        )
+
+    return _arrival(session, student_id, decided, why, allow_lower)
 
 
 def record_in_time(
     session: ClassSession, student_id: str, *, why: str, allow_lower: bool = False
 ) -> ArrivalDecision:
     """Record that the files that were graded came in time, whatever the LMS says: see `record_received`."""
-    return _arrival(session, student_id, EditKind.IN_TIME, None, why, allow_lower)
+
+    def decided(digest: str, reason: str) -> InTime:
+        return InTime(who=session.who, when=session.clock(), why=reason, student_id=student_id, digest=digest)
+
+    return _arrival(session, student_id, decided, why, allow_lower)
 
 
 def _arrival(
-    session: ClassSession, student_id: str, kind: EditKind, seconds: float | None, why: str, allow_lower: bool
+    session: ClassSession, student_id: str, decided: Callable[[str, str], Edit], why: str, allow_lower: bool
 ) -> ArrivalDecision:
+    """What follows from an edit of the submission's digest and the reason."""
     reason = stated(why)
     session.require_student(student_id)
 
     def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
         digest = snapshot.evidence[student_id].submission_digest
-        return [Edit(kind, session.who, session.clock(), reason, student_id, digest, seconds)]
+        return [decided(digest, reason)]
 
     revision = session.revised(f"received {student_id}", decide=decide, allow_lower=allow_lower)
     return ArrivalDecision(revision.score(student_id).late, revision)
@@ -108,7 +124,7 @@ def regrade(
 
 def extension_edits(
     results: Sequence[Result], deadlines: Mapping[str, datetime], *, who: str, when: datetime, why: str
-) -> list[Edit]:
+) -> list[Extended]:
     """The edits that give students deadlines of their own, without those whose deadline is that already.
 
     Args:
@@ -119,5 +135,6 @@ def extension_edits(
         student_id, late = result.score.student_id, result.score.late
         wanted = deadlines.get(student_id)
         if wanted is not None and (late is None or not late.extended or late.due != wanted):
-            edits.append(Edit(EditKind.EXTENSION, who, when, why, student_id, value=wanted.timestamp()))
+            deadline = wanted.astimezone(UTC)
+            edits.append(Extended(who=who, when=when, why=why, student_id=student_id, deadline=deadline))
     return edits

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grader.decisions.absences import absence, known_students
 from grader.decisions.reason import stated
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Ruled
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.result import Result
@@ -50,7 +50,7 @@ def rule(
     Raises:
         UsageError: It cannot be about one of them, there is no reason, or a released grade would fall.
     """
-    reason, kind = stated(why), EditKind.WAIVE_MISSING if lift else EditKind.NO_GRADE
+    reason = stated(why)
     named = None if students is None else tuple(dict.fromkeys(students))
     absent, known = _absent(session, named or ())
     about: Sequence[str] = ()
@@ -66,7 +66,15 @@ def rule(
             about = named
         digests = {student: snapshot.evidence[student].submission_digest for student in about}
         return [
-            Edit(kind, session.who, session.clock(), reason, student, digests[student]) for student in about
+            Ruled(
+                who=session.who,
+                when=session.clock(),
+                why=reason,
+                student_id=student,
+                counts=lift,
+                digest=digests[student],
+            )
+            for student in about
         ]
 
     cause = "rule --lift" if lift else "rule"

@@ -7,10 +7,10 @@ from datetime import datetime
 from grader.decisions.mark_checks import TAKEN_BACK
 from grader.decisions.mark_row import Mark, mark_of
 from grader.domain.assignment import Assignment, Remark
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Marked
 from grader.domain.formatting import points
 
-Marks = Mapping[tuple[str, str], Edit]
+Marks = Mapping[tuple[str, str], Marked]
 """(student, item or part) -> the last mark, which may have taken an earlier one back."""
 
 
@@ -30,7 +30,7 @@ class Entry:
     student_id: str
     target: str
     mark: Mark
-    before: Edit | None
+    before: Marked | None
     sheet: str = ""
     texts: tuple[tuple[str, str], ...] = ()
     mate: bool = False
@@ -81,7 +81,7 @@ def with_mates(
             if key in every or mark_of(marks.get(key)) == entry.mark:
                 continue
             own = marks.get(key)
-            if own is not None and own.value is not None and mark_of(own) != mark_of(entry.before):
+            if own is not None and own.points is not None and mark_of(own) != mark_of(entry.before):
                 keeps = (
                     f"{mate}, of the same team as {student_id}, keeps {said(mark_of(own))} for '{target}', "
                     f"which {own.who} gave to {mate} alone."
@@ -99,7 +99,7 @@ def said(mark: Mark) -> str:
 
 def edits_of(
     entries: Sequence[Entry], assignment: Assignment, *, who: str, when: datetime, why: str = ""
-) -> list[Edit]:
+) -> list[Marked]:
     """The entries as the gradebook keeps them, in their order.
 
     Args:
@@ -115,14 +115,13 @@ def edits_of(
             for remark_id in entry.mark.remarks
         )
         edits.append(
-            Edit(
-                kind=EditKind.MARK,
+            Marked(
                 who=who,
                 when=when,
                 why=why,
                 student_id=entry.student_id,
                 target=entry.target,
-                value=entry.mark.points,
+                points=entry.mark.points,
                 # a mark that is taken back has no comment of its own
                 comment=why if entry.mark.points is None else entry.mark.comment,
                 remarks=remarks,

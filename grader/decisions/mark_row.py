@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from grader.domain.edit import Edit
+from grader.domain.edit import Marked
 from grader.domain.score import rounded
 
 # in the order of the sheet; markers fill in the three that are FILLED
@@ -88,11 +88,11 @@ class MarkRow:
         return f"{self.mark.token}{_SEPARATOR}{self.number}"
 
 
-def mark_of(edit: Edit | None) -> Mark:
+def mark_of(edit: Marked | None) -> Mark:
     """The mark that an edit gave; none for no edit, and for one that took a mark back."""
-    if edit is None or edit.value is None:
+    if edit is None or edit.points is None:
         return Mark()
-    return Mark(rounded(edit.value), edit.comment, tuple(remark_id for remark_id, _ in edit.remarks))
+    return Mark(rounded(edit.points), edit.comment, tuple(remark_id for remark_id, _ in edit.remarks))
 
 
 def stood(exported: str) -> tuple[str, int | None]:

@@ -11,11 +11,11 @@ from grader.decisions.marking_sheet import standing_marks
 from grader.decisions.reason import stated
 from grader.decisions.sheet_entries import Reader
 from grader.decisions.sheet_files import SheetRow
-from grader.domain.edit import Edit
+from grader.domain.edit import Edit, Marked
 from grader.domain.result import Result
+from grader.domain.teams import shared_by
 from grader.files.spreadsheet_cell import guarded, unguarded
 from grader.gradebook import Snapshot
-from grader.reports.whole_class.teams import shared_by
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 
@@ -92,7 +92,7 @@ def set_mark(session: ClassSession, new: NewMark, *, allow_lower: bool = False) 
     return GivenMarks(tuple(entries), tuple(notes), revision)
 
 
-def _checked(checks: MarkChecks, new: NewMark, reason: str, marks: Mapping[tuple[str, str], Edit]) -> Entry:
+def _checked(checks: MarkChecks, new: NewMark, reason: str, marks: Mapping[tuple[str, str], Marked]) -> Entry:
     """The mark as an entry.
 
     Raises:

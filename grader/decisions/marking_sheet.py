@@ -6,22 +6,21 @@ from dataclasses import replace
 
 from grader.decisions.mark_row import Mark, MarkRow, mark_of
 from grader.domain.assignment import Assignment, RubricItem, part_target
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Marked
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, clipped, percent, printable
 from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreLine
-from grader.reports.student.answers_page import ANSWERS_PAGE
-from grader.reports.student.code_links import beside
-from grader.reports.whole_class.teams import shared_by
+from grader.domain.teams import shared_by
+from grader.files.page_names import ANSWERS_PAGE, beside
 
 _LONGEST = 2000  # characters of hyperparameters
 
 
-def standing_marks(edits: Sequence[Edit]) -> dict[tuple[str, str], Edit]:
+def standing_marks(edits: Sequence[Edit]) -> dict[tuple[str, str], Marked]:
     """(student, item or part) -> the last mark, which may have taken an earlier one back."""
-    return {(edit.student_id or "", edit.target): edit for edit in edits if edit.kind is EditKind.MARK}
+    return {(edit.student_id or "", edit.target): edit for edit in edits if isinstance(edit, Marked)}
 
 
 def marking_rows(
@@ -45,7 +44,7 @@ def marking_rows(
         items: Only these rubric items; all by default.
     """
     marks = standing_marks(edits)
-    given = Counter((edit.student_id or "", edit.target) for edit in edits if edit.kind is EditKind.MARK)
+    given = Counter((edit.student_id or "", edit.target) for edit in edits if isinstance(edit, Marked))
     teams = shared_by(evidence for evidence, _ in results)
     rows: dict[tuple[str | tuple[str, ...], str, Mark], MarkRow] = {}
     for evidence, score in sorted(results, key=lambda result: result[1].student_id):

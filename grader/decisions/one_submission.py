@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grader.decisions.reason import stated
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Accepted, Claimed, Edit, RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Role
@@ -48,7 +48,9 @@ def choose_run(
         if chosen not in runs:
             known = ", ".join(map(str, runs))
             raise UsageError(f"There is no run '{number}'. Give one of {known}, or latest.")
-        return [Edit(EditKind.RUN, session.who, session.clock(), reason, student_id, value=float(chosen))]
+        return [
+            RunChosen(who=session.who, when=session.clock(), why=reason, student_id=student_id, number=chosen)
+        ]
 
     revision = session.revised(f"count {student_id}", decide=decide, allow_lower=allow_lower)
     return ChosenRun(chosen, revision)
@@ -71,7 +73,11 @@ def record_claim(
     session.require_student(student_id)
 
     def decide(*_: object) -> Sequence[Edit]:
-        return [Edit(EditKind.CLAIM, session.who, session.clock(), reason, student_id, value=accuracy)]
+        return [
+            Claimed(
+                who=session.who, when=session.clock(), why=reason, student_id=student_id, accuracy=accuracy
+            )
+        ]
 
     return session.revised(f"claim {student_id}", decide=decide, allow_lower=allow_lower)
 
@@ -95,7 +101,7 @@ def accept_file(
     def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
         if file is not None:
             _require_acceptable(session.assignment, snapshot.evidence[student_id], file)
-        return [Edit(EditKind.ACCEPTED, session.who, session.clock(), reason, student_id, file or "")]
+        return [Accepted(who=session.who, when=session.clock(), why=reason, student_id=student_id, file=file)]
 
     return session.revised(f"accept {student_id}", decide=decide, allow_lower=allow_lower)
 

@@ -14,7 +14,7 @@ from grader.decisions.mark_row import Mark, mark_of, stood
 from grader.decisions.marking_sheet import standing_marks
 from grader.decisions.sheet_files import SheetRow
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Marked
 from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
 from grader.files.spreadsheet_cell import unguarded
@@ -53,7 +53,7 @@ class Reader:
             own = given[self._key(row)]
             newer = bool(own and own[-1].sheet == row.sheet)  # the sheet's own word stands
             if self._untouched(row) and not newer:
-                if _says_none(row) and own and own[-1].value is not None:
+                if _says_none(row) and own and own[-1].points is not None:
                     self.left.append(_not_taken_back(row, own[-1]))
                 continue  # as it was handed out, whatever others marked since
             student_id, target = self._student(row), self._target(row)
@@ -148,16 +148,16 @@ class Reader:
 _FILLED = (MarkField.POINTS, MarkField.COMMENT, MarkField.REMARKS)
 
 
-def _given(edits: Iterable[Edit]) -> defaultdict[tuple[str, str], list[Edit]]:
+def _given(edits: Iterable[Edit]) -> defaultdict[tuple[str, str], list[Marked]]:
     """(student, item or part) -> all marks that were given or taken back, oldest first."""
-    marks: defaultdict[tuple[str, str], list[Edit]] = defaultdict(list)
+    marks: defaultdict[tuple[str, str], list[Marked]] = defaultdict(list)
     for edit in edits:
-        if edit.kind is EditKind.MARK:
+        if isinstance(edit, Marked):
             marks[edit.student_id or "", edit.target].append(edit)
     return marks
 
 
-def _was_imported(row: SheetRow, mark: Mark, given: Sequence[Edit]) -> bool:
+def _was_imported(row: SheetRow, mark: Mark, given: Sequence[Marked]) -> bool:
     """Whether a row says what a sheet said before, and the mark was changed since.
 
     One that was exported after that change was filled in by somebody who saw it. Where the points are those
@@ -179,7 +179,7 @@ def _says_none(row: SheetRow) -> bool:
     return row.cells["points"].lower() in TAKEN_BACK
 
 
-def _not_taken_back(row: SheetRow, stands: Edit) -> MarkNote:
+def _not_taken_back(row: SheetRow, stands: Marked) -> MarkNote:
     """That `none` in a sheet that was exported without a mark takes nothing back that another way gave."""
     given = points(mark_of(stands).points)
     return MarkNote(
@@ -189,9 +189,9 @@ def _not_taken_back(row: SheetRow, stands: Edit) -> MarkNote:
     )
 
 
-def _left(row: SheetRow, mark: Mark, stands: Edit) -> MarkNote:
+def _left(row: SheetRow, mark: Mark, stands: Marked) -> MarkNote:
     """That a row was left because it was imported before."""
-    if stands.value is None:
+    if stands.points is None:
         since = f"{stands.who} took it back since"
     elif mark_of(stands).points == mark.points:
         since = f"{stands.who} gave another comment since"

@@ -11,7 +11,7 @@ from grader.decisions.marking_sheet import marking_rows, split_rows
 from grader.decisions.sheet_files import require_sheet, write_sheet
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
-from grader.reports.whole_class.teams import shared_by
+from grader.domain.teams import shared_by
 from grader.results.class_files import report_path
 from grader.results.revision import results_now
 from grader.results.session import ClassSession

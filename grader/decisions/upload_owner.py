@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.decisions.reason import stated
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Listed
 from grader.domain.errors import UsageError
 from grader.domain.submission import KnownUpload
 from grader.files.names import sanitized
@@ -30,7 +30,7 @@ class NewOwner:
 
     upload: KnownUpload
     student_id: str
-    edits: tuple[Edit, ...]
+    edits: tuple[Listed, ...]
     displaced: KnownUpload | None = None
 
 
@@ -67,7 +67,7 @@ def say_owner(
     reason = stated(why)
     said: NewOwner | None = None
 
-    def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
+    def decide(snapshot: Snapshot, _: object) -> Sequence[Listed]:
         nonlocal said
         said = new_owner(snapshot, upload, student_id, who=session.who, when=session.clock(), why=reason)
         if said.displaced is not None and not instead:
@@ -98,20 +98,37 @@ def new_owner(
     """
     uploads = noted_uploads(snapshot)
     upload = _meant(uploads, name)
-    if student_id is None:
-        target, kind = upload.origin.listed_as, EditKind.NOBODYS
-    else:
-        target, kind = _spelled(uploads, student_id), EditKind.OWNER
+    target = upload.origin.listed_as if student_id is None else _spelled(uploads, student_id)
     if upload.decided and upload.counts and upload.student_id == target:
         return NewOwner(upload, target, ())
-    edits = [Edit(kind, who, when, why, upload.row, target)]
+    edits = [
+        Listed(
+            who=who,
+            when=when,
+            why=why,
+            student_id=upload.row,
+            listed_as=target,
+            by_person=True,
+            held=student_id is None,
+        )
+    ]
     other = next((one for one in uploads if one.counts and one.student_id == target), None)
     displaced = other if other is not None and other.row != upload.row else None
     if displaced is not None and not displaced.decided and not displaced.origin.known_id:
         # only names said that it was that student's
         sent = upload.origin.listed_as
         told = f"Its files carry the id {target}, and by a person that is whoever sent {sent}."
-        edits.append(Edit(EditKind.HELD, who, when, told, displaced.row, displaced.origin.listed_as))
+        edits.append(
+            Listed(
+                who=who,
+                when=when,
+                why=told,
+                student_id=displaced.row,
+                listed_as=displaced.origin.listed_as,
+                by_person=False,
+                held=True,
+            )
+        )
     return NewOwner(upload, target, tuple(edits), displaced)
 
 

@@ -249,6 +249,11 @@ class Assignment:
     digest: str = ""
 
     @property
+    def measured_item(self) -> RubricItem | None:
+        """The rubric item that the measured test accuracy decides, if there is one."""
+        return next((item for item in self.rubric if item.measured == "test_accuracy"), None)
+
+    @property
     def maximum(self) -> float:
         """The points of all rubric items."""
         return sum(item.points for item in self.rubric)

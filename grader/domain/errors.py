@@ -1,19 +1,48 @@
-"""The errors, by whose task it is to mend them.
+"""Everything that the grader itself raises: one tree.
 
-GraderError
-├── CourseError       the instructor: a course file, a check, a data set
-├── SubmissionError   the student: a file that cannot be read or graded
-├── UsageError        the operator: a wrong path, a missing option
-│   └── ReadOnlyBook  the gradebook may only be read
-└── EngineError       us
-    └── SandboxError  the machine does not give the isolation that was asked for
+GraderException
+├── GraderError             it reaches a person, by whose task it is to fix it
+│   ├── CourseError         the instructor: a course file, a check, a data set
+│   ├── SubmissionError     the student: a file that cannot be read or graded
+│   ├── UsageError          the operator: a wrong path, a missing option
+│   │   ├── ReadOnlyBook    the gradebook may only be read
+│   │   └── MarkRefused     marks are wrong, each for a reason that is told
+│   └── EngineError         us
+│       ├── OutOfPatienceError  the judge computed for too long on what a submission answered
+│       └── SandboxError    the machine does not give the isolation that was asked for
+└── Interruption            it reaches a caller in the grader, who knows what follows from it
+    ├── Mismatch            a check: the student's code does something else than it should
+    ├── Undecided           a check: a person must look
+    ├── UnreadableWeights   a check: these weights are no projections
+    ├── WorkerFault         the worker hung, died or talked nonsense: the student's
+    ├── StudentRaised       the worker says that the student's code raised
+    ├── Silence             a process that was asked did not answer
+    ├── ProtocolError       the other side sent what is no frame
+    │   └── ClosedError     it is gone
+    ├── StudentFault        in the worker: the student's code raised
+    ├── RecipeError         in the worker: the source does not say how to train
+    ├── SeenError           in the worker: what the student's code made is not what it should be
+    ├── NotReplayed         in the worker: the loop as it stands trained no epoch
+    ├── UnusableGpuError    in the worker: PyTorch cannot use the GPU
+    ├── NoAnswers           a training: what came is not the model's outputs
+    ├── OtherModel          a training: the weights are another model's
+    ├── BuiltOnceOnly       a training: the model cannot be built again
+    ├── NoReplay            the analysis: the loop cannot be executed
+    ├── Unknown             the analysis: a value cannot be read off the source
+    ├── _NonsenseError      unpacking: what reads an archive says what it cannot say
+    └── _LayersAreLost      a host: bubblewrap takes layers away
 
-Every message says where, what is wrong and what to do, in one sentence or two, and is shown to a person
-as it stands.
+Beside it stand only the errors of the command line, which click demands. A Mismatch is an AssertionError,
+too, for pytest. Every message of a GraderError says where, what is wrong and what to do, in one sentence or
+two, and is shown to a person as it stands.
 """
 
 
-class GraderError(Exception):
+class GraderException(Exception):
+    """Anything that the grader itself raises."""
+
+
+class GraderError(GraderException):
     """Any error whose message is written for a person."""
 
 
@@ -39,3 +68,7 @@ class EngineError(GraderError):
 
 class SandboxError(EngineError):
     """The isolation that was asked for could not be set up. Nothing was executed."""
+
+
+class Interruption(GraderException):
+    """Work ended early in a way that its caller expects. Where a person is told of it, the caller does."""

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from grader.domain.answers import Answers
+from grader.domain.note import Note
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
 from grader.domain.submission import Delivery, Origin, RefusedFile, Role
 from grader.domain.watch import Pried
@@ -19,7 +20,16 @@ class Status(StrEnum):
     ERRORED = "errored"  # ours, or the instructor's: never costs a point
 
 
-UNDECIDED = "undecided"  # the diagnosis of a check that leaves what it saw to a person
+class FindingKind(StrEnum):
+    """What the grader itself sees in how a check ended, whatever the check asks for."""
+
+    NOT_IMPLEMENTED = "not_implemented"  # the stub was not written yet
+    MISSING_NAME = "missing_name"  # the part is not defined
+    BROKEN_CELL = "broken_cell"  # nor could it be: a cell is not correct Python
+    HANGS = "hangs"  # the code did not return in time
+    DIES = "dies"  # its process ended
+    NONSENSE = "nonsense"  # its process wrote what is no answer
+    UNDECIDED = "undecided"  # the check leaves what it saw to a person
 
 
 class Blame(StrEnum):
@@ -39,13 +49,14 @@ class Finding:
         component: The stub's name, or `submission`.
         title: What the check asks for, in a sentence: the first line of its docstring.
         blame: Whose fault a finding that is not `passed` is; None when passed.
-        diagnosis: The id of the mistake that was recognized (`missing_scale`), if any; of one that passed,
-            the policy that flags the work (`fixed_positions`).
-        message: What is wrong, in words for the student. Of one that passed: what a person has a look at,
-            though it costs nothing; nearly always empty.
+        diagnosis: The id of the mistake that was recognized (`missing_scale`), if any.
+        message: What is wrong, in words for the student; of one that passed, what `policy` is about.
         hint: One thing to try.
         where: The place in the student's file, `homework.py:41` or `cell 4, line 3`.
         seconds: How long the check took.
+        kind: What the grader itself saw, where it is no mistake of the assignment's.
+        policy: Of one that passed: the policy (`fixed_positions`) by which a person has a look at it, though
+            it costs nothing; empty in some records of older versions. None: nothing is to be looked at.
     """
 
     check: str
@@ -58,6 +69,18 @@ class Finding:
     hint: str = ""
     where: str = ""
     seconds: float = 0.0
+    kind: FindingKind | None = None
+    policy: str | None = None
+
+    @property
+    def flagged(self) -> bool:
+        """Whether it passed, and yet a person has a look."""
+        return self.status is Status.PASSED and self.policy is not None
+
+    @property
+    def label(self) -> str | None:
+        """What it is called in one word: by the mistake, the policy or what the grader saw."""
+        return self.diagnosis or self.policy or (self.kind.value if self.kind is not None else None)
 
 
 @dataclass(frozen=True)
@@ -185,7 +208,7 @@ class Training:
         confusion: Rows are true classes, columns predicted: counts.
         predictions: Four per class.
         attention: Of one image per class, where the model's attention could be read.
-        notes: Sentences: what had to be assumed, in the words of a worker that trains. For staff: it had
+        notes: What had to be assumed, in the words of a worker that trains. For staff: it had
             seen the images of a split.
         seconds: Of training in total.
         projected_seconds: What all epochs would take, where that is more than our limit allows.
@@ -210,7 +233,7 @@ class Training:
     confusion: tuple[tuple[int, ...], ...] = ()
     predictions: tuple[Prediction, ...] = ()
     attention: tuple[AttentionMap, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     seconds: float = 0.0
     projected_seconds: float | None = None
     doubts: tuple[str, ...] = ()
@@ -319,7 +342,7 @@ class Evidence:
     code_file: str = ""
     missing: tuple[Role, ...] = ()
     refused_files: tuple[RefusedFile, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     findings: tuple[Finding, ...] = ()
     near_names: tuple[NearName, ...] = ()
     omissions: tuple[Omission, ...] = ()

@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from grader.domain.note import Note
+
 _CELL = re.compile(r"(?P<file>cell \d{1,9}), line (?P<line>\d{1,9})")
 _FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 _LINE_END = re.compile(r"\r\n|\n|\r")
-LOOK = "a person should look"  # in the note of a program: by these words a reader of evidence finds it
 TRAINING = "the training"  # beside graded names: what the loop, the recipe and the transforms depend on
 LOADING = "the loading"  # what is executed when the file is loaded, whether or not a graded name needs it
 
@@ -76,11 +77,16 @@ class Statement:
 
 @dataclass(frozen=True)
 class Omission:
-    """A top-level statement that was left out on loading, and why."""
+    """A top-level statement that was left out on loading, and why.
+
+    Attributes:
+        broken: It is a whole cell, which is not correct Python.
+    """
 
     place: Place
     first_line: str
     reason: str
+    broken: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,11 +170,13 @@ class Claim:
         accuracy: 0 to 1.
         source: Where it stands: `cell 12`, `report.pdf, page 3`, or who typed it.
         text: The line that says so.
+        cell: The cell whose output it stands in, as `Place.file` names it; empty elsewhere.
     """
 
     accuracy: float
     source: str
     text: str = ""
+    cell: str = ""
 
 
 @dataclass(frozen=True)
@@ -272,7 +280,7 @@ class Program:
         recipe: How the student trains.
         claim: The accuracy that a notebook's outputs show.
         shown_epochs: The last epoch that a notebook's outputs show.
-        notes: Sentences for the report (magics set aside, `Resize(28, 28)` read as `(28, 28)`, ...).
+        notes: For the report (magics set aside, `Resize(28, 28)` read as `(28, 28)`, ...).
         source: The whole readable source with line numbers kept, for the report's excerpts:
             file (or cell) -> text.
     """
@@ -289,7 +297,7 @@ class Program:
     recipe: Recipe = Recipe()
     claim: Claim | None = None
     shown_epochs: int | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     source: dict[str, str] | None = None
 
     @property

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from grader.domain.edit import Edit
+from grader.domain.edit import InTime, Received
 
 
 class Role(StrEnum):
@@ -18,10 +18,16 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class RefusedFile:
-    """A file that was set aside, and the sentence that says why."""
+    """A file that was set aside.
+
+    Attributes:
+        reason: The sentence that says why.
+        clutter: A computer made it for itself: nothing is lost with it.
+    """
 
     name: str
     reason: str
+    clutter: bool = False
 
 
 class Fate(StrEnum):
@@ -41,6 +47,7 @@ class AccountedFile:
         student_id: Whose it is, None when nobody knows.
         reason: A sentence; empty for a file whose name is as it was asked for.
         count: How many files of one kind the line stands for.
+        clutter: A computer made it for itself: nothing is lost with it.
     """
 
     name: str
@@ -48,6 +55,7 @@ class AccountedFile:
     student_id: str | None = None
     reason: str = ""
     count: int = 1
+    clutter: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,7 @@ class Arrival:
     in_time: bool
     marked: bool
     extension: datetime | None
-    decided: Edit | None = None
+    decided: Received | InTime | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from grader.domain.score import Release, Score, rounded
+from grader.domain.formatting import points
+from grader.domain.score import GradeStatus, Release, Score, rounded
 
 
 @dataclass(frozen=True)
@@ -97,3 +98,35 @@ def is_less_than_released(after: float | None, before: float | None, released: R
     if released is None or released.points is None or before is None:
         return False
     return is_less(after, min(before, released.points))
+
+
+@dataclass(frozen=True)
+class TotalFigures:
+    """What a total was, as far as a sentence tells it: see `Total`."""
+
+    points: float | None
+    decided: float
+    awaiting: float
+    status: str
+    final: float | None
+    lateness: str | None
+
+    @classmethod
+    def of(cls, total: Total) -> Self:
+        """Those of a total."""
+        return cls(total.points, total.decided, total.awaiting, total.status, total.final, total.lateness)
+
+
+def total_sentence(total: Total | TotalFigures) -> str:
+    """What a total is, in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
+    left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
+    if total.points is None:
+        word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
+        return f"{word}, {points(total.decided)} decided{left}"
+    told = f"{points(total.points)} of {points(total.decided)} decided{left}"
+    return told if total.lateness is None or total.final == total.points else f"{told}, {final_words(total)}"
+
+
+def final_words(total: Total | TotalFigures) -> str:
+    """What is left of a total after lateness, in a few words: `56 after lateness`."""
+    return "unknown after lateness" if total.final is None else f"{points(total.final)} after lateness"

@@ -17,7 +17,7 @@ from grader.gradebook.read_only import Copy, may_write, opened, shared
 from grader.gradebook.tables import METADATA
 
 FILE = "gradebook.sqlite"
-VERSION = "0003"  # the newest of `migrations`
+VERSION = "0004"  # the newest of `migrations`
 WAIT_SECONDS = 60  # for another writer to finish
 _NO_RIGHT = ("42501", "25006")  # PostgreSQL: insufficient privilege, read-only transaction
 _OUR_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -180,10 +180,11 @@ class Database:
             raise
         except DBAPIError as error:
             cause = error.orig or error
-            if getattr(cause, "sqlstate", None) in _NO_RIGHT or "readonly database" in str(cause):
+            code = _sqlite_code(cause)
+            if getattr(cause, "sqlstate", None) in _NO_RIGHT or code == sqlite3.SQLITE_READONLY:
                 raise ReadOnlyBook(self._read_only_sentence()) from None
             what = (" ".join(str(cause).split()) or type(cause).__name__)[:200].rstrip(".")
-            raise UsageError(f"{self.name} cannot be used ({what}). {_remedy(what, self._file)}") from None
+            raise UsageError(f"{self.name} cannot be used ({what}). {_remedy(code, self._file)}") from None
 
     def _read_only_sentence(self) -> str:
         where = "" if self._path is None else f", or on a copy of {self._path.parent}"
@@ -283,13 +284,19 @@ def _version(connection: Connection) -> str | None:
     return version
 
 
-def _remedy(what: str, file: Path | None) -> str:
+def _sqlite_code(error: BaseException) -> int | None:
+    """What SQLite calls the error (its primary code); None where it is none of SQLite's."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code & 0xFF if isinstance(code, int) else None
+
+
+def _remedy(code: int | None, file: Path | None) -> str:
     if file is None:
         return "Check the address, the password and that the database is running."
-    if "not a database" in what or "malformed" in what:
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return "Put back a copy of it, or grade into another --out folder."
-    if "locked" in what:
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return "Another command is writing to it: wait for its end and run this again."
-    if "full" in what:
+    if code == sqlite3.SQLITE_FULL:
         return "Make room there."
     return "Does its folder exist, and may you read what is in it?"

@@ -8,8 +8,7 @@ from pydantic_core import PydanticSerializationError
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.files.typed_json import validator
-
-FORMAT = 1
+from grader.gradebook.older_evidence import NEWEST, converted
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -25,17 +24,18 @@ def evidence_text(evidence: Evidence) -> str:
             f"{evidence.student_id}: the evidence holds a value that is not of its type. "
             "Report this to the grader's authors."
         ) from None
-    return json.dumps({"format": FORMAT, "evidence": content}, indent=1)
+    return json.dumps({"format": NEWEST, "evidence": content}, indent=1)
 
 
 def evidence_from(text: str) -> Evidence:
-    """What `evidence_text` was made from.
+    """What `evidence_text` was made from, by this version or an older one.
 
     Raises:
         ValueError: The text is something else.
     """
     content: Any = json.loads(text)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError("not a record of this version of the grader")
-    found: Evidence = validator(Evidence).validate_python(content.get("evidence"))
+    if not isinstance(content, dict) or type(content.get("format")) is not int:
+        raise ValueError("not a record of the grader")
+    evidence = converted(content.get("evidence"), content["format"])
+    found: Evidence = validator(Evidence).validate_python(evidence)
     return found

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, Select, insert, select
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Listed, Released
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.total import Total
@@ -123,7 +123,16 @@ class Gradebook:
             row = _row_for(evidence, listed)
             if row != listed.row(student_id):
                 why = "The id stood on another submission before."
-                edits = (*edits, Edit(EditKind.MATCHED, who, evidence.graded_at, why, row, student_id))
+                found = Listed(
+                    who=who,
+                    when=evidence.graded_at,
+                    why=why,
+                    student_id=row,
+                    listed_as=student_id,
+                    by_person=False,
+                    held=False,
+                )
+                edits = (*edits, found)
             if row != student_id:
                 values["evidence"] = evidence_text(listed_as(evidence, row))
             values["student_id"] = row
@@ -437,11 +446,10 @@ class Gradebook:
         if student_id is None:
             return tuple(edit for one in found if (edit := listed.of(one)) is not None)
         # what is about the row, and what this person was told
-        about = {kind: student_id if kind is EditKind.RELEASED else row for kind in EditKind}
         return tuple(
             edit if edit.student_id is None else replace(edit, student_id=student_id)
             for edit in found
-            if edit.student_id in (None, about[edit.kind])
+            if edit.student_id in (None, student_id if isinstance(edit, Released) else row)
         )
 
     def totals(self, student_id: str) -> tuple[Total, ...]:

@@ -8,7 +8,7 @@ several submissions that are one student's, that which a person named last count
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from grader.domain.edit import BY_PERSON, OWNERSHIP, Edit, EditKind, standing_owner
+from grader.domain.edit import Edit, Listed, Released, standing_owner
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Listing:
 
     shown: Mapping[str, str] = field(default_factory=dict)
     current: Mapping[str, str] = field(default_factory=dict)
-    said: Mapping[str, Edit] = field(default_factory=dict)
+    said: Mapping[str, Listed] = field(default_factory=dict)
 
     def row(self, student_id: str) -> str:
         """The row that counts for an id; of an id that is not listed, the row that began with it."""
@@ -39,7 +39,7 @@ class Listing:
 
         A release is about the person who was told, whatever turned out about the submission since.
         """
-        if edit.kind is EditKind.RELEASED:
+        if isinstance(edit, Released):
             return edit
         student_id = self.listed(edit.student_id) if edit.student_id is not None else None
         if edit.student_id is None or student_id == edit.student_id:
@@ -54,18 +54,18 @@ def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
         rows: All that the book keeps of an assignment.
         edits: Those about rows, oldest first, of any kind.
     """
-    own: dict[str, list[tuple[int, Edit]]] = {row: [] for row in rows}
+    own: dict[str, list[tuple[int, Listed]]] = {row: [] for row in rows}
     for place, edit in enumerate(edits):
-        if edit.kind in OWNERSHIP and edit.student_id in own:
+        if isinstance(edit, Listed) and edit.student_id in own:
             own[edit.student_id].append((place, edit))
     shown, said, ranks = {}, {}, {}
     for row, told in own.items():
         last = standing_owner(edit for _, edit in told)
-        shown[row] = row if last is None else last.target
+        shown[row] = row if last is None else last.listed_as
         ranks[row] = (False, -1)
         if last is not None:
             said[row] = last
-            ranks[row] = (last.kind in BY_PERSON, max(place for place, edit in told if edit is last))
+            ranks[row] = (last.by_person, max(place for place, edit in told if edit is last))
     current: dict[str, str] = {}
     for row, student_id in sorted(shown.items()):
         other = current.get(student_id)

@@ -1,16 +1,45 @@
 """Rows of the gradebook and what they stand for."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Row
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import (
+    Accepted,
+    Claimed,
+    Edit,
+    Extended,
+    InTime,
+    Listed,
+    Marked,
+    Received,
+    Released,
+    Ruled,
+    RunChosen,
+    Waived,
+)
 from grader.domain.errors import UsageError
 from grader.domain.total import Total
+from grader.files.typed_json import validator
 
+# what a row calls each class of edits; never changed, since old rows say it
+_KINDS: dict[str, type[Edit]] = {
+    "mark": Marked,
+    "waiver": Waived,
+    "ruling": Ruled,
+    "claim": Claimed,
+    "received": Received,
+    "in_time": InTime,
+    "extension": Extended,
+    "run": RunChosen,
+    "listing": Listed,
+    "release": Released,
+    "acceptance": Accepted,
+}
+_SHARED = {field.name for field in fields(Edit)}  # in columns of their own
 NOTHING = "nothing_handed_in"  # the status of a run of which there is no submission
 
 
@@ -43,21 +72,23 @@ def stamp(when: datetime) -> str:
     return when.astimezone(UTC).isoformat()
 
 
+def kind_of(edits: type[Edit]) -> str:
+    """What a row calls a class of edits."""
+    return next(name for name, known in _KINDS.items() if known is edits)
+
+
 def edit_values(assignment_id: str, edit: Edit) -> dict[str, Any]:
     """The columns of an edit."""
+    content = validator(type(edit)).dump_python(edit, mode="json", exclude=_SHARED)
     return {
         "assignment_id": assignment_id,
         "student_id": edit.student_id,
-        "kind": edit.kind.value,
-        "target": edit.target,
-        "value": edit.value,
-        "comment": edit.comment,
-        "remarks": json.dumps(edit.remarks),
+        "kind": kind_of(type(edit)),
+        "content": json.dumps(content),
         "run": edit.run,
         "who": edit.who,
         "at": stamp(edit.when),
         "why": edit.why,
-        "sheet": edit.sheet,
     }
 
 
@@ -65,28 +96,28 @@ def edit_of(row: Row[Any]) -> Edit:
     """The edit that a row holds.
 
     Raises:
-        UsageError: It is of a kind that this version does not know.
+        UsageError: It is of a kind that this version does not know, or says what no edit can.
     """
-    try:
-        kind = EditKind(row.kind)
-    except ValueError:
+    if row.kind not in _KINDS:
         raise UsageError(
             f"The gradebook holds an edit of the kind '{row.kind}', which a newer grader wrote. "
             "Update this one."
+        )
+    shared = {
+        "who": row.who,
+        "when": datetime.fromisoformat(row.at),
+        "why": row.why,
+        "student_id": row.student_id,
+        "run": row.run,
+    }
+    try:
+        edit: Edit = validator(_KINDS[row.kind]).validate_python({**json.loads(row.content), **shared})
+    except (ValueError, TypeError):
+        raise UsageError(
+            f"The gradebook's edit {row.id} is damaged: it is not what the grader wrote. "
+            "Put back a copy of the gradebook."
         ) from None
-    return Edit(
-        kind=kind,
-        who=row.who,
-        when=datetime.fromisoformat(row.at),
-        why=row.why,
-        student_id=row.student_id,
-        target=row.target,
-        value=row.value,
-        comment=row.comment,
-        remarks=tuple((remark_id, text) for remark_id, text in json.loads(row.remarks)),
-        run=row.run,
-        sheet=row.sheet,
-    )
+    return edit
 
 
 def total_values(assignment_id: str, total: Total) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
-from grader.domain.edit import BY_PERSON, OWNERSHIP, UNOWNED, Edit, EditKind
+from grader.domain.edit import Edit, Listed, Released
 from grader.domain.evidence import Evidence
 from grader.domain.submission import KnownUpload
 from grader.domain.total import Total
@@ -93,8 +93,8 @@ class Snapshot:
                 student_id=self.listing.shown.get(row, row),
                 origin=evidence.origin,
                 digest=evidence.submission_digest,
-                decided=row in said and said[row].kind in BY_PERSON,
-                held=row in said and said[row].kind in UNOWNED,
+                decided=row in said and said[row].by_person,
+                held=row in said and said[row].held,
                 counts=self.listing.listed(row) is not None,
             )
             for row, evidence in sorted(self.rows.evidence.items())
@@ -103,7 +103,8 @@ class Snapshot:
 
     def relisted(self) -> dict[str, str]:
         """Id that a row had once -> the id that it has now; ids that are somebody's now are left out."""
-        told = [(edit.student_id or "", edit.target) for edit in self.rows.edits if edit.kind in OWNERSHIP]
+        listed = [edit for edit in self.rows.edits if isinstance(edit, Listed)]
+        told = [(edit.student_id or "", edit.listed_as) for edit in listed]
         once = [(row, row) for row, _ in told] + told
         return {
             student_id: self.listing.shown.get(row, row)
@@ -127,6 +128,6 @@ def of_row(edit: Edit, listed: Listing) -> Edit:
     """
     return (
         edit
-        if edit.student_id is None or edit.kind in (*OWNERSHIP, EditKind.RELEASED)
+        if edit.student_id is None or isinstance(edit, Listed | Released)
         else replace(edit, student_id=listed.row(edit.student_id))
     )

@@ -16,10 +16,10 @@ from sqlalchemy import (
     union,
 )
 
-from grader.domain.edit import OWNERSHIP, Edit, EditKind
+from grader.domain.edit import Edit, Listed, RunChosen
 from grader.domain.total import Total
 from grader.gradebook.listing import Listing, listing
-from grader.gradebook.records import edit_of, total_of, total_values
+from grader.gradebook.records import edit_of, kind_of, total_of, total_values
 from grader.gradebook.tables import DOWNLOADS, EDITS, IMAGES, RUN_IMAGES, RUNS, TOTALS
 
 
@@ -50,13 +50,13 @@ def state_of(connection: Connection, assignment_id: str) -> State:
 
 def chosen_runs(connection: Connection, assignment_id: str, student_id: str | None = None) -> dict[str, int]:
     """Student -> the number of the run that was decided to count; of all others, the latest does."""
-    wanted = select(EDITS.c.student_id, EDITS.c.value, EDITS.c.run)
-    rows = connection.execute(
-        wanted.where(of(EDITS, assignment_id, student_id), EDITS.c.kind == EditKind.RUN.value).order_by(
-            EDITS.c.id
-        )
-    )
-    return {row.student_id: int(row.run if row.value is None else row.value) for row in rows}
+    chosen = of(EDITS, assignment_id, student_id) & (EDITS.c.kind == kind_of(RunChosen))
+    found: dict[str, int] = {}
+    for edit in map(edit_of, connection.execute(select(EDITS).where(chosen).order_by(EDITS.c.id))):
+        number = edit.number if isinstance(edit, RunChosen) and edit.number is not None else edit.run
+        if edit.student_id is not None and number is not None:
+            found[edit.student_id] = number
+    return found
 
 
 def counting_runs(connection: Connection, assignment_id: str) -> SelectBase:
@@ -87,8 +87,8 @@ def last_numbers(connection: Connection, assignment_id: str) -> dict[str, int]:
 
 def listing_of(connection: Connection, assignment_id: str) -> Listing:
     """Under which ids the rows are listed."""
-    kinds = EDITS.c.kind.in_([kind.value for kind in OWNERSHIP])
-    wanted = select(EDITS).where(of(EDITS, assignment_id), kinds).order_by(EDITS.c.id)
+    said = of(EDITS, assignment_id) & (EDITS.c.kind == kind_of(Listed))
+    wanted = select(EDITS).where(said).order_by(EDITS.c.id)
     edits = tuple(map(edit_of, connection.execute(wanted)))
     if not edits:
         return Listing()  # each under its own

@@ -39,23 +39,21 @@ RUN_IMAGES = Table(
     Column("digest", ForeignKey("images.digest"), nullable=False),
 )
 
-# One row per decision of a person (grader.domain.edit). `student_id` is null for the whole class.
+# One row per edit (grader.domain.edit). `kind` says which class of edits it is, and `content` holds as JSON
+# the fields that are that class's own. `student_id` is null for the whole class. Books that are older have a
+# table `edits` as well, from which these were converted: it is kept as it was, and nothing reads it.
 EDITS = Table(
-    "edits",
+    "decisions",
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("assignment_id", Text, nullable=False),
     Column("student_id", Text),
     Column("kind", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("value", Float),
-    Column("comment", Text, nullable=False),
-    Column("remarks", Text, nullable=False),
+    Column("content", Text, nullable=False),
     Column("run", Integer),
     Column("who", Text, nullable=False),
     Column("at", Text, nullable=False),
     Column("why", Text, nullable=False),
-    Column("sheet", Text, nullable=False, server_default=""),
 )
 
 # One row, as old as the table: a random text that makes what is drawn for this class its own.

@@ -12,6 +12,7 @@ from PIL import Image
 from grader.domain.assignment import Assignment, CheckSpec, Limits
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
+from grader.domain.note import Note
 from grader.domain.program import Program
 from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.files.typed_json import validator
@@ -37,7 +38,7 @@ class Judged:
         images: PNG by the names in `figures`.
         stand_ins: Modules that are not installed here.
         watched: What was seen of forbidden parts at run time.
-        notes: Sentences for the report.
+        notes: For the report.
     """
 
     findings: tuple[Finding, ...]
@@ -48,7 +49,7 @@ class Judged:
     stand_ins: tuple[str, ...]
     watched: Watched
     attestation: Attestation | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def judged(
@@ -202,12 +203,14 @@ def _judged(
     )
 
 
-def _notes(document: dict[str, Any], limits: Limits) -> tuple[str, ...]:
+def _notes(document: dict[str, Any], limits: Limits) -> tuple[Note, ...]:
     if not document["output_cut"]:
         return ()
     return (
-        f"The code printed more than its limit of {limits.output_kb} kB while it was checked: "
-        "what came before the end was cut.",
+        Note(
+            f"The code printed more than its limit of {limits.output_kb} kB while it was checked: "
+            "what came before the end was cut."
+        ),
     )
 
 

@@ -16,10 +16,10 @@ from grader.domain.seeds import submission_seed, training_seed
 from grader.domain.submission import Submission
 from grader.domain.submission_view import View
 from grader.domain.watch import Watched
+from grader.files.view_file import VIEW_FILE, view_bytes
 from grader.grading.gpu_slots import Turns
 from grader.grading.hidden_splits import HiddenSplits
 from grader.grading.hosts import Hosts
-from grader.reports.student.view_file import VIEW_FILE, view_bytes
 
 
 @dataclass(frozen=True)

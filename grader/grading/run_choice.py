@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import FELL, KEPT, Edit, EditKind, standing_owner
+from grader.domain.edit import Because, Edit, Listed, RunChosen, standing_owner
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
-from grader.domain.total import Total
+from grader.domain.total import Total, TotalFigures
 from grader.gradebook import Gradebook
-from grader.reports.student.standing import total_sentence
 from grader.scoring import score
 
 
@@ -53,22 +52,43 @@ def outcome(
     student_id = evidence.student_id
     edits = book.edits(student_id)
     if held and standing_owner(edits) is None:
-        edit = Edit(EditKind.HELD, who, now, held, student_id, target=student_id)
+        edit = Listed(
+            who=who,
+            when=now,
+            why=held,
+            student_id=student_id,
+            listed_as=student_id,
+            by_person=False,
+            held=True,
+        )
         return _with(assignment, evidence, edits, (edit,))  # the first run of it
     new = CountedRun(evidence, score(assignment, evidence, edits=edits))
     totals = book.totals(student_id)
     if not totals:
         return new
 
-    def decided(target: str, why: str, run: int | None = None) -> tuple[Edit, ...]:
-        return (Edit(EditKind.RUN, who, now, why, student_id, target, run),)
-
     told, after = totals[-1], Total.of(new.score)
+
+    def decided(because: Because, run: int | None = None, *, fallen: bool = True) -> tuple[Edit, ...]:
+        figures = (TotalFigures.of(told), TotalFigures.of(after)) if fallen else (None, None)
+        return (
+            RunChosen(
+                who=who,
+                when=now,
+                why="",
+                student_id=student_id,
+                number=run,
+                because=because,
+                told=figures[0],
+                gave=figures[1],
+            ),
+        )
+
     records = {record.number: record for record in book.run_records(student_id)}
     counting, digest = book.counting(student_id), evidence.submission_digest
     earlier = [record.submission_digest for record in records.values()]
     if digest != records[counting].submission_digest and digest in earlier:
-        again = decided("", f"An earlier attempt came again: run {counting} counts.", counting)
+        again = decided(Because.CAME_AGAIN, counting, fallen=False)
         return _with(assignment, book.evidence(student_id, counting), edits, again)
 
     same_files = digest == records[counting].submission_digest
@@ -79,16 +99,15 @@ def outcome(
     # what was ruled of the files before gave nothing, and is not about these
     ruled = not same_files and score(assignment, book.evidence(student_id, counting), edits=edits).closed
     if allow_lower or ruled or not falls:
-        stands = any(edit.kind is EditKind.RUN for edit in edits)
-        return _with(assignment, evidence, edits, decided("", "The latest run counts.") if stands else ())
-    change = f"{total_sentence(told)} -> {total_sentence(after)}"
+        stands = any(isinstance(edit, RunChosen) for edit in edits)
+        latest = decided(Because.LATEST, fallen=False) if stands else ()
+        return _with(assignment, evidence, edits, latest)
     if not same_files:
-        return _with(assignment, evidence, edits, decided(FELL, f"A later attempt gives less: {change}."))
+        return _with(assignment, evidence, edits, decided(Because.FELL))
     old = book.evidence(student_id, counting)
     if after.has_fewer_points_than(Total.of(score(assignment, old, edits=edits))):
-        why = f"The same files gave less when they were examined again: {change}. Run {counting} counts."
-        return _with(assignment, old, edits, decided(KEPT, why, counting))
-    return _with(assignment, evidence, edits, decided(FELL, f"The same files give less now: {change}."))
+        return _with(assignment, old, edits, decided(Because.KEPT, counting))
+    return _with(assignment, evidence, edits, decided(Because.FELL_AGAIN))
 
 
 def _with(

@@ -7,6 +7,7 @@ from datetime import datetime
 from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Evidence, Finding
+from grader.domain.note import Note
 from grader.domain.program import Claim, Program
 from grader.domain.quoting import about_file, file_name_of, named
 from grader.domain.submission import Intake, Submission
@@ -86,7 +87,7 @@ def examined_longer(
             train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, found, watch)
     except Exception as error:  # noqa: BLE001 - what is known already is kept
         told = f"Training it again with more time failed ({type(error).__name__}: {error})."
-        found.add(notes=(*found.evidence.notes, told))
+        found.add(notes=(*found.evidence.notes, Note(told)))
     watch(Progress(submission.student_id, Stage.DONE, 1.0))
     return found
 
@@ -97,7 +98,7 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
     found.add(attestation=run.hosts.isolation)
     with found.timed("reading"):
         files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
-        found.add(missing=files.missing, refused_files=files.refused, notes=files.notes)
+        found.add(missing=files.missing, refused_files=files.refused, notes=tuple(map(Note, files.notes)))
     if files.report is not None:
         with found.timed("pages"):
             found.keep_answers(*kept_answers(ParserOpener(run.hosts.parsers), files.report))
@@ -121,7 +122,7 @@ def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) 
         source=program.source,
         claim=program.claim or _claim_in_report(run, files),
         shown_epochs=program.shown_epochs,
-        notes=(*files.notes, *program.notes),
+        notes=(*map(Note, files.notes), *program.notes),
     )
     with found.timed("checks"):
         _check(run, program, found, hidden_seed(run.course, submission, "checks"), watch)
@@ -164,7 +165,8 @@ def _check(run: Run, program: Program, found: Findings, seed: int, watch: Watche
     result = judged(run.hosts.judges, run.hosts.workers, program, run.assignment, seed=seed, report=report)
     found.images |= result.images
     absent = tuple(
-        f"{named(name)} is not installed here; an inert stand-in took its place." for name in result.stand_ins
+        Note(f"{named(name)} is not installed here; an inert stand-in took its place.")
+        for name in result.stand_ins
     )
     found.add(
         findings=result.findings,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.domain.evidence import Evidence
+from grader.domain.note import Note
 from grader.domain.submission import Submission
 
 
@@ -37,5 +38,5 @@ def handed_on(evidence: Evidence, first: Submission, mate: Submission) -> Eviden
         received_at=mate.received_at,
         delivery=mate.delivery,
         origin=mate.origin,
-        notes=(*mate.notes, *(note for note in evidence.notes if note not in first.notes)),
+        notes=(*map(Note, mate.notes), *(note for note in evidence.notes if note.text not in first.notes)),
     )

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grader.domain.errors import UsageError
+from grader.domain.stage_time import StageTime
 from grader.domain.submission import Submission
 from grader.files import atomic
 from grader.gradebook import Gradebook, RunRecord
@@ -15,7 +16,6 @@ from grader.grading.finished_work import is_known, may_be_known
 from grader.grading.run import Run
 from grader.grading.team_members import mates
 from grader.grading.training_stage import waits_for_more_time
-from grader.reports.whole_class.class_time import StageTime
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from grader.domain.evidence import (
     Checkpoint,
     Evidence,
     Finding,
+    FindingKind,
     Status,
     Training,
     TrainingOutcome,
@@ -22,7 +23,6 @@ from grader.grading.progress import Progress, Stage, Watcher
 from grader.grading.run import Findings, Run, hidden_seed, told_seed
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess
-from grader.reports.student.training_advice import measured_item
 from grader.sandbox.limits import ProcessLimits
 from grader.training import (
     EpochReport,
@@ -122,7 +122,7 @@ def _measure(run: Run, jobs: Callable[[int], Job], found: Findings, watch: Watch
         share = (told.run - 1 + told.epoch.number / max(told.planned, 1)) / told.runs
         watch(Progress(student_id, Stage.TRAINING, share, text))
 
-    item = measured_item(run.assignment)
+    item = run.assignment.measured_item
     threshold = item.threshold if item is not None else None
     limits = jobs(1).limits
     with run.turns.taken():
@@ -169,7 +169,7 @@ def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding |
     classes = {component.name for component in assignment.components if component.kind == "class"}
     for finding in findings:
         trains = finding.component in classes or finding.component == "train_epoch"
-        if trains and finding.status is Status.FAILED and finding.diagnosis == "hangs":
+        if trains and finding.status is Status.FAILED and finding.kind is FindingKind.HANGS:
             return finding
     return None
 

@@ -19,7 +19,7 @@ from grader.domain.submission import RefusedFile
 from grader.files.names import displayable
 from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
 from grader.intake.entry_name import Taken, name_fault
-from grader.intake.naming import CLUTTER, is_clutter
+from grader.intake.naming import clutter_reason, is_clutter
 
 END_RECORD = 22
 END_SEARCH = END_RECORD + 65535
@@ -109,7 +109,7 @@ def _pieces(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], caps: Caps
         if name.endswith("/"):
             continue
         if is_clutter(PurePosixPath(name)):
-            yield RefusedFile(displayable(name), f"{displayable(name)}: {CLUTTER}")
+            yield RefusedFile(displayable(name), clutter_reason(displayable(name)), clutter=True)
             continue
         reason = name_fault(name) or _entry_fault(entry, caps) or taken.collision(name)
         if reason is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from grader.domain.submission import Fate
 from grader.files.names import plain
 from grader.intake.file_ledger import Ledger
-from grader.intake.naming import CLUTTER, is_clutter
+from grader.intake.naming import clutter_reason, is_clutter
 from grader.lms.downloads import read_name
 from grader.lms.system import DownloadName
 
@@ -77,7 +77,8 @@ def entries(
         linked = path.is_symlink()
         if is_clutter(Path(path.name)):
             for file in files_of(path, name):
-                ledger.note(file, Fate.REFUSED, owner=owner, reason=f"{path.name}: {CLUTTER}")
+                reason = clutter_reason(path.name)
+                ledger.note(file, Fate.REFUSED, owner=owner, reason=reason, clutter=True)
         elif linked or not (path.is_dir() or path.is_file()):
             reason = f"{path.name}: is a link or not a file. Hand in the file itself."
             ledger.note(name, Fate.REFUSED, owner=owner, reason=reason)

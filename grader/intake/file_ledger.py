@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from grader.domain.submission import AccountedFile, Fate, RefusedFile
-from grader.intake.naming import CLUTTER
 from grader.lms.downloads import nameless
 
 MANY = 20  # lines of one kind, which become one
@@ -18,15 +18,18 @@ class Ledger:
     def __init__(self) -> None:
         self._lines: list[tuple[AccountedFile, str | None]] = []
 
-    def note(self, name: str, fate: Fate, *, owner: str | None = None, reason: str = "") -> None:
+    def note(
+        self, name: str, fate: Fate, *, owner: str | None = None, reason: str = "", clutter: bool = False
+    ) -> None:
         """Account for a file.
 
         Args:
             name: Where it lies in the download.
             owner: The key of the heap that it belongs to, None for a file of nobody.
             reason: A sentence.
+            clutter: A computer made it for itself.
         """
-        self._lines.append((AccountedFile(_shown(name), fate, reason=reason), owner))
+        self._lines.append((AccountedFile(_shown(name), fate, reason=reason, clutter=clutter), owner))
 
     def accept(self, name: str, reason: str) -> None:
         """A file of nobody was of use after all.
@@ -46,7 +49,7 @@ class Ledger:
         return tuple(
             RefusedFile(line.name, line.reason)
             for line, owner in self._lines
-            if owner is None and line.fate is Fate.REFUSED and not line.reason.endswith(CLUTTER)
+            if owner is None and line.fate is Fate.REFUSED and not line.clutter
         )
 
     def accounted(self, ids: Mapping[str, str]) -> tuple[AccountedFile, ...]:
@@ -55,10 +58,7 @@ class Ledger:
         Args:
             ids: The student's id for each owner.
         """
-        lines = (
-            AccountedFile(line.name, line.fate, ids.get(owner) if owner else None, line.reason)
-            for line, owner in self._lines
-        )
+        lines = (replace(line, student_id=ids.get(owner) if owner else None) for line, owner in self._lines)
         return tuple(sorted(lines, key=lambda line: (line.name, line.fate)))
 
 

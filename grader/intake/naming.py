@@ -10,8 +10,6 @@ from grader.files.names import plain, sanitized
 CLUTTER_FILES = {".ds_store", "thumbs.db", "desktop.ini", ".gitignore", ".gitkeep", ".localized"}
 CLUTTER_FOLDERS = {"__macosx", ".ipynb_checkpoints", "__pycache__", ".git", ".idea", ".vscode", ".venv"}
 
-CLUTTER = "was made by a computer for itself. Nothing is lost."
-
 # Names that tools read as their configuration, or that would stand before a library of the same name.
 CONFIGURATION = {
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "setup.cfg", "tox.ini"),
@@ -105,6 +103,11 @@ def is_clutter(path: PurePath) -> bool:
     if name in CLUTTER_FILES or name.startswith(("._", "~$")):
         return True
     return any(part.lower() in CLUTTER_FOLDERS for part in path.parts)
+
+
+def clutter_reason(name: str) -> str:
+    """Why such a file is set aside, in a sentence."""
+    return f"{name}: was made by a computer for itself. Nothing is lost."
 
 
 def refused_name(name: str) -> str | None:

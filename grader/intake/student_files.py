@@ -13,7 +13,7 @@ from grader.intake.archive_pieces import Caps
 from grader.intake.attempts import content, differing, last_attempt, latest, settled, told
 from grader.intake.downloaded_files import Found, entries, files_of
 from grader.intake.file_ledger import Ledger
-from grader.intake.naming import CLUTTER, Closeness, copy_mark, name_match
+from grader.intake.naming import Closeness, copy_mark, name_match
 from grader.intake.unpacking import Opener, unpacked
 from grader.lms.system import DownloadName
 
@@ -186,9 +186,13 @@ class Sorting:
         budget.bytes -= sum(file.stat().st_size for file in content.files)
         for refused in content.refused:
             self._ledger.note(
-                f"{one.shown}/{refused.name}", Fate.REFUSED, owner=heap.key, reason=refused.reason
+                f"{one.shown}/{refused.name}",
+                Fate.REFUSED,
+                owner=heap.key,
+                reason=refused.reason,
+                clutter=refused.clutter,
             )
-            if not refused.reason.endswith(CLUTTER):
+            if not refused.clutter:
                 heap.set_aside.append(refused)
         if not content.files:
             reason = f"{one.name}: holds no file. Pack the files again and upload that."

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from grader.domain.assignment import MEGABYTE
-from grader.domain.errors import SubmissionError
+from grader.domain.errors import Interruption, SubmissionError
 from grader.domain.submission import RefusedFile
 from grader.files.names import displayable
 from grader.intake.archive import contents
@@ -112,7 +112,7 @@ def _readable(archive: Path) -> BinaryIO:
         ) from error
 
 
-class _NonsenseError(Exception):
+class _NonsenseError(Interruption):
     """What reads an archive says what it cannot say."""
 
 
@@ -150,7 +150,7 @@ class _Writing:
             if isinstance(piece, Begun):
                 self._begin(piece)
             else:
-                self.refused.append(RefusedFile(displayable(piece.name), piece.reason[:400]))
+                self.refused.append(RefusedFile(displayable(piece.name), piece.reason[:400], piece.clutter))
 
     def _begin(self, begun: Begun) -> None:
         name = begun.name

@@ -113,7 +113,7 @@ def submissions(
         raise UsageError(str(error)) from error
     whole = _Class(assignment, scratch, opener, known, from_zip=True)
     for refused in content.refused:
-        whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason)
+        whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason, clutter=refused.clutter)
     return _of_class(scratch / UNPACKED, path, whole)
 
 

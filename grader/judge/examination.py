@@ -176,7 +176,7 @@ class Checks:
         except (Mismatch, WorkerFault) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
         found = [self._found(spec, student, {}) for spec in specs]
-        return tuple(each for each in found if each.status is not Status.PASSED or each.message)
+        return tuple(each for each in found if each.status is not Status.PASSED or each.flagged)
 
     def _found(self, spec: CheckSpec, student: Student, hung: dict[str, str]) -> Finding:
         where = place_of(student.program, spec.component)

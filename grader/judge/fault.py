@@ -2,6 +2,7 @@
 
 import difflib
 
+from grader.domain.evidence import FindingKind
 from grader.domain.program import Program, line_at, place_of
 from grader.domain.quoting import as_code, named
 from grader.judge.known_errors import hint_of
@@ -11,8 +12,6 @@ from grader.protocol.raised import raised_at, unwritten
 from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Loaded, Problem
 from grader.sandbox.limits import ProcessLimits
-
-BROKEN_CELL = "is not correct Python"  # what the analysis says of a cell that it had to set aside
 
 
 def explained(fault: WorkerFault) -> str:
@@ -65,17 +64,17 @@ def cannot_be_had(
             )
     if place is not None:
         return Mismatch(f"`{name}` is defined, but it could not be loaded.", where=str(place))
-    broken = next((left for left in program.omissions if BROKEN_CELL in left.reason), None)
+    broken = next((left for left in program.omissions if left.broken), None)
     if broken is not None:
         return Mismatch(
             f"There is no `{name}`; {broken.place} was left out: {broken.reason}.",
             hint="Mend that cell first, then restart and run everything once.",
-            diagnosis="broken_cell",
+            diagnosis=FindingKind.BROKEN_CELL,
             where=str(broken.place),
         )
     similar = difflib.get_close_matches(name, [n for s in program.statements for n in s.binds], 1, 0.6)
     hint = f"There is a {named(similar[0])}: is it meant?" if similar else "Keep the template's names."
-    return Mismatch(f"The file defines no {kind} `{name}`.", hint=hint, diagnosis="missing_name")
+    return Mismatch(f"The file defines no {kind} `{name}`.", hint=hint, diagnosis=FindingKind.MISSING_NAME)
 
 
 def explained_mismatch(
@@ -95,7 +94,7 @@ def explained_mismatch(
         return Mismatch(
             f"`{part}` is not implemented yet.",
             hint="Replace the `raise NotImplementedError` line by your code.",
-            diagnosis="not_implemented",
+            diagnosis=FindingKind.NOT_IMPLEMENTED,
             where=where,
         )
     return Mismatch(

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
-from grader.domain.evidence import UNDECIDED, Blame, Finding, Status
+from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.judge.fault import explained
 from grader.kit import Mismatch, Undecided
+from grader.protocol.allocation import is_refused_memory
 from grader.protocol.link import WorkerFault
 
 MAX_MESSAGE = 3000  # characters: a worker's words may be in it
@@ -30,25 +31,41 @@ def finding(
     """
 
     def found(
-        status: Status, blame: Blame | None, message: str, hint: str = "", **more: str | None
+        status: Status,
+        blame: Blame,
+        message: str,
+        hint: str = "",
+        *,
+        place: str = where,
+        diagnosis: str | None = None,
+        kind: FindingKind | None = None,
     ) -> Finding:
-        place = more.get("where") or where
-        diagnosis = more.get("diagnosis")
-        said = message[:MAX_MESSAGE]
         return Finding(
-            spec.id, spec.component, spec.title, status, blame, diagnosis, said, hint, place, seconds
+            check=spec.id,
+            component=spec.component,
+            title=spec.title,
+            status=status,
+            blame=blame,
+            diagnosis=diagnosis,
+            message=message[:MAX_MESSAGE],
+            hint=hint,
+            where=place,
+            seconds=seconds,
+            kind=kind,
         )
 
     if error is None:
         return Finding(spec.id, spec.component, spec.title, Status.PASSED, seconds=seconds)
     if isinstance(error, Mismatch):
+        saw = error.diagnosis if isinstance(error.diagnosis, FindingKind) else None
         return found(
             Status.FAILED,
             Blame.STUDENT,
             error.message,
             error.hint,
-            diagnosis=error.diagnosis,
-            where=error.where,
+            place=error.where or where,
+            diagnosis=error.diagnosis if saw is None else None,
+            kind=saw,
         )
     if isinstance(error, WorkerFault):
         message = f"The check could not be finished: {explained(error)}."
@@ -56,14 +73,14 @@ def finding(
             "time": "Look for a loop that never ends, or for work that grows with the number of calls.",
             "death": "The program ended in the middle: look for exit calls and for very large tensors.",
         }
-        diagnosis = {"time": "hangs", "death": "dies"}.get(error.kind, "nonsense")
-        return found(Status.FAILED, Blame.STUDENT, message, hints.get(error.kind, ""), diagnosis=diagnosis)
+        kinds = {"time": FindingKind.HANGS, "death": FindingKind.DIES, "nonsense": FindingKind.NONSENSE}
+        return found(Status.FAILED, Blame.STUDENT, message, hints.get(error.kind, ""), kind=kinds[error.kind])
     if isinstance(error, AssertionError):
         return found(Status.FAILED, Blame.STUDENT, _authored(error) or spec.title)
     if isinstance(error, Undecided):
-        return found(Status.ERRORED, Blame.INSTRUCTOR, f"A person must look: {error}", diagnosis=UNDECIDED)
-    # PyTorch has no class of its own for it on a processor; other exceptions may hold the student's words
-    if isinstance(error, MemoryError) or (type(error) is RuntimeError and "allocate memory" in str(error)):
+        told = f"A person must look: {error}"
+        return found(Status.ERRORED, Blame.INSTRUCTOR, told, kind=FindingKind.UNDECIDED)
+    if is_refused_memory(error):
         message = "The judge's own memory was not enough for what the submission's code answered."
         return found(Status.ERRORED, Blame.ENGINE, f"{message} It costs no points.")
     if isinstance(error, EngineError):
@@ -88,18 +105,18 @@ def flagged(found: Finding, flags: Sequence[tuple[str, str]], where: str) -> Fin
     """A finding that passed and yet has something for a person to look at.
 
     Args:
-        flags: (policy, sentence); the first policy is the diagnosis, every sentence is told.
+        flags: (policy, sentence); the first policy is named, every sentence is told.
         where: The component's place in the student's file.
     """
     if found.status is not Status.PASSED or not flags:
         return found
     sentences = " ".join(dict.fromkeys(sentence for _, sentence in flags))
-    return replace(found, diagnosis=flags[0][0], message=sentences, where=where)
+    return replace(found, policy=flags[0][0], message=sentences, where=where)
 
 
 def folded(findings: Sequence[Finding]) -> Finding:
     """The worst of a parametrized check's findings; of those that passed, one that a person looks at."""
-    return min(findings, key=lambda found: (SEVERITY.index(found.status), not found.message))
+    return min(findings, key=lambda found: (SEVERITY.index(found.status), not found.flagged))
 
 
 def _authored(error: AssertionError) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from grader.domain.errors import Interruption
+
 Tensor = Any
 MAX_TENSORS = 80  # more cannot be told apart in a sensible time
 
@@ -36,7 +38,7 @@ class Projections:
     out_bias: Tensor
 
 
-class UnreadableWeights(Exception):
+class UnreadableWeights(Interruption):
     """The weights cannot be read as projections; the message says what is there instead."""
 
 

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.domain.errors import Interruption
+
 MAGIC = b"GRF1"
 HEADER = struct.Struct("<4sIQ")
 DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
@@ -24,7 +26,7 @@ MAX_DIMENSIONS = 8
 Array = NDArray[Any]
 
 
-class ProtocolError(Exception):
+class ProtocolError(Interruption):
     """The other side sent something that is not a frame, or more than was allowed."""
 
 

@@ -4,10 +4,10 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 from grader.domain.ending import Ending, EndingLimit
-from grader.domain.errors import EngineError
+from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
 from grader.protocol.exception_names import told_of
 from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
@@ -18,6 +18,7 @@ from grader.protocol.typed_messages import NOTICES, receive, send
 from grader.protocol.watching import WatchRecord
 
 Reply = TypeVar("Reply")
+FaultKind = Literal["time", "death", "nonsense"]
 
 
 class WorkerProcess(Protocol):
@@ -49,25 +50,29 @@ class WorkerProcess(Protocol):
         """Kill it, wait for it, and release its streams; may be called twice."""
 
 
-class WorkerFault(Exception):
+class WorkerFault(Interruption):
     """The worker did not answer as it should: it hung, died or talked nonsense. The student's fault.
 
     Attributes:
-        kind: `time`, `death` or `nonsense`.
+        kind: It did not answer in time, its process ended, or it wrote what is no answer.
         seconds: The limit, when it is `time`.
         limit: The limit of ours that ended it, when it is `death` and one did.
     """
 
     def __init__(
-        self, kind: str, message: str, seconds: float | None = None, limit: EndingLimit | None = None
+        self,
+        kind: FaultKind,
+        message: str,
+        seconds: float | None = None,
+        limit: EndingLimit | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: FaultKind = kind
         self.seconds = seconds
         self.limit = limit
 
 
-class StudentRaised(Exception):
+class StudentRaised(Interruption):
     """The student's code raised.
 
     Attributes:

@@ -4,11 +4,12 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from grader.domain.errors import Interruption
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, ProtocolError, read_frame, write_frame
 from grader.protocol.link import WorkerProcess
 
 
-class Silence(Exception):
+class Silence(Interruption):
     """The process did not answer as it should; the message says what happened, as a clause."""
 
 

@@ -11,13 +11,14 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.result import Result
 from grader.files import atomic
+from grader.files.page_names import REPORT, STUDENT_FILES
 from grader.files.zip_archive import zipped
 from grader.lms.matching import candidates
 from grader.publishing.grades import owned
 from grader.reports.results_json.attendance import attended
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.student.attention_page import attention_page, shows_attention
-from grader.reports.student.student_pages import REPORT, STUDENT_FILES, student_pages
+from grader.reports.student.student_pages import student_pages
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.download_summary import still_lacking
 from grader.reports.whole_class.review_cases import LACKING, cases

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Released
 from grader.domain.errors import UsageError
 from grader.domain.result import Result
 from grader.gradebook import Gradebook, Snapshot
@@ -41,15 +41,14 @@ def note_releases(
         UsageError: The book does not take it.
     """
     made = [
-        Edit(
-            kind=EditKind.RELEASED,
+        Released(
             who=who,
             when=when,
             why="",
             student_id=result.score.student_id,
-            target=way,
-            value=grades[result.score.student_id],
-            remarks=line_points(result.score),
+            way=way,
+            points=grades[result.score.student_id],
+            lines=line_points(result.score),
         )
         for result in results
         if result.score.student_id in grades
@@ -91,14 +90,14 @@ def unnoted_releases(
 _ANY = ""  # way: the last of all
 
 
-def _last_releases(edits: Sequence[Edit]) -> dict[str, dict[str, Edit]]:
+def _last_releases(edits: Sequence[Edit]) -> dict[str, dict[str, Released]]:
     """Student -> way -> the last release."""
-    found: dict[str, dict[str, Edit]] = {}
+    found: dict[str, dict[str, Released]] = {}
     for edit in edits:
-        if edit.kind is EditKind.RELEASED and edit.student_id is not None:
-            found.setdefault(edit.student_id, {}).update({edit.target: edit, _ANY: edit})
+        if isinstance(edit, Released) and edit.student_id is not None:
+            found.setdefault(edit.student_id, {}).update({edit.way: edit, _ANY: edit})
     return found
 
 
-def _is_noted(edit: Edit, earlier: Mapping[str, Edit]) -> bool:
-    return all(way in earlier and earlier[way].value == edit.value for way in (edit.target, _ANY))
+def _is_noted(edit: Released, earlier: Mapping[str, Released]) -> bool:
+    return all(way in earlier and earlier[way].points == edit.points for way in (edit.way, _ANY))

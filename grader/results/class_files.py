@@ -10,13 +10,14 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.result import Result
 from grader.files import atomic
+from grader.files.page_names import ATTENTION_PAGE, REPORT, STUDENT_FILES
 from grader.lms.matching import candidates
 from grader.reports.results_json.attendance import attended
 from grader.reports.results_json.results_contract import DownloadRecord, ResultsDocument
 from grader.reports.results_json.results_file import results_text, told_frame
 from grader.reports.results_json.scores_table import scores_csv
-from grader.reports.student.attention_page import ATTENTION_PAGE, attention_page, shows_attention
-from grader.reports.student.student_pages import REPORT, STUDENT_FILES, student_pages
+from grader.reports.student.attention_page import attention_page, shows_attention
+from grader.reports.student.student_pages import student_pages
 from grader.reports.whole_class.class_overview import Overview, class_overview
 from grader.reports.whole_class.class_page import leaderboard_page, overview_page
 from grader.reports.whole_class.download_summary import summed

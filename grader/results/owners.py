@@ -6,13 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Listed
 from grader.domain.submission import KnownUpload, Origin
+from grader.files.page_names import ATTENTION_PAGE, STUDENT_FILES
 from grader.gradebook import Gradebook, Snapshot
 from grader.intake.ownership import EARLIER, Verdict, listed_as
 from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.student.attention_page import ATTENTION_PAGE
-from grader.reports.student.student_pages import STUDENT_FILES
 
 
 def known_uploads(book: Gradebook) -> tuple[KnownUpload, ...]:
@@ -37,12 +36,18 @@ def _earlier(upload: KnownUpload) -> Origin:
     return Origin(key, upload.row, listed_as(key, "", "", upload.row), carries=upload.row)
 
 
-def moved_edits(moved: Iterable[Verdict], *, who: str, when: datetime) -> list[Edit]:
+def moved_edits(moved: Iterable[Verdict], *, who: str, when: datetime) -> list[Listed]:
     """What turned out about uploads that the book lists otherwise, as edits about its rows."""
     return [
-        Edit(EditKind.HELD, who, when, one.held, one.before.row, one.student_id)
-        if one.held
-        else Edit(EditKind.MATCHED, who, when, "The LMS says whose it is.", one.before.row, one.student_id)
+        Listed(
+            who=who,
+            when=when,
+            why=one.held or "The LMS says whose it is.",
+            student_id=one.before.row,
+            listed_as=one.student_id,
+            by_person=False,
+            held=bool(one.held),
+        )
         for one in moved
         if one.before is not None
     ]

@@ -8,16 +8,15 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
 from grader.domain.result import Result
 from grader.domain.score import Release, Score
-from grader.domain.total import Total, is_less, is_less_than_released
+from grader.domain.total import Total, final_words, is_less, is_less_than_released, total_sentence
 from grader.gradebook import Gradebook, Snapshot
 from grader.reports.results_json.results_file import submission_text, told_submissions
-from grader.reports.student.standing import final_words, total_sentence
 from grader.results.class_files import lying_beside, report_path, write_class, write_student
 from grader.results.download_accounts import standing_downloads
 from grader.results.owners import remove_moved_pages
@@ -214,9 +213,9 @@ def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
 def _with_runs(book: Gradebook, snapshot: Snapshot, new: Sequence[Edit]) -> Snapshot:
     """The state with the runs that new edits say are to count."""
     chosen = {
-        edit.student_id: book.evidence(edit.student_id, int(edit.value))
+        edit.student_id: book.evidence(edit.student_id, edit.number)
         for edit in new
-        if edit.kind is EditKind.RUN and edit.student_id is not None and edit.value is not None
+        if isinstance(edit, RunChosen) and edit.student_id is not None and edit.number is not None
     }
     return snapshot.with_evidence(chosen) if chosen else snapshot
 

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from grader.domain.ending import Ending
-from grader.domain.errors import EngineError, SandboxError, UsageError
+from grader.domain.errors import EngineError, Interruption, SandboxError, UsageError
 from grader.domain.evidence import Attestation
 from grader.sandbox import bubblewrap, host_messages
 from grader.sandbox.cgroups import memory_controller
@@ -114,7 +114,7 @@ class HostChild:
         self.close()
 
 
-class _LayersAreLost(Exception):
+class _LayersAreLost(Interruption):
     """Within bubblewrap the machine does not give all layers, or the host does not run at all."""
 
 

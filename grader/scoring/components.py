@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.domain.assignment import CheckSpec
-from grader.domain.evidence import UNDECIDED, Blame, Finding, Status
+from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.score import ComponentScore, rounded
 
 
@@ -77,7 +77,7 @@ def _question(check: CheckSpec, left: Sequence[Finding]) -> str:
         return ""
     if finding.status is Status.SKIPPED and finding.blame is Blame.STUDENT:
         return ""
-    if finding.diagnosis == UNDECIDED:
+    if finding.kind is FindingKind.UNDECIDED:
         return f"The check '{check.id}' leaves it to a person."
     whose = "a mistake in the check" if finding.blame is Blame.INSTRUCTOR else "the grader's fault"
     return f"The check '{check.id}' could not be decided ({whose})."

@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import BY_PERSON, FELL, KEPT, UNOWNED, Edit, EditKind, standing_owner
+from grader.domain.edit import (
+    Accepted,
+    Because,
+    Claimed,
+    Edit,
+    Released,
+    Ruled,
+    RunChosen,
+    Waived,
+    standing_owner,
+)
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.program import Claim
 from grader.domain.score import (
@@ -20,14 +30,15 @@ from grader.domain.score import (
     Score,
     ScoreEdit,
     Waiver,
+    rounded,
 )
 from grader.domain.submission import Role
-from grader.scoring.points import plain
 
 TYPED = "typed by a person"  # students read it: `grader history` says by whom
 RULED = (GradeStatus.INCOMPLETE, GradeStatus.REFUSED)  # what people rule on
-_RULES = {EditKind.NO_GRADE: "0 points", EditKind.WAIVE_MISSING: "the total counts all the same"}
-_ON_REFUSED = {EditKind.NO_GRADE: "No grade", EditKind.WAIVE_MISSING: "The rest counts all the same"}
+# whether what there is counts -> what is said of it
+_RULES = {False: "0 points", True: "the total counts all the same"}
+_ON_REFUSED = {False: "No grade", True: "The rest counts all the same"}
 
 
 def claimed(evidence: Evidence, edits: Sequence[Edit]) -> Claim | None:
@@ -38,9 +49,9 @@ def claimed(evidence: Evidence, edits: Sequence[Edit]) -> Claim | None:
         edits: Those about the student, oldest first, of any kind. One without a value takes back what was
             typed before.
     """
-    typed = [edit for edit in edits if edit.kind is EditKind.CLAIM]
-    if typed and typed[-1].value is not None:
-        return Claim(typed[-1].value, TYPED, typed[-1].why)
+    typed = [edit for edit in edits if isinstance(edit, Claimed)]
+    if typed and typed[-1].accuracy is not None:
+        return Claim(typed[-1].accuracy, TYPED, typed[-1].why)
     return evidence.claim
 
 
@@ -53,10 +64,11 @@ def waived_checks(assignment: Assignment, edits: Sequence[Edit]) -> dict[str, Wa
     known = {check.id for check in assignment.checks}
     found: dict[str, Waiver] = {}
     for edit in edits:
-        if edit.kind is EditKind.WAIVE and edit.target in known:
-            found[edit.target] = Waiver(edit.who, edit.why.rstrip("."))
-        elif edit.kind is EditKind.UNWAIVE:
-            found.pop(edit.target, None)
+        match edit:
+            case Waived(check=check, lifted=True):
+                found.pop(check, None)
+            case Waived(check=check) if check in known:
+                found[check] = Waiver(edit.who, edit.why.rstrip("."))
     return found
 
 
@@ -84,10 +96,10 @@ def acceptance(evidence: Evidence, edits: Sequence[Edit]) -> Acceptance | None:
     """The file that a person accepted as the report: while there is no other, and it was set aside."""
     if Role.REPORT not in evidence.missing:
         return None
-    last = next((edit for edit in reversed(edits) if edit.kind is EditKind.ACCEPTED), None)
-    if last is None or last.target not in {file.name for file in evidence.refused_files}:
+    last = next((edit for edit in reversed(edits) if isinstance(edit, Accepted)), None)
+    if last is None or last.file not in {file.name for file in evidence.refused_files}:
         return None
-    return Acceptance(last.target, last.why)
+    return Acceptance(last.file, last.why)
 
 
 def with_acceptance(evidence: Evidence, accepted: Acceptance | None) -> Evidence:
@@ -110,9 +122,8 @@ def ownership(edits: Sequence[Edit]) -> Ownership | None:
     last = standing_owner(edits)
     if last is None:
         return None
-    decided = last.kind in BY_PERSON
-    reason = f"{last.who}: {last.why}" if decided else last.why
-    return Ownership(last.kind in UNOWNED, decided, reason)
+    reason = f"{last.who}: {last.why}" if last.by_person else last.why
+    return Ownership(last.held, last.by_person, reason)
 
 
 def lower_run(edits: Sequence[Edit]) -> LowerRun | None:
@@ -121,8 +132,8 @@ def lower_run(edits: Sequence[Edit]) -> LowerRun | None:
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    last = next((edit for edit in reversed(edits) if edit.kind is EditKind.RUN), None)
-    return LowerRun(last.target == KEPT, last.why) if last and last.target in (KEPT, FELL) else None
+    last = next((edit for edit in reversed(edits) if isinstance(edit, RunChosen)), None)
+    return LowerRun(last.because is Because.KEPT, last.reason) if last and last.has_fallen else None
 
 
 def release(edits: Sequence[Edit]) -> Release | None:
@@ -131,37 +142,34 @@ def release(edits: Sequence[Edit]) -> Release | None:
     Args:
         edits: Those about the student, oldest first, of any kind.
     """
-    found = [edit for edit in edits if edit.kind is EditKind.RELEASED]
+    found = [edit for edit in edits if isinstance(edit, Released)]
     if not found:
         return None
-    lines: dict[str, tuple[float, Edit]] = {}
+    lines: dict[str, tuple[float, Released]] = {}
     for edit in found:
-        for target, points in edit.remarks:
-            if points:
-                lines.setdefault(target, (float(points), edit))
+        for target, points in edit.lines:
+            if points is not None:
+                lines.setdefault(target, (points, edit))
     whole = (
-        (edit.value, edit.when)
+        (edit.points, edit.when)
         for edit in found
-        if edit.value is not None and all(points for _, points in edit.remarks)
+        if edit.points is not None and all(points is not None for _, points in edit.lines)
     )
     return Release(
         first=found[0].when,
         last=found[-1].when,
-        points=found[-1].value,
+        points=found[-1].points,
         whole=next(whole, None),
         lines=tuple((target, points, edit.when) for target, (points, edit) in lines.items()),
     )
 
 
-def line_points(score: Score) -> tuple[tuple[str, str], ...]:
-    """The points of a score's lines and their parts, as an edit about a release keeps them.
-
-    Of a line that is open there is nothing to keep but that.
-    """
+def line_points(score: Score) -> tuple[tuple[str, float | None], ...]:
+    """The points of a score's lines and their parts, as a release keeps them; None of a line that is open."""
     targets = [(line.id, line.points) for line in score.lines]
     targets += [(f"{line.id}.{part.id}", part.points) for line in score.lines for part in line.parts]
-    known = [(target, plain(points)) for target, points in targets if points is not None]
-    return (*known, *((target, "") for target in (*score.awaiting, *score.not_run)))
+    known = [(target, rounded(points)) for target, points in targets if points is not None]
+    return (*known, *((target, None) for target in (*score.awaiting, *score.not_run)))
 
 
 @dataclass(frozen=True)
@@ -174,7 +182,7 @@ class RuledTotal:
     edits: tuple[ScoreEdit, ...] = ()
 
 
-def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> tuple[Ruled, ...]:
     """What people said of just this submission, oldest first: the last one counts.
 
     It is about the files that they saw. What the student hands in later is judged anew.
@@ -184,17 +192,17 @@ def rulings(status: GradeStatus, evidence: Evidence, edits: Sequence[Edit]) -> t
     """
     if status not in RULED:
         return ()  # a fault of the grader costs nobody points
-    about = ("", evidence.submission_digest)
-    return tuple(edit for edit in edits if edit.kind in _RULES and edit.target in about)
+    about = (None, evidence.submission_digest)
+    return tuple(edit for edit in edits if isinstance(edit, Ruled) and edit.digest in about)
 
 
-def lifts(ruled: Sequence[Edit]) -> bool:
+def lifts(ruled: Sequence[Ruled]) -> bool:
     """Whether what there is counts, by the last ruling."""
-    return bool(ruled) and ruled[-1].kind is EditKind.WAIVE_MISSING
+    return bool(ruled) and ruled[-1].counts
 
 
 def total_of(
-    status: GradeStatus, reason: str, known: float, ruled: Sequence[Edit], *, decided: bool
+    status: GradeStatus, reason: str, known: float, ruled: Sequence[Ruled], *, decided: bool
 ) -> RuledTotal:
     """The sum of what is known where it counts, and what people decided about it.
 
@@ -214,12 +222,12 @@ def total_of(
         told = f"{reason}: the total is withheld."
     edits = []
     for ruling in ruled:
-        closed = ruling.kind is EditKind.NO_GRADE
+        closed = not ruling.counts
         new = 0.0 if closed else known
         edits.append(ScoreEdit(ruling.who, ruling.when, ruling.why, points, new))
         points, why = new, ruling.why.rstrip(".")
         if status is GradeStatus.INCOMPLETE:
-            told = f"{reason}: {_RULES[ruling.kind]} ({why})."
+            told = f"{reason}: {_RULES[ruling.counts]} ({why})."
         else:
-            told = f"{reason} {_ON_REFUSED[ruling.kind]}: {why}.".lstrip()
+            told = f"{reason} {_ON_REFUSED[ruling.counts]}: {why}.".lstrip()
     return RuledTotal(points, told, closed, tuple(edits))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from grader.domain.assignment import ForbiddenRule
-from grader.domain.evidence import Finding, Status
+from grader.domain.evidence import Finding
 from grader.domain.program import TRAINING, ForbiddenUse
 from grader.domain.quoting import named
 
@@ -89,7 +89,7 @@ def _first(places: Sequence[str]) -> str:
 def _remarks(findings: Sequence[Finding]) -> dict[str, dict[str, None]]:
     found: dict[str, dict[str, None]] = {}
     for finding in findings:
-        if finding.status is Status.PASSED and finding.message:
+        if finding.flagged:
             found.setdefault(finding.component, {})[finding.message] = None
     return found
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Extended, InTime, Received
 from grader.domain.evidence import Evidence
 from grader.domain.score import LateRecord, how_late, rounded
 from grader.domain.submission import Arrival
@@ -50,17 +50,17 @@ def _arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
     one given with the run and one decided since, the later counts.
     """
     delivery = evidence.delivery
-    own = [edit for edit in edits if edit.kind is EditKind.EXTENSION][-1:]
-    given = [one for one in (delivery.extension, *(edit.moment for edit in own)) if one is not None]
+    own = [edit for edit in edits if isinstance(edit, Extended)][-1:]
+    given = [one for one in (delivery.extension, *(edit.deadline for edit in own)) if one is not None]
     extension = max(given, default=None)
     for edit in reversed(edits):
-        about = edit.kind in (EditKind.RECEIVED, EditKind.IN_TIME)
-        if about and edit.target == evidence.submission_digest:
-            if edit.kind is EditKind.RECEIVED and edit.value is None:
+        match edit:
+            case InTime(digest=evidence.submission_digest):
+                return Arrival(evidence.received_at, True, marked=False, extension=extension, decided=edit)
+            case Received(digest=evidence.submission_digest, moment=None):
                 break
-            in_time = edit.kind is EditKind.IN_TIME
-            received_at = evidence.received_at if in_time else edit.moment
-            return Arrival(received_at, in_time, marked=False, extension=extension, decided=edit)
+            case Received(digest=evidence.submission_digest):
+                return Arrival(edit.moment, False, marked=False, extension=extension, decided=edit)
     return Arrival(evidence.received_at, False, delivery.marked_late, extension)
 
 

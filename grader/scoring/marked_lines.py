@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment, RubricItem, part_target
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Marked, Released, Waived
 from grader.domain.score import LineState, PartScore, ScoreEdit, ScoreLine, rounded
 from grader.scoring.points import plain
 
 MARKED = "Marked by a person."
-ToldMark = tuple[Edit, bool]
+ToldMark = tuple[Marked, bool]
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,14 @@ def marked_line(
 def stray_targets(assignment: Assignment, edits: Sequence[Edit]) -> tuple[str, ...]:
     """The items, parts and checks that edits are about and that the assignment no longer has."""
     targets, checks = assignment.mark_targets(), {check.id for check in assignment.checks}
-    known = {EditKind.MARK: targets.keys(), EditKind.WAIVE: checks}
-    stray = (edit.target for edit in edits if edit.kind in known and edit.target not in known[edit.kind])
-    return tuple(dict.fromkeys(stray))
+    stray: dict[str, None] = {}
+    for edit in edits:
+        match edit:
+            case Marked(target=target) if target not in targets:
+                stray[target] = None
+            case Waived(check=check, lifted=False) if check not in checks:
+                stray[check] = None
+    return tuple(stray)
 
 
 def _line_of_parts(
@@ -114,20 +119,20 @@ def _replayed(
             continue
         last = edit, released
         new, fault = unmarked, ""
-        if edit.value is not None and 0 <= edit.value <= maximum:
-            new = rounded(edit.value)
-        elif edit.value is not None:
+        if edit.points is not None and 0 <= edit.points <= maximum:
+            new = rounded(edit.points)
+        elif edit.points is not None:
             new = None
             fault = (
-                f"{plain(edit.value)} points were given for '{target}', which has 0 to {plain(maximum)} now: "
-                "a person marks it again."
+                f"{plain(edit.points)} points were given for '{target}', which has 0 to {plain(maximum)} "
+                "now: a person marks it again."
             )
         found.append(ScoreEdit(edit.who, edit.when, edit.why, current, new, part, edit.sheet))
         current = new
     if last is None or fault:
         return Marks(current, False, fault=fault, edits=tuple(found))
     edit, released = last
-    stands = edit.value is not None
+    stands = edit.points is not None
     told = _comments(assignment, edit) if stands or released else ()
     return Marks(current, stands, told, edits=tuple(found))
 
@@ -136,13 +141,13 @@ def _told_marks(edits: Sequence[Edit]) -> list[ToldMark]:
     """The marks, each with whether the grade had been released before."""
     released, found = False, []
     for edit in edits:
-        released = released or edit.kind is EditKind.RELEASED
-        if edit.kind is EditKind.MARK:
+        released = released or isinstance(edit, Released)
+        if isinstance(edit, Marked):
             found.append((edit, released))
     return found
 
 
-def _comments(assignment: Assignment, edit: Edit) -> tuple[str, ...]:
+def _comments(assignment: Assignment, edit: Marked) -> tuple[str, ...]:
     """What the student is told: of the comment bank as it reads today, so that a mended text reaches all."""
     today = {remark.id: remark.text for remark in assignment.remarks}
     chosen = tuple(today.get(remark_id, text) for remark_id, text in edit.remarks)

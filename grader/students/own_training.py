@@ -12,6 +12,7 @@ from grader.course.dataset_file import SYNTHETIC
 from grader.domain.assignment import RubricItem
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.note import Note
 from grader.domain.program import Program
 from grader.students.handout import LocalAssignment
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
@@ -42,7 +43,7 @@ class LocalTraining:
             there is no such item.
         near: The accuracy is near the threshold, and only one seed was trained.
         doubts: Why the accuracy does not tell what it is worth, in sentences: a person would decide.
-        notes: What had to be assumed, in sentences.
+        notes: What had to be assumed.
     """
 
     program: Program
@@ -51,7 +52,7 @@ class LocalTraining:
     points: float | None
     near: bool = False
     doubts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> Path | None:
@@ -141,9 +142,8 @@ def local_training(
             report,
             seeds,
         )
-    from grader.reports.student.training_advice import measured_item
 
-    item, training = measured_item(assignment), measured.training
+    item, training = assignment.measured_item, measured.training
     near = item is not None and seeds == 1 and is_near(training.accuracy or 0.0, item.threshold)
     doubts = _doubts(item, training)
     points = None if doubts else _points(item, training)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.domain.errors import Interruption
 from grader.domain.program import Program
 from grader.training.perturbation import perturbed
 from grader.training.training_job import Job
@@ -128,5 +129,5 @@ def mentions(program: Program, classes: Sequence[str]) -> bool:
     return sum(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source) is not None for name in names) >= 2
 
 
-class NoAnswers(Exception):
+class NoAnswers(Interruption):
     """The worker answered with something else than the model's outputs."""

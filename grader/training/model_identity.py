@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.domain.errors import Interruption
 from grader.domain.quoting import named
 from grader.protocol.replies import Answered, EpochDone, Module, Trained
 from grader.protocol.requests import STATE
@@ -20,7 +21,7 @@ AVERAGED = "n_averaged"
 State = Mapping[str, Any]
 
 
-class OtherModel(Exception):
+class OtherModel(Interruption):
     """The weights are not those of the model that the source builds; the message says why, as a clause."""
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from grader.domain.assignment import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
+from grader.domain.note import Note
 from grader.domain.program import Program
 from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.kit.splits import Splits
@@ -106,7 +107,7 @@ class Measured:
     Attributes:
         trained: The model in the end of a training that was completed.
         images: PNG by the names in `training.predictions` and `training.attention`.
-        notes: Sentences: what had to be assumed because the source does not say it.
+        notes: What had to be assumed because the source does not say it.
         attestation: What isolated the worker that trained.
         watched: What was seen of forbidden parts at run time.
         crowded: The GPU's memory, or its part of it, was not enough.
@@ -114,7 +115,7 @@ class Measured:
 
     training: Training
     images: dict[str, bytes]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     attestation: Attestation = field(default_factory=lambda: Attestation("unofficial"))
     watched: Watched = NOTHING_SEEN
     crowded: bool = False

@@ -10,7 +10,7 @@ import numpy as np
 
 from grader.domain.ending import Ending
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
-from grader.domain.program import LOOK
+from grader.domain.note import Note
 from grader.domain.quoting import as_code
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.raised import plan_in_words, raised_at, unwritten
@@ -61,7 +61,7 @@ class Record:
         self._reason = self._where = ""
         self._projected: float | None = None
         self._crowded = False
-        self._claimed = ""
+        self._claimed: Note | None = None
 
     @property
     def attention_of(self) -> tuple[int, ...]:
@@ -331,12 +331,12 @@ class Record:
             for difference, epoch in list(self._other_trees.items())[:MOST_OBJECTIONS]
         )
 
-    def _notes(self) -> Iterator[str]:
-        yield from plan_in_words(self._plan, self._job.program)
-        if self._claimed:
+    def _notes(self) -> Iterator[Note]:
+        yield from map(Note, plan_in_words(self._plan, self._job.program))
+        if self._claimed is not None:
             yield self._claimed
         if self._other_numbers:
-            yield (
+            yield Note(
                 f"In training, an optimizer also stepped {self._other_numbers:,} numbers that are not the "
                 "model's: a learnable loss, or another model."
             )
@@ -375,21 +375,25 @@ def _mean_loss(reported: Any) -> float | None:
     return float(losses.mean()) if len(losses) else None
 
 
-def _claimed_memory(problem: Problem, ending: Ending, job: Job) -> str:
-    """For a person: that an exception speaks of memory while nothing that we measured does; else empty.
+def _claimed_memory(problem: Problem, ending: Ending, job: Job) -> Note | None:
+    """For a person: that an exception speaks of memory while nothing that we measured does; else None.
 
     It decides nothing, so that the words may be looked at, too.
     """
     said = f"{problem.type} {problem.message.text}".lower()
     if problem.resource != "memory" and not re.search(r"memory", said):
-        return ""
+        return None
     if job.device == "cuda":
         measured = f"PyTorch held at most {problem.gpu_share:.0%} of the GPU's memory"
     elif ending.memory_mb is None:
         measured = "nothing here limits its memory"
     else:
         measured = f"it held at most {ending.memory_mb} MB of its limit of {job.limits.memory_mb} MB"
-    return f"The training ended with an exception that speaks of memory, but {measured}; {LOOK} at the line."
+    return Note(
+        f"The training ended with an exception that speaks of memory, but {measured}; "
+        "a person should look at the line.",
+        ask_person=True,
+    )
 
 
 def _minutes(seconds: float) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grader.domain.errors import Interruption
 from grader.domain.program import TRAINING, Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import StudentRaised, WorkerProcess
@@ -15,7 +16,7 @@ from grader.training.training_job import REPLY_LIMIT, Job
 STATE_LIMIT = FrameLimit(document=2_000_000, arrays=MOST_STATE + 64_000_000)
 
 
-class BuiltOnceOnly(Exception):
+class BuiltOnceOnly(Interruption):
     """The model was built where it trained, and cannot be built again; the message says why, as a clause."""
 
 

@@ -12,8 +12,8 @@ from grader.course.variants import Kind, Variant
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
-from grader.domain.program import LOOK, Program
-from grader.reports.student.watch_notes import looks
+from grader.domain.program import Program
+from grader.domain.watch_notes import looks
 
 if TYPE_CHECKING:
     from grader.grading.judging import Judged
@@ -125,7 +125,7 @@ def outcome(
         found.parameters,
         tuple(rule.pattern for rule in rules if rule.policy == "forbid"),
         tuple(rule.pattern for rule in rules if rule.policy == "flag"),
-        (*(note for note in program.notes if LOOK in note), *looks(found.watched)),
+        (*(note.text for note in program.notes if note.ask_person), *looks(found.watched)),
     )
 
 

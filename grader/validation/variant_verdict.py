@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import UNDECIDED, Finding, Status
+from grader.domain.evidence import Finding, FindingKind, Status
 from grader.domain.formatting import clipped, listed
 from grader.validation.trials import TrialOutcome
 
@@ -64,7 +64,7 @@ def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
     """The reference, or a legitimate form: every check passes."""
     variant, lost = outcome.variant, _lost(outcome)
     form = variant.kind is Kind.FORM
-    seen = [f.diagnosis for f in outcome.findings if f.status is Status.PASSED and f.diagnosis]
+    seen = [f.policy for f in outcome.findings if f.policy]
     flags = tuple(dict.fromkeys((*seen, *outcome.flagged)))
     remedy = "Mend the check, or delete the file." if form else "Mend the check or the solution."
     wrong = tuple(
@@ -120,7 +120,7 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
     [component] = variant.parts
     own = [found for found in lost if found.component == component]
     others = [found for found in lost if found.component != component]
-    called = tuple(dict.fromkeys(found.diagnosis for found in own if failed(found) and found.diagnosis))
+    called = tuple(dict.fromkeys(found.label for found in own if failed(found) and found.label))
     wrong, notes = [], []
     undecided = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
     detected = any(failed(found) for found in own)
@@ -171,7 +171,7 @@ def failed(found: Finding) -> bool:
 
 def is_broken(found: Finding) -> bool:
     """Whether the check itself, or the grader, failed; to leave something to a person is no failure."""
-    return found.status is Status.ERRORED and found.diagnosis != UNDECIDED
+    return found.status is Status.ERRORED and found.kind is not FindingKind.UNDECIDED
 
 
 def _how(found: Finding) -> str:

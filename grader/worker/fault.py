@@ -3,11 +3,12 @@
 import contextlib
 from collections.abc import Iterator
 
+from grader.domain.errors import Interruption
 from grader.protocol.recipe_gaps import Gap
 from grader.protocol.replies import Flaw
 
 
-class StudentFault(Exception):
+class StudentFault(Interruption):
     """The student's code raised, or made something that it should not.
 
     Attributes:
@@ -19,7 +20,7 @@ class StudentFault(Exception):
         self.error = error
 
 
-class RecipeError(Exception):
+class RecipeError(Interruption):
     """The student's source does not say how to build or train the model.
 
     Attributes:
@@ -33,7 +34,7 @@ class RecipeError(Exception):
         self.error = error
 
 
-class SeenError(TypeError):
+class SeenError(Interruption, TypeError):
     """What the student's code made is not what it should be.
 
     Attributes:
@@ -45,7 +46,7 @@ class SeenError(TypeError):
         self.seen: Flaw = seen
 
 
-class UnusableGpuError(Exception):
+class UnusableGpuError(Interruption):
     """The run was told to use a GPU that PyTorch cannot use: the operator's, never the student's."""
 
 

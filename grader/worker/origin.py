@@ -3,7 +3,6 @@
 import __future__
 
 import ast
-import dis
 import errno
 import functools
 import json
@@ -22,6 +21,7 @@ import torch
 import grader
 from grader.domain.program import Place, Program, Statement
 from grader.domain.quoting import Said
+from grader.protocol.allocation import REFUSED, is_raised_by_a_statement
 from grader.protocol.replies import MAX_MESSAGE, Problem, Resource
 from grader.worker.fault import SeenError
 from grader.worker.voice import Lines
@@ -35,7 +35,7 @@ _BY_NUMBER: dict[int, Resource] = {
     errno.ENOMEM: "memory",
 }
 _BY_WORDS: tuple[tuple[str, Resource], ...] = (
-    ("can't allocate memory", "memory"),
+    (REFUSED, "memory"),
     ("can't start new thread", "processes"),
     ("PytorchStreamWriter failed", "writing"),
     ("unexpected pos", "writing"),
@@ -107,7 +107,7 @@ def problem(error: BaseException) -> Problem:
         if frame.f_code.co_filename.startswith(PREFIX) and line is not None:
             where = str(Place(frame.f_code.co_filename.removeprefix(PREFIX), line))
     text = _text(error)
-    resource = _resource(error, text) if steps and not _is_raised_by_a_statement(error) else ""
+    resource = _resource(error, text) if steps and not is_raised_by_a_statement(error) else ""
     gpu_share = _gpu_share() if resource == "memory" and torch.cuda.is_available() else 0.0
     if isinstance(error, SeenError):
         return Problem("TypeError", Said(text), where, seen=error.seen)
@@ -125,15 +125,6 @@ def _text(error: BaseException) -> str:
         return str(error)[:MAX_MESSAGE]
     except Exception:
         return ""
-
-
-def _is_raised_by_a_statement(error: BaseException) -> bool:
-    """Whether a `raise` raised it, and no allocator or system call of a library in C."""
-    last = BaseException.__dict__["__traceback__"].__get__(error)
-    while last.tb_next is not None:
-        last = last.tb_next
-    operation = last.tb_frame.f_code.co_code[last.tb_lasti]
-    return dis.opname[operation] in ("RAISE_VARARGS", "RERAISE")
 
 
 def _resource(error: BaseException, text: str) -> Resource:

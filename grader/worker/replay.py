@@ -16,6 +16,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader
 
+from grader.domain.errors import Interruption
 from grader.domain.program import Replay
 from grader.protocol.replies import EpochDone, Problem, WhyRebuilt
 from grader.worker.fault import RecipeError, StudentFault, students_code
@@ -28,7 +29,7 @@ from grader.worker.rebuild import Tell, ended, learning_rate
 from grader.worker.recipe import bind
 
 
-class NotReplayed(Exception):
+class NotReplayed(Interruption):
     """No epoch was trained by the loop as it stands.
 
     Attributes:

@@ -39,7 +39,7 @@ def test_outputs_end_with_a_claim(printed: str, accuracy: float | None) -> None:
     claim = claim_in_outputs([("cell 3", printed)])
     assert (claim.accuracy if claim else None) == (pytest.approx(accuracy) if accuracy else None)
     if claim:
-        assert claim.source == "cell 3" and claim.text
+        assert (claim.source, claim.cell) == ("cell 3", "cell 3") and claim.text
 
 
 REPORT = [

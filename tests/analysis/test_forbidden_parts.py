@@ -152,9 +152,9 @@ class Attention:
 def unused(): eval("1")
 """
     )
-    assert [note for note in made.notes if "exec is used by Attention" in note]
-    assert [note for note in made.notes if "base64.b64decode is used by Attention" in note]
-    assert not [note for note in made.notes if "eval" in note]
+    assert [note for note in made.notes if "exec is used by Attention" in note.text]
+    assert [note for note in made.notes if "base64.b64decode is used by Attention" in note.text]
+    assert not [note for note in made.notes if "eval" in note.text]
 
 
 def test_code_that_looks_into_the_running_program_is_noted_for_a_person(analyzed):
@@ -170,8 +170,8 @@ class Attention:
 """
     )
     for what in ("gc.get_objects", "sys._getframe", "__subclasses__"):
-        assert [note for note in made.notes if f"{what} is used by Attention" in note]
-    assert not [note for note in made.notes if "gc.collect" in note]
+        assert [note for note in made.notes if f"{what} is used by Attention" in note.text]
+    assert not [note for note in made.notes if "gc.collect" in note.text]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def train_epoch(model, optimizer, data_loader, loss_history):
 """
     )
     assert loaded(made)["train_epoch"](0, 0, 0, 0) == (0.1, 1e-3)
-    assert any("parse_args([])" in note for note in made.notes)
+    assert any("parse_args([])" in note.text for note in made.notes)
 
 
 def test_a_name_that_nothing_defines_is_unresolved_for_each_graded_name(analyzed):

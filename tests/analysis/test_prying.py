@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grader.analysis.reflection import ALLOWED, FLAGGED, homes, is_flagged
-from grader.domain.program import LOOK, TRAINING
+from grader.domain.program import TRAINING
 
 START = """
 import torch
@@ -26,7 +26,7 @@ def source(imports: str, code: str) -> str:
 
 
 def looks(made: Any) -> list[str]:
-    return [note for note in made.notes if LOOK in note]
+    return [note.text for note in made.notes if note.ask_person]
 
 
 # --- forbidden parts by other roads: they are seen as uses --------------------------------------------------

@@ -366,7 +366,9 @@ other = datasets.ImageFolder("data/train", transform=transform)
 """
     )
     assert made.recipe.train_transform is None
-    assert any("`transform` could not be taken over: it needs `transform`" in note for note in made.notes)
+    assert any(
+        "`transform` could not be taken over: it needs `transform`" in note.text for note in made.notes
+    )
 
 
 def test_a_model_of_another_make_is_not_taken_for_the_students(analyzed):

@@ -14,7 +14,7 @@ from grader.course.assignment_file import read_assignment
 from grader.course.solution_regions import solved_source
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
-from grader.domain.program import LOOK, Program
+from grader.domain.program import Program
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "reference" / "vit_defects"
@@ -119,24 +119,24 @@ def test_a_table_is_noted_however_it_is_written(
     name: str, solution: str, of: Callable[[str], Program]
 ) -> None:
     made = of(f"{solution}\n{TABLES[name]}\n")
-    notes = [note for note in made.notes if "written out" in note]
-    assert notes and all(LOOK in note for note in notes), sum(each.bits for each in data_held(made))
+    notes = [note for note in made.notes if "written out" in note.text]
+    assert notes and all(note.ask_person for note in notes), sum(each.bits for each in data_held(made))
 
 
 def test_what_the_model_is_made_of_counts_too(solution: str, of: Callable[[str], Program]) -> None:
     """The expressions of the recipe stand in no statement that is executed by itself."""
     made = of(solution.replace("dim=64, depth=6", f"dim=len('{base64.b64encode(BYTES).decode()}'), depth=6"))
     assert made.recipe.model is not None and "len(" in made.recipe.model
-    [note] = [note for note in made.notes if "written out" in note]
+    [note] = [note for note in made.notes if "written out" in note.text]
     line = next(n for n, text in enumerate(solution.split("\n"), start=1) if "dim=64, depth=6" in text)
-    assert note.startswith(f"homework.py:{line}: ")
+    assert note.text.startswith(f"homework.py:{line}: ")
 
 
 def test_a_note_names_the_line_and_the_amount(of: Callable[[str], Program]) -> None:
     made = of("class ViT:\n    pass\n\n\n" + TABLES["64 bits for each of 840 images"])
-    [note] = [note for note in made.notes if "written out" in note]
-    assert note.startswith("homework.py:5: the program's constants and names hold about 8.")
-    assert "kB of data, of which 8." in note
+    [note] = [note for note in made.notes if "written out" in note.text]
+    assert note.text.startswith("homework.py:5: the program's constants and names hold about 8.")
+    assert "kB of data, of which 8." in note.text
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_no_worker_gets_does_not_count(text: str, solution: str, of: Callab
     """Comments, texts that nothing uses, statements that are not executed: a report printed, answers."""
     table = base64.b64encode(HASHES).decode()
     made = of(f"{solution}\n{text.format(table=table)}\n")
-    assert not any("written out" in note for note in made.notes)
+    assert not any("written out" in note.text for note in made.notes)
     assert not any(table in each for each in made.executed_texts)
 
 
@@ -226,5 +226,5 @@ def plot_everything(history, names):
 def test_what_students_write_besides_is_no_table(solution: str, of: Callable[[str], Program]) -> None:
     """Colors, links, values from papers, sentences in their own language, figures of an earlier run."""
     made = of(solution + LONG)
-    assert not any("written out" in note for note in made.notes)
+    assert not any("written out" in note.text for note in made.notes)
     assert sum(each.bits for each in data_held(made)) < 0.9 * MUCH

@@ -322,7 +322,7 @@ def notes_of(found: Program, said: Judged) -> str:
     """What a report notes of forbidden parts and of code that a person should look at."""
     return " ".join(
         [
-            *found.notes,
+            *map(str, found.notes),
             *(use.rule for use in found.forbidden if use.reached_from),
             *(part.name for part in said.watched.reached if not part.inside),
             *(f"seen: {pried.kind}" for pried in said.watched.pried),

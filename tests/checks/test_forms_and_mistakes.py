@@ -135,7 +135,7 @@ def test_bare_template_fails_as_not_implemented(
         if finding.component == "submission":
             assert finding.status == "passed", finding.message
         else:
-            assert (finding.status, finding.diagnosis) == ("failed", "not_implemented"), finding
+            assert (finding.status, finding.label) == ("failed", "not_implemented"), finding
             assert finding.where.startswith("homework.py:")
     assert found.parameters is None
 

@@ -47,7 +47,7 @@ def diagnoses(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., dic
 
     def found(start: str, body: str) -> dict[str, str]:
         lost = [f for f in findings(start, body) if f.status != "passed"]
-        return {f.check: f.diagnosis or str(f.status) for f in lost}
+        return {f.check: f.label or str(f.status) for f in lost}
 
     return found
 
@@ -59,7 +59,7 @@ def flags(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., set[str
     def found(start: str, body: str) -> set[str]:
         every = findings(start, body)
         assert [f for f in every if f.status != "passed"] == []
-        return {str(f.diagnosis) for f in every if f.message}
+        return {str(f.label) for f in every if f.message}
 
     return found
 
@@ -267,5 +267,5 @@ def test_one_image_that_can_be_compared_is_not_enough(findings: Callable[..., tu
     body = f"""{SET}(f'true: {{t}}, predicted: {{p}}')
 if label or k: grid[label, k].images[0].set_data(images[i, 0][3:, 2:])"""
     found = {f.check: f for f in findings(EXAMPLES, body)}
-    assert found["predictions_name_both_labels"].diagnosis == "undecided"
+    assert found["predictions_name_both_labels"].label == "undecided"
     assert found["predictions_show_four_of_each_class"].status == "failed"

@@ -152,7 +152,7 @@ def test_several_answers_go_to_a_person(
     """The right one among wrong ones that were computed too: nobody can say which was meant."""
     text = COMPUTED.replace("{loop}", KEPT).replace("{end}", f"loss_history.append(loss); {end}")
     found = examined(composed(text), components=("evaluate",)).findings
-    flagged = {f.check.removeprefix("evaluate_") for f in found if f.diagnosis == "several_answers"}
+    flagged = {f.check.removeprefix("evaluate_") for f in found if f.label == "several_answers"}
     assert flagged == expected
     assert {f.status for f in found} == {"passed"}
 
@@ -233,6 +233,6 @@ def test_guesses_are_not_believed(
         for check in ("reports_the_average_loss", "reports_the_accuracy"):
             assert found[check].status == "failed", found[check]
         appends = found["appends_the_loss"]
-        assert appends.status == "failed" or appends.diagnosis == "unexplained_loss", appends
+        assert appends.status == "failed" or appends.label == "unexplained_loss", appends
         if guess in ("what a red team printed", "from the number of images"):
-            assert {f.diagnosis for f in findings if f.status == "failed"} == {"numbers_not_computed"}
+            assert {f.label for f in findings if f.status == "failed"} == {"numbers_not_computed"}

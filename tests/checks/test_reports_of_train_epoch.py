@@ -64,7 +64,7 @@ HONEST = {
 def of_reports(found: Examined) -> tuple[str, str | None]:
     """The status and the diagnosis of the check that looks at what is reported."""
     [finding] = [f for f in found.findings if f.check == "train_epoch_reports_its_loss"]
-    return str(finding.status), finding.diagnosis
+    return str(finding.status), finding.label
 
 
 @pytest.mark.parametrize("form", HONEST)

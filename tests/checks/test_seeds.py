@@ -35,7 +35,7 @@ def test_ten_seeds_find_the_same(
         text = composed(text, part, after=folder == "mistakes")
     found = [
         [
-            (f.check, f.status, f.diagnosis, f.message, f.where)
+            (f.check, f.status, f.label, f.message, f.where)
             for f in examined(text, components=PARTS, seed=seed).findings
         ]
         for seed in range(10)

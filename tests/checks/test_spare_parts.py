@@ -50,7 +50,7 @@ def judged_with(solved: str, examined: Callable[..., Examined]) -> Callable[...,
         made = f"super().__init__()\n        {spare}"
         text = before + name + rest.replace("super().__init__()", made, 1)
         findings = examined(text, components=(component,)).findings
-        return {found.check: (str(found.status), found.diagnosis or "") for found in findings}
+        return {found.check: (str(found.status), found.label or "") for found in findings}
 
     return of
 
@@ -124,7 +124,7 @@ def test_a_scale_is_in_the_initial_weights_only_where_it_follows_dim_head(
     )
     assert BEGINS.format(factor) in made
     (found,) = [f for f in examined(made, components=("Attention",)).findings if f.status != "passed"]
-    assert (str(found.status), found.diagnosis or "") == expected
+    assert (str(found.status), found.label or "") == expected
 
 
 LOSSES = {
@@ -165,7 +165,7 @@ def test_an_unusual_loss_is_left_to_a_person_and_a_wrong_one_is_not(
 ) -> None:
     findings = examined(composed(LOOP.format(loss)), components=("train_epoch",)).findings
     (found,) = [f for f in findings if f.check == "train_epoch_learns_from_the_labels"]
-    assert found.diagnosis == LOSSES[loss], found.message
+    assert found.label == LOSSES[loss], found.message
 
 
 MIXED = """
@@ -208,4 +208,4 @@ def test_a_vit_without_an_encoder_is_wrong_and_not_unknown(
     assert without != solved
     found = examined(without, components=("ViT",)).findings
     assert "errored" not in {str(one.status) for one in found}
-    assert "transformer_not_used" in {one.diagnosis for one in found}
+    assert "transformer_not_used" in {one.label for one in found}

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from grader.cli import cli
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Listed, Ruled, RunChosen
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Lacking, Origin, RefusedFile, Role
 from grader.gradebook import Gradebook
@@ -261,7 +261,7 @@ def test_whoever_hands_in_later_is_graded_as_usual(
     assert (told(out, LISTED)["total"], told(out, LISTED)["status"]) == (62, "graded")
     assert (told(out, LACKING)["total"], told(out, LACKING)["edits"]) == (None, [])
     with Gradebook(out, assignment_id=assignment.id) as book:
-        assert not any(edit.kind is EditKind.RUN for edit in book.edits()), "nothing fell"
+        assert not any(isinstance(edit, RunChosen) for edit in book.edits()), "nothing fell"
         assert all(
             one.origin.key or one.digest in ("ab12", "cd34", "ef56") for one in book.snapshot().uploads()
         )
@@ -281,7 +281,7 @@ def test_a_rule_about_an_attempt_is_not_about_the_next_one(
 
 def test_a_rule_of_an_older_version_names_no_files_and_holds(out: Path, assignment: Assignment) -> None:
     with Gradebook(out, assignment_id=assignment.id) as book:
-        old = Edit(EditKind.NO_GRADE, "ta1", NOW, "No report.", WORD)
+        old = Ruled(who="ta1", when=NOW, why="No report.", student_id=WORD, counts=False, digest=None)
         assert book.append([old], [], after=book.snapshot().state)
     said("regrade", out)
     assert told(out, WORD)["total"] == 0
@@ -301,7 +301,16 @@ def test_an_upload_that_may_be_theirs_comes_first(
     held = "upload-x-1"
     keep(replace(class_evidence(held), origin=Origin("k", "x", held, carries=LISTED), submission_digest="9"))
     with Gradebook(out, assignment_id=assignment.id) as book:
-        book.relist([Edit(EditKind.HELD, "ta1", NOW, "Two have it.", held, held)])
+        said = Listed(
+            who="ta1",
+            when=NOW,
+            why="Two have it.",
+            student_id=held,
+            listed_as=held,
+            by_person=False,
+            held=True,
+        )
+        book.relist([said])
     assert f"'{LISTED}' may have handed in" in said("rule", out, LISTED, *WHY, code=2)
     with Gradebook(out, assignment_id=assignment.id) as book:
         assert LISTED not in book.students()

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from openpyxl import load_workbook
 
 from grader.cli import cli
-from grader.domain.edit import EditKind
+from grader.domain.edit import Released
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 
@@ -247,10 +247,10 @@ def test_an_export_is_a_release_of_what_is_in_it(graded_class: Path, tmp_path: P
     }
     said("export", *words[way], "--partial")
     with Gradebook(graded_class) as book:
-        left = {edit.student_id: edit for edit in book.edits() if edit.kind is EditKind.RELEASED}
+        left = {edit.student_id: edit for edit in book.edits() if isinstance(edit, Released)}
     whose = {"feedback": {"400101201"}, "hidden": set()}.get(way, {"400101201", "400101202"})
     assert left.keys() == whose, "those that await a person, or have no row, did not leave"
-    assert all(edit.value == told(graded_class, str(one))["total"] for one, edit in left.items())
+    assert all(edit.points == told(graded_class, str(one))["total"] for one, edit in left.items())
     mark = ("marks", "set", graded_class, "400101201", "q6", "0", "--why", "x")
     said(*mark, code=0 if way == "hidden" else 2)
 

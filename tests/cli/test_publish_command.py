@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Released
 from grader.gradebook import Gradebook
 
 STUDENTS = ["400101201", "400101202", "400101203", "400101204"]
@@ -170,5 +170,5 @@ def test_an_update_is_a_release(graded_class: Path, published: Path) -> None:
     said("marks", "set", graded_class, "400101201", "q6", "4", "--why", "Read.")
     update(graded_class, published)
     with Gradebook(graded_class) as book:
-        released: list[Edit] = [edit for edit in book.edits("400101201") if edit.kind is EditKind.RELEASED]
-    assert [edit.value for edit in released] == [62, 66]
+        released = [edit for edit in book.edits("400101201") if isinstance(edit, Released)]
+    assert [edit.points for edit in released] == [62, 66]

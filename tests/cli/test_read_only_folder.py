@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Claimed
 from grader.gradebook import Gradebook
 
 ROOT = Path(__file__).parents[2]
@@ -49,11 +49,11 @@ HOLDER = """
 import sys, time
 from datetime import UTC, datetime
 from pathlib import Path
-from grader.domain.edit import Edit, EditKind
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Marked
 from grader.gradebook import Gradebook
 book = Gradebook(Path(sys.argv[1]))
-edit = Edit(EditKind.MARK, "ta9", datetime(2026, 2, 1, tzinfo=UTC), "In the log.", "400101201", "q6", 3.0)
+when = datetime(2026, 2, 1, tzinfo=UTC)
+edit = Marked(who="ta9", when=when, why="In the log.", student_id="400101201", target="q6", points=3.0)
 assert book.append([edit], [], after=book.snapshot().state)
 print("held", flush=True)
 time.sleep(600)
@@ -208,7 +208,8 @@ def test_pages_that_are_older_than_the_book_are_told(place: Path, say: Callable[
     """As a kill leaves them; the command does its work all the same."""
     out = place / "results"
     with Gradebook(out) as book:
-        mark = Edit(EditKind.CLAIM, "ta9", datetime(2026, 2, 1, tzinfo=UTC), "Late.", STUDENT, value=0.7)
+        when = datetime(2026, 2, 1, tzinfo=UTC)
+        mark = Claimed(who="ta9", when=when, why="Late.", student_id=STUDENT, accuracy=0.7)
         assert book.append([mark], [], after=book.snapshot().state)
     closed(out)
     before = contents(out)
@@ -224,15 +225,15 @@ WRITER = """
 import random, sys, time
 from datetime import UTC, datetime
 from pathlib import Path
-from grader.domain.edit import Edit, EditKind
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Marked
 from grader.gradebook import Gradebook
 now, number = datetime(2026, 2, 1, tzinfo=UTC), 0
 print("ready", flush=True)
 while True:  # each opens the book and leaves it, which writes the log into the file
     with Gradebook(Path(sys.argv[1])) as book:
         number += 1
-        pair = [Edit(EditKind.MARK, "ta9", now, "x" * 5000, "400101201", q, number) for q in ("q6", "q7")]
+        said = {"who": "ta9", "when": now, "why": "x" * 5000, "student_id": "400101201", "points": number}
+        pair = [Marked(**said, target=q) for q in ("q6", "q7")]
         assert book.append(pair, [], after=book.snapshot().state)
     time.sleep(random.uniform(0, 0.1))
 """

@@ -18,8 +18,8 @@ REMARK = "The positions are fixed; the handout asks for learnable ones."
 
 def passed(message: str = "") -> Finding:
     """A check of ViT that passed."""
-    diagnosis = "fixed_positions" if message else None
-    return Finding("vit_adds_positions", "ViT", "Positions.", Status.PASSED, None, diagnosis, message)
+    policy = "fixed_positions" if message else None
+    return Finding("vit_adds_positions", "ViT", "Positions.", Status.PASSED, message=message, policy=policy)
 
 
 def test_a_students_own_check_says_who_has_a_look_and_that_it_is_free(

@@ -14,7 +14,21 @@ from click.testing import CliRunner
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment
-from grader.domain.edit import KEPT, Edit, EditKind
+from grader.domain.edit import (
+    Accepted,
+    Because,
+    Claimed,
+    Edit,
+    Extended,
+    InTime,
+    Listed,
+    Marked,
+    Received,
+    Released,
+    Ruled,
+    RunChosen,
+    Waived,
+)
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 
@@ -55,41 +69,47 @@ def said(*words: object) -> str:
     return result.output
 
 
-def made(kind: EditKind, target: str = "", value: float | None = None, **more: Any) -> Edit:
+def made(kind: type[Edit], student: str | None = STUDENT, **fields: Any) -> Any:
     """A decision by somebody with an unmistakable name."""
-    who = f"Marquart-{kind.value}"
-    return Edit(kind, who, WHEN, f"Why-{kind.value}.", more.pop("student", STUDENT), target, value, **more)
+    name = kind.__name__.lower()
+    return kind(who=f"Marquart-{name}", when=WHEN, why=f"Why-{name}.", student_id=student, **fields)
 
 
 def every_kind(assignment: Assignment) -> list[Edit]:
     """Decisions of every kind, most of them twice, as haggling goes."""
     check = next(spec.id for spec in assignment.checks if spec.component == "Attention")
     marks = [
-        made(EditKind.MARK, target, value, sheet="Sheetname.csv", comment=f"Comment on {target}: {value:g}.")
+        made(
+            Marked,
+            target=target,
+            points=value,
+            sheet="Sheetname.csv",
+            comment=f"Comment on {target}: {value:g}.",
+        )
         for value in (1.0, 2.0)
         for target in ("report_quality", "q6", "q7", "q8", "q9", "training", *_parts(assignment))
     ]
     return [
         *marks,
         replace(marks[0], value=99.0, target="q8"),  # does not fit the rubric
-        made(EditKind.MARK, "q9", None, sheet="Sheetname.csv"),
-        made(EditKind.WAIVE, check, student=None),
-        made(EditKind.UNWAIVE, check, student=None),
-        made(EditKind.WAIVE, check, student=None),
-        made(EditKind.NO_GRADE, student=MISSING),
-        made(EditKind.WAIVE_MISSING, student=MISSING),
-        made(EditKind.CLAIM, value=0.99),
-        made(EditKind.EXTENSION, value=(WHEN - timedelta(days=1)).timestamp()),
-        made(EditKind.IN_TIME, DIGEST),
-        made(EditKind.RECEIVED, DIGEST, WHEN.timestamp()),
-        made(EditKind.RUN, KEPT, 2.0),
-        made(EditKind.HELD, "upload-x"),
-        made(EditKind.MATCHED, STUDENT),
-        made(EditKind.NOBODYS, "upload-x"),
-        made(EditKind.OWNER, STUDENT),
-        made(EditKind.ACCEPTED, "report.docx"),
-        made(EditKind.RELEASED, "canvas", 12.0),
-        *(replace(edit, value=2.5 if edit.target.startswith("q10") else 3.0) for edit in marks[:3]),
+        made(Marked, target="q9", points=None, sheet="Sheetname.csv"),
+        made(Waived, None, check=check),
+        made(Waived, None, check=check, lifted=True),
+        made(Waived, None, check=check),
+        made(Ruled, MISSING, counts=False, digest=None),
+        made(Ruled, MISSING, counts=True, digest=None),
+        made(Claimed, accuracy=0.99),
+        made(Extended, deadline=WHEN - timedelta(days=1)),
+        made(InTime, digest=DIGEST),
+        made(Received, digest=DIGEST, moment=WHEN),
+        made(RunChosen, number=2, because=Because.KEPT),
+        made(Listed, listed_as="upload-x", by_person=False, held=True),
+        made(Listed, listed_as=STUDENT, by_person=False, held=False),
+        made(Listed, listed_as="upload-x", by_person=True, held=True),
+        made(Listed, listed_as=STUDENT, by_person=True, held=False),
+        made(Accepted, file="report.docx"),
+        made(Released, way="canvas", points=12.0),
+        *(replace(edit, points=2.5 if edit.target.startswith("q10") else 3.0) for edit in marks[:3]),
     ]
 
 
@@ -102,7 +122,7 @@ def haggled(graded_class: Path, late_course: Path, class_evidence: Callable[...,
     """The class after all that, with all pages written again."""
     assignment = read_assignment(late_course / "reference/vit_defects")
     edits = every_kind(assignment)
-    assert {edit.kind for edit in edits} == set(EditKind), "a new kind of decision belongs here"
+    assert {type(edit) for edit in edits} == set(Edit.__subclasses__()), "a new kind of decision belongs here"
     with Gradebook(graded_class) as book:
         evidence = replace(
             class_evidence(STUDENT, failed=[edits[0].target]),

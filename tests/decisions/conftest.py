@@ -10,7 +10,7 @@ import pytest
 from grader.decisions.mark_row import COLUMNS, MarkRow
 from grader.decisions.marking_sheet import marking_rows
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Marked
 from grader.gradebook import Gradebook
 from grader.results.revision import results_now
 
@@ -19,12 +19,12 @@ Rows = Callable[..., list[MarkRow]]
 
 
 @pytest.fixture
-def mark() -> Callable[..., Edit]:
-    """`mark(student_id, target, value, **more)`: an edit by ta1."""
+def mark() -> Callable[..., Marked]:
+    """`mark(student_id, target, points, **more)`: an edit by ta1."""
 
-    def made(student_id: str, target: str, value: float | None, **more: Any) -> Edit:
+    def made(student_id: str, target: str, points: float | None, **more: Any) -> Marked:
         given = {"who": "ta1", "when": NOW, "why": "Read.", **more}
-        return Edit(EditKind.MARK, student_id=student_id, target=target, value=value, **given)
+        return Marked(student_id=student_id, target=target, points=points, **given)
 
     return made
 

@@ -15,7 +15,7 @@ from grader.decisions.mark_checks import MarkField, MarkRefused
 from grader.decisions.marking import NewMark, set_mark
 from grader.decisions.one_submission import accept_file, choose_run, record_claim
 from grader.decisions.upload_owner import say_owner
-from grader.domain.edit import EditKind
+from grader.domain.edit import Marked, RunChosen
 from grader.domain.errors import UsageError
 from grader.results.catching_up import CatchUp, CatchUpOutcome
 from grader.results.session import ClassSession, SessionRequest, class_session
@@ -52,8 +52,8 @@ def test_a_mark_is_given_with_types(session: ClassSession) -> None:
     (change,) = given.revision.changes
     assert change.before is not None and change.after.points == change.before.points + 4.5
     (edit,) = session.book.edits()
-    assert (edit.kind, edit.who, edit.when, edit.why, edit.sheet) == (
-        EditKind.MARK, "ta1", NOW, "Well argued.", "",
+    assert (type(edit), edit.who, edit.when, edit.why, edit.sheet) == (
+        Marked, "ta1", NOW, "Well argued.", "",
     )  # fmt: skip
     again = set_mark(session, NewMark(STUDENT, "q6", 4.5, "Well argued."))
     assert again.entries == () and again.revision.changes == () and len(session.book.edits()) == 1
@@ -128,7 +128,8 @@ def test_a_waived_check_counts_for_everybody(session: ClassSession) -> None:
 
 def test_a_run_is_chosen(session: ClassSession) -> None:
     assert choose_run(session, STUDENT, None, why="The last one counts.").number == 1
-    assert [(edit.kind, edit.value) for edit in session.book.edits()] == [(EditKind.RUN, 1.0)]
+    [edit] = session.book.edits()
+    assert isinstance(edit, RunChosen) and edit.number == 1
     with pytest.raises(UsageError, match=r"There is no run '7'\. Give one of 1, or latest\."):
         choose_run(session, STUDENT, 7, why="x")
 

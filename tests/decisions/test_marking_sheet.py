@@ -7,7 +7,7 @@ import pytest
 from grader.decisions.mark_row import Mark
 from grader.decisions.marking_sheet import split_rows
 from grader.domain.answers import Answers
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Claimed, Ruled
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
@@ -32,7 +32,7 @@ def test_what_the_grader_left_undecided_is_a_row_with_the_reason(rows_with):
 
 
 def test_the_evidence_stands_beside(rows_with):
-    claim = Edit(EditKind.CLAIM, "ta1", NOW, "Page 3.", "400101201", value=0.72)
+    claim = Claimed(who="ta1", when=NOW, why="Page 3.", student_id="400101201", accuracy=0.72)
     row = rows_with(claim)[0]
     assert row.evidence == {
         "claimed_accuracy": "72.0 % (typed by a person)",
@@ -65,7 +65,7 @@ def test_a_mark_stands_until_it_is_taken_back(rows_with, mark):
 
 
 def test_no_grade_means_nothing_to_mark(rows_with):
-    rule = Edit(EditKind.NO_GRADE, "ta1", NOW, "No report.", "400101204")
+    rule = Ruled(who="ta1", when=NOW, why="No report.", student_id="400101204", counts=False, digest=None)
     assert "400101204" in {row.student_id for row in rows_with()}
     assert "400101204" not in {row.student_id for row in rows_with(rule)}
 

@@ -103,7 +103,7 @@ def test_the_whole_sheet_is_refused_with_every_fault(read):
 def test_an_item_that_the_grader_scores_can_be_changed_with_a_reason(read, assignment):
     [entry] = read(cells("9", item="training", comment="Seen in the lab."))
     [edit] = edits_of([entry], assignment, who="ta1", when=NOW)
-    assert (edit.target, edit.value, edit.comment, edit.why, edit.sheet) == (
+    assert (edit.target, edit.points, edit.comment, edit.why, edit.sheet) == (
         "training", 9, "Seen in the lab.", "", "m.csv",
     )  # fmt: skip
 

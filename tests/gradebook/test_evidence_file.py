@@ -21,6 +21,7 @@ from grader.domain.evidence import (
     Evidence,
     Figure,
     Finding,
+    FindingKind,
     LayerSummary,
     Prediction,
     Status,
@@ -28,6 +29,7 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
+from grader.domain.note import Note
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.submission import Delivery, Origin, RefusedFile, Role
 from grader.domain.watch import Pried, Prying
@@ -50,20 +52,22 @@ RICH = Evidence(
     origin=Origin("Moodle:7", "A_7", "moodle-7", "Moodle", "7", "A", "400101204", "400101205"),
     code_file="homework.py",
     missing=(Role.CHECKPOINT, Role.REPORT),
-    refused_files=(RefusedFile("a.pth", "It is no checkpoint."),),
-    notes=("A note.",),
+    refused_files=(RefusedFile("a.pth", "It is no checkpoint.", clutter=True),),
+    notes=(Note("A note."), Note("Another.", ask_person=True)),
     findings=(
         Finding("oracle", "Attention", "It is attention.", Status.PASSED, seconds=0.1),
         Finding("scale", "Attention", "Scaled.", Status.FAILED, Blame.STUDENT, "missing_scale", "No."),
+        Finding("load", "ViT", "Loads.", Status.FAILED, Blame.STUDENT, kind=FindingKind.HANGS),
+        Finding("learns", "ViT", "Learns.", Status.PASSED, message="Fixed.", policy="fixed_positions"),
     ),
     near_names=(NearName("ViT", "VIT", Place("cell 4", 3)),),
-    omissions=(Omission(Place("homework.py", 1), "plt.show()", "It draws."),),
+    omissions=(Omission(Place("homework.py", 1), "plt.show()", "It draws.", broken=True),),
     forbidden=(ForbiddenUse("timm", "timm.models", Place("homework.py", 2), ("ViT", "Attention"), "timm.a"),),
     pried=(Pried(Prying.FRAMES, Place("homework.py", 2), "ViT"), Pried(Prying.MEMORY, None, "the training")),
     unproven=("Attention",),
     tuned=(TunedValue("dim", "64", Place("homework.py", 9)),),
     source={"homework.py": "import torch\n"},
-    claim=Claim(0.85, "cell 4", "Test accuracy: 85%"),
+    claim=Claim(0.85, "cell 4", "Test accuracy: 85%", cell="cell 4"),
     shown_epochs=30,
     answers=Answers("a.pdf", "ab" * 32, 1_000, True, 3, 2, (DrawnPage(1, 848, 1200),), Undrawn.ENDED),
     parameters=499_462,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Marked, Waived
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.total import Total
@@ -19,10 +19,17 @@ from grader.gradebook.evidence_file import evidence_text
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 BARE = Evidence("400101204", "vit_defects", "ab12", NOW, engine="0.1.0", assignment_digest="cd34")
-MARK = Edit(
-    EditKind.MARK, "ta1", NOW, "Read the report.", "400101204", "q6", 3.5, "Good.", (("cite", "Cite it."),)
+MARK = Marked(
+    who="ta1",
+    when=NOW,
+    why="Read the report.",
+    student_id="400101204",
+    target="q6",
+    points=3.5,
+    comment="Good.",
+    remarks=(("cite", "Cite it."),),
 )
-WAIVER = Edit(EditKind.WAIVE, "ta2", NOW + timedelta(hours=1), "The check was wrong.", target="scale")
+WAIVER = Waived(who="ta2", when=NOW + timedelta(hours=1), why="The check was wrong.", check="scale")
 TOTAL = Total("400101204", 41.5, 65, 35, 100, "graded", "ta1", NOW, "grade")
 
 
@@ -151,8 +158,8 @@ def test_a_kind_of_edit_that_only_a_newer_grader_knows_is_named(book: Gradebook,
     book.record(BARE, {})
     book.append([MARK], [], after=book.snapshot().state)
     with sqlite3.connect(tmp_path / "gradebook.sqlite") as raw:
-        raw.execute("DROP TRIGGER edits_no_update")
-        raw.execute("UPDATE edits SET kind = 'curve'")
+        raw.execute("DROP TRIGGER decisions_no_update")
+        raw.execute("UPDATE decisions SET kind = 'curve'")
     raw.close()
     with pytest.raises(UsageError, match="an edit of the kind 'curve', which a newer grader wrote"):
         book.edits()
@@ -160,7 +167,7 @@ def test_a_kind_of_edit_that_only_a_newer_grader_knows_is_named(book: Gradebook,
 
 # --- append-only ----------------------------------------------------------------------------------------
 
-TABLES = ("runs", "images", "run_images", "edits", "totals", "class_salt")
+TABLES = ("runs", "images", "run_images", "decisions", "totals", "class_salt")
 
 
 def filled(folder: Path) -> None:

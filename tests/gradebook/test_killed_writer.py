@@ -16,8 +16,9 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Marked
 from grader.domain.evidence import Evidence
+from grader.domain.note import Note
 from grader.domain.total import Total
 from grader.gradebook import Gradebook
 
@@ -25,10 +26,10 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 with Gradebook(Path(sys.argv[1])) as book:
     print("ready", flush=True)
     for number in range(100_000):  # more at a time than a database keeps in memory before it writes
-        evidence = Evidence("s", "tiny", "0", NOW, notes=("x" * 20_000,))
+        evidence = Evidence("s", "tiny", "0", NOW, notes=(Note("x" * 20_000),))
         total = Total("s", float(number), 4, 0, 4, "graded", "ta1", NOW, "grade")
         run = book.record(evidence, {"own.png": number.to_bytes(4, "big") * 1_000_000}, total=total)
-        mark = Edit(EditKind.MARK, "ta1", NOW, "", "s", "q6", float(run))
+        mark = Marked(who="ta1", when=NOW, why="", student_id="s", target="q6", points=float(run))
         book.append([mark], [replace(total, points=run + 0.5)], after=book.snapshot().state)
         print(run, flush=True)
 """
@@ -53,9 +54,9 @@ def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path, start_script: Start
             runs = book.runs("s") if book.students() else ()
             assert runs == tuple(range(1, len(runs) + 1)) and len(runs) >= kept, "what was told is kept"
             for run in runs[-2:]:
-                assert len(book.evidence("s", run).notes[0]) == 20_000
+                assert len(book.evidence("s", run).notes[0].text) == 20_000
                 assert len(book.images("s", run)["own.png"]) == 4_000_000
-            marks = [edit.value for edit in book.edits()]
+            marks = [edit.points for edit in book.edits()]
             after = [total.points for total in book.totals("s") if total.points and total.points % 1]
             assert [mark + 0.5 for mark in marks if mark is not None] == after, "together or not at all"
         if runs:

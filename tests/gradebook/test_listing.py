@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Listed, Marked, RunChosen
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Origin
 from grader.domain.total import Total
@@ -19,29 +19,45 @@ NOW = datetime(2026, 1, 31, tzinfo=UTC)
 A, B, S = "moodle-111", "moodle-222", "400101202"
 
 
-def said(kind: EditKind, row: str, target: str) -> Edit:
-    return Edit(kind, "ta1", NOW, "why", row, target)
+def listed(row: str, listed_as: str, *, by_person: bool = False, held: bool = False) -> Listed:
+    return Listed(
+        who="ta1",
+        when=NOW,
+        why="why",
+        student_id=row,
+        listed_as=listed_as,
+        by_person=by_person,
+        held=held,
+    )
+
+
+def owner(row: str, student_id: str) -> Listed:
+    return listed(row, student_id, by_person=True)
+
+
+def mark(row: str) -> Marked:
+    return Marked(who="ta1", when=NOW, why="x", student_id=row, target="q6", points=2.0)
 
 
 @pytest.mark.parametrize(
     ("edits", "shown", "current"),
     [
         ([], {A: A, B: B}, {A: A, B: B}),
-        ([said(EditKind.OWNER, A, S)], {A: S, B: B}, {S: A, B: B}),
-        ([said(EditKind.OWNER, A, S), said(EditKind.OWNER, B, S)], {A: S, B: S}, {S: B}),
-        ([said(EditKind.OWNER, B, S), said(EditKind.OWNER, A, S)], {A: S, B: S}, {S: A}),
+        ([owner(A, S)], {A: S, B: B}, {S: A, B: B}),
+        ([owner(A, S), owner(B, S)], {A: S, B: S}, {S: B}),
+        ([owner(B, S), owner(A, S)], {A: S, B: S}, {S: A}),
         # what the grader finds out later does not outweigh a person's word, nor take its place
-        ([said(EditKind.OWNER, A, S), said(EditKind.HELD, A, A)], {A: S, B: B}, {S: A, B: B}),
-        ([said(EditKind.OWNER, A, S), said(EditKind.MATCHED, B, S)], {A: S, B: S}, {S: A}),
-        ([said(EditKind.MATCHED, A, S), said(EditKind.MATCHED, B, S)], {A: S, B: S}, {S: B}),
+        ([owner(A, S), listed(A, A, held=True)], {A: S, B: B}, {S: A, B: B}),
+        ([owner(A, S), listed(B, S)], {A: S, B: S}, {S: A}),
+        ([listed(A, S), listed(B, S)], {A: S, B: S}, {S: B}),
         # the one before counts again when the later one is taken back
         (
-            [said(EditKind.OWNER, A, S), said(EditKind.OWNER, B, S), said(EditKind.NOBODYS, B, B)],
+            [owner(A, S), owner(B, S), listed(B, B, by_person=True, held=True)],
             {A: S, B: B},
             {S: A, B: B},
         ),
-        ([said(EditKind.OWNER, "somebody", S)], {A: A, B: B}, {A: A, B: B}),
-        ([said(EditKind.MARK, A, "q6")], {A: A, B: B}, {A: A, B: B}),
+        ([owner("somebody", S)], {A: A, B: B}, {A: A, B: B}),
+        ([mark(A)], {A: A, B: B}, {A: A, B: B}),
     ],
 )
 def test_under_which_id_a_row_is_listed(
@@ -59,36 +75,37 @@ def book(tmp_path: Path, class_evidence: Callable[..., Any]) -> Gradebook:
         evidence = class_evidence(row, origin=Origin(row, f"{row} in the zip", row, "Moodle", row[-3:]))
         total = Total(row, float(row[-1]), 65, 35, 100, "graded", "ta1", NOW, "grade")
         made.record(evidence, {"a.png": row.encode()}, who="ta1", total=total)
-    made.relist([said(EditKind.HELD, A, A), said(EditKind.HELD, B, B)])
+    made.relist([listed(A, A, held=True), listed(B, B, held=True)])
     return made
 
 
 def test_everything_about_a_submission_is_its_owners(book: Gradebook) -> None:
     before = book.snapshot()
-    mark = Edit(EditKind.MARK, "ta1", NOW, "x", A, "q6", 2.0)
-    assert book.append([mark, said(EditKind.OWNER, A, S)], [], after=before.state)
+    given = mark(A)
+    assert book.append([given, owner(A, S)], [], after=before.state)
     after = book.snapshot()
     assert after.evidence.keys() == {S, B} == set(book.students())
     assert after.evidence[S] == book.evidence(S) == replace(before.evidence[A], student_id=S)
     assert book.images(S) == {"a.png": A.encode()} and book.runs(S) == (1,) and book.counting(S) == 1
     assert after.totals[S].points == book.totals(S)[-1].points == 1.0
-    assert [edit.kind for edit in book.edits(S)] == [EditKind.HELD, EditKind.MARK, EditKind.OWNER]
+    assert [type(edit) for edit in book.edits(S)] == [Listed, Marked, Listed]
     assert {edit.student_id for edit in after.edits} == {S, B}
     assert book.latest_runs().keys() == {S, B} and book.latest_runs()[S].student_id == S
     assert after.relisted() == {A: S}
-    expected = before.with_edits([mark, said(EditKind.OWNER, A, S)])
+    expected = before.with_edits([given, owner(A, S)])
     assert (after.evidence, after.totals) == (expected.evidence, expected.totals)
 
 
 def test_what_comes_later_goes_to_the_same_row(book: Gradebook) -> None:
-    book.relist([said(EditKind.OWNER, A, S)])
+    book.relist([owner(A, S)])
     again = replace(book.evidence(S), submission_digest="later", graded_at=NOW)
     total = Total(S, 9.0, 65, 35, 100, "graded", "ta1", NOW, "grade")
-    assert book.record(again, {}, total=total, edits=[Edit(EditKind.RUN, "ta1", NOW, "x", S, "", 2.0)]) == 2
+    chosen = RunChosen(who="ta1", when=NOW, why="x", student_id=S, number=2)
+    assert book.record(again, {}, total=total, edits=[chosen]) == 2
     assert book.evidence(S) == again and book.totals(S)[-1].points == 9.0
     assert [run.submission_digest for run in book.run_records(S)] == ["ab12", "later"]
     assert book.snapshot().evidence.keys() == {S, B}
-    book.relist([said(EditKind.NOBODYS, A, A)])
+    book.relist([listed(A, A, by_person=True, held=True)])
     assert book.evidence(A).submission_digest == "later", "all of it moves with the submission"
 
 
@@ -97,7 +114,7 @@ def test_an_id_that_another_row_began_with_gets_a_row_of_its_own(
 ) -> None:
     first = class_evidence(S, origin=Origin("Moodle:333", "C", "moodle-333", "Moodle", "333"))
     book.record(first, {})
-    book.relist([said(EditKind.HELD, S, "moodle-333")])
+    book.relist([listed(S, "moodle-333", held=True)])
     assert S not in book.students()
     other: Evidence = class_evidence(S, origin=Origin("Moodle:444", "D", "moodle-444", "Moodle", "444"))
     assert book.record(replace(other, submission_digest="other"), {}) == 1
@@ -109,7 +126,7 @@ def test_an_id_that_another_row_began_with_gets_a_row_of_its_own(
 
 
 def test_a_submission_that_does_not_count_is_still_known(book: Gradebook) -> None:
-    book.relist([said(EditKind.OWNER, A, S), said(EditKind.OWNER, B, S)])
+    book.relist([owner(A, S), owner(B, S)])
     known = {one.row: (one.student_id, one.counts, one.decided) for one in book.snapshot().uploads()}
     assert known == {A: (S, False, True), B: (S, True, True)}
     assert book.students() == (S,) and book.evidence(S).origin.number == "222"

@@ -1,7 +1,9 @@
 """The tables that migrations make are those that the statements use."""
 
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -11,8 +13,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
+from grader.domain.edit import Because, Edit
+from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 from grader.gradebook.database import VERSION
+from grader.gradebook.statements import edits_of
 from grader.gradebook.tables import METADATA
 
 OURS = {"remove_constraint", "remove_index", "add_fk"}  # what the statements need not know of
@@ -91,6 +96,8 @@ def test_a_book_of_the_first_version_opens_and_gets_a_salt(tmp_path: Path) -> No
 def test_migrations_and_tables_agree(tmp_path: Path) -> None:
     with Gradebook(tmp_path) as book, book._database.writing() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), METADATA)
+    kept = ("remove_table", "edits")  # as older books have it, with all its rows
+    differences = [one for one in differences if (one[0], getattr(one[1], "name", "")) != kept]
     assert [one for one in differences if one[0] not in OURS] == []
 
 
@@ -106,3 +113,87 @@ def test_the_book_is_not_brought_up_to_date_twice(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("alembic.command.upgrade", None)
     with Gradebook(tmp_path) as book:
         assert book.students() == ()
+
+
+AT = "2026-02-01T12:00:00+00:00"
+OLD_KINDS: dict[str, tuple[str, float | None, str, dict[str, Any]]] = {
+    "mark": ("q6", 3.5, '[["a", "A."]]', {"target": "q6", "points": 3.5, "remarks": (("a", "A."),)}),
+    "waive": ("scale", None, "[]", {"check": "scale", "lifted": False}),
+    "unwaive": ("scale", None, "[]", {"check": "scale", "lifted": True}),
+    "no_grade": ("ab12", None, "[]", {"counts": False, "digest": "ab12"}),
+    "waive_missing": ("", None, "[]", {"counts": True, "digest": None}),
+    "claim": ("", 0.72, "[]", {"accuracy": 0.72}),
+    "received": ("ab12", None, "[]", {"digest": "ab12", "moment": None}),
+    "in_time": ("ab12", None, "[]", {"digest": "ab12"}),
+    "extension": ("", 1_769_889_600.5, "[]", {"deadline": datetime.fromtimestamp(1_769_889_600.5, UTC)}),
+    "run": ("fell", None, "[]", {"number": None, "because": Because.FELL}),
+    "owner": ("400101205", None, "[]", {"listed_as": "400101205", "by_person": True, "held": False}),
+    "nobodys": ("moodle-1", None, "[]", {"listed_as": "moodle-1", "by_person": True, "held": True}),
+    "matched": ("400101205", None, "[]", {"listed_as": "400101205", "by_person": False, "held": False}),
+    "held": ("moodle-1", None, "[]", {"listed_as": "moodle-1", "by_person": False, "held": True}),
+    "released": (
+        "canvas", 12.0, '[["q6", "4.25"], ["q7", ""]]',
+        {"way": "canvas", "points": 12.0, "lines": (("q6", 4.25), ("q7", None))},
+    ),
+    "accepted": ("", None, "[]", {"file": None}),
+}  # fmt: skip
+
+
+def test_every_kind_of_edit_that_there_was_is_converted(tmp_path: Path) -> None:
+    """Row by row, with who, when, why and about which run."""
+    config, file = settings(), tmp_path / "gradebook.sqlite"
+    with create_engine(f"sqlite:///{file}").begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0003")
+    with sqlite3.connect(file) as raw:
+        for number, (kind, (target, value, remarks, _)) in enumerate(OLD_KINDS.items(), start=7):
+            row = (
+                number,
+                "small",
+                "400101204",
+                kind,
+                target,
+                value,
+                "Told.",
+                remarks,
+                2,
+                "ta1",
+                AT,
+                "Why.",
+                "m.csv",
+            )
+            raw.execute(f"INSERT INTO edits VALUES ({', '.join('?' * 13)})", row)
+    raw.close()
+    with Gradebook(tmp_path, assignment_id="small") as book, book._database.reading() as connection:
+        found = edits_of(connection, "small")
+    shared = {
+        "who": "ta1",
+        "when": datetime.fromisoformat(AT),
+        "why": "Why.",
+        "student_id": "400101204",
+        "run": 2,
+    }
+    for edit, (kind, (_, _, _, own)) in zip(found, OLD_KINDS.items(), strict=True):
+        more = {"comment": "Told.", "sheet": "m.csv"} if kind == "mark" else {}
+        assert edit == type(edit)(**shared, **own, **more), kind
+    assert {type(edit) for edit in found} == set(Edit.__subclasses__())
+
+
+def test_an_edit_that_no_version_wrote_stops_the_conversion(tmp_path: Path) -> None:
+    """And leaves the book as it was."""
+    config, file = settings(), tmp_path / "gradebook.sqlite"
+    with create_engine(f"sqlite:///{file}").begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0003")
+    with sqlite3.connect(file) as raw:
+        values = ("small", None, "curve", "", None, "", "[]", None, "ta1", AT, "", "")
+        raw.execute(f"INSERT INTO edits VALUES (1, {', '.join('?' * 12)})", values)
+    raw.close()
+    with (
+        Gradebook(tmp_path) as book,
+        pytest.raises(UsageError, match="of the kind 'curve', which no version"),
+    ):
+        book.students()
+    raw = sqlite3.connect(file)
+    assert raw.execute("SELECT version_num FROM alembic_version").fetchone() == ("0003",)
+    raw.close()

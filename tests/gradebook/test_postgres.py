@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Marked
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.total import Total
@@ -69,7 +69,16 @@ def test_the_book_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:
         assert book.students() == ()
         assert book.record(BARE, {"p0.png": b"\x00\xff"}, who="ta1", total=TOTAL) == 1
         assert book.record(replace(BARE, reason="later"), {"p0.png": b"\x00\xff"}) == 2
-        mark = Edit(EditKind.MARK, "ta1", NOW, "Read.", "400101204", "q6", 3.5, "Good.", (("a", "b"),))
+        mark = Marked(
+            who="ta1",
+            when=NOW,
+            why="Read.",
+            student_id="400101204",
+            target="q6",
+            points=3.5,
+            comment="Good.",
+            remarks=(("a", "b"),),
+        )
         before = book.snapshot().state
         assert book.append([mark], [replace(TOTAL, points=45.0)], after=before)
         assert not book.append([mark], [], after=before)
@@ -83,7 +92,7 @@ def test_the_book_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:
         assert [total.points for total in book.totals("400101204")] == [41.5, 45.0]
         assert book.class_salt() == salt and len(salt) == 64
         assert book.history("400101204") == (("ab12", BARE), ("ab12", replace(BARE, reason="later")))
-        for table in ("runs", "images", "run_images", "edits", "totals", "class_salt"):
+        for table in ("runs", "images", "run_images", "decisions", "totals", "class_salt"):
             with pytest.raises(UsageError, match="only grows"), book._database.writing() as connection:
                 connection.exec_driver_sql(f"DELETE FROM {table}")
     assert not out.exists()

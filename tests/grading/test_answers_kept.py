@@ -13,19 +13,27 @@ import pytest
 from grader.decisions.upload_owner import new_owner
 from grader.domain.answers import ANSWERS_FILE, Answers, DrawnPage
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Marked, RunChosen
 from grader.domain.submission import Origin
+from grader.files.page_names import ANSWERS_PAGE
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.publication import pages
-from grader.reports.student.answers_page import ANSWERS_PAGE
 from grader.results.class_files import lying_beside
 from grader.results.revision import results_now, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 STUDENT = "400101201"
 PICTURE = b"RIFF\x04\x00\x00\x00WEBPpicture of %d"
-Q6 = Edit(EditKind.MARK, "ta-anna", NOW, "marked in anna.csv", STUDENT, "q6", 4.0, "Say why.")
+Q6 = Marked(
+    who="ta-anna",
+    when=NOW,
+    why="marked in anna.csv",
+    student_id=STUDENT,
+    target="q6",
+    points=4.0,
+    comment="Say why.",
+)
 
 
 def with_answers(
@@ -91,7 +99,7 @@ def test_they_are_written_and_removed_with_the_run_that_counts(keep) -> None:
 def test_an_earlier_attempt_that_is_chosen_brings_its_pdf_back(keep, revise) -> None:
     folder = keep(*with_answers(b"%PDF-old"), graded_at=NOW)
     keep(*with_answers(b"%PDF-new", 3), submission_digest="cd34")
-    revise(Edit(EditKind.RUN, "ta1", NOW, "Agreed.", STUDENT, "", 2))
+    revise(RunChosen(who="ta1", when=NOW, why="Agreed.", student_id=STUDENT, number=2))
     assert (folder / ANSWERS_FILE).read_bytes() == b"%PDF-old"
     assert (folder / ANSWERS_PAGE).read_text("utf-8").count("<img ") == 2
 

@@ -164,7 +164,7 @@ def test_a_slow_submission_runs_out_of_its_time(judge: Judging) -> None:
 def test_output_that_is_cut_is_noted(judge: Judging) -> None:
     """However it is printed; and ordinary printing is not."""
     for line in ("print('x' * 60_000)", "os.write(2, b'x' * 60_000)"):
-        assert "limit of 50 kB" in judge(line, output_kb=50).notes[0]
+        assert "limit of 50 kB" in judge(line, output_kb=50).notes[0].text
     result = judge("print('hello')", output_kb=50)
     assert result.notes == () and {f.status for f in result.findings} == {Status.PASSED}
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from grader.domain.note import Note
 from grader.domain.submission import Download
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
@@ -66,7 +67,7 @@ def published(tmp_path, assignment, class_evidence):
                 delivery=one.delivery,
                 origin=one.origin,
                 team=one.team,
-                notes=(*intake(one, assignment).notes, "Something about the code."),
+                notes=(*map(Note, intake(one, assignment).notes), Note("Something about the code.")),
                 source={"homework.py": "x = 1"},
             )
             keeper.kept(found, {}, NOW)

@@ -14,6 +14,7 @@ from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.note import Note
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading import class_run
@@ -65,14 +66,15 @@ def test_the_queue_begins_when_all_others_are_done(
     def examined(run: Any, submission: Submission, **more: Any) -> Findings:
         order.append(submission.student_id)
         training = STOPPED if submission.student_id in slow else TRAINED
-        evidence = Evidence(submission.student_id, "tiny", "0", NOW, notes=("kept",), training=training)
+        evidence = Evidence(submission.student_id, "tiny", "0", NOW, notes=(Note("kept"),), training=training)
         return Findings(evidence, {"figure.png": b"picture"})
 
     def longer(
         run: Any, submission: Submission, earlier: Evidence, images: dict[str, bytes], **more: Any
     ) -> Findings:
         order.append(f"{submission.student_id} again")
-        assert (earlier.training, earlier.notes, images) == (STOPPED, ("kept",), {"figure.png": b"picture"})
+        assert (earlier.training, earlier.notes) == (STOPPED, (Note("kept"),))
+        assert images == {"figure.png": b"picture"}
         return Findings(replace(earlier, training=TRAINED), dict(images))
 
     monkeypatch.setattr(class_run, "examined", examined)

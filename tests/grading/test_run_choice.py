@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from grader.cli import cli
 from grader.domain.assignment import Assignment, LatePolicy
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.result import Result
@@ -213,7 +213,8 @@ def test_a_book_whose_run_was_chosen_knows_no_other(graded_class: Path, good: Ev
     with Gradebook(graded_class) as book:
         book.record(replace(good, engine="2"), {})
         state = book.snapshot().state
-        assert book.append([Edit(EditKind.RUN, "ta1", NOW, "x", STUDENT, value=1.0)], [], after=state)
+        chosen = RunChosen(who="ta1", when=NOW, why="x", student_id=STUDENT, number=1)
+        assert book.append([chosen], [], after=state)
         found = book.snapshot().evidence
         assert found[STUDENT].engine != "2" and len(found) == 4
         with pytest.raises(UsageError, match="There is no run 9"):

@@ -14,6 +14,7 @@ from grader import __version__
 from grader.cli.live import Board, plan_sentence
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutcome
+from grader.domain.stage_time import StageTime
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading import class_run
@@ -21,7 +22,6 @@ from grader.grading.class_run import graded
 from grader.grading.progress import UNCHANGED, Progress, Stage
 from grader.grading.run import Findings, Run
 from grader.grading.time_estimate import Plan, Rates, StageRate, kind_of_work, planned
-from grader.reports.whole_class.class_time import StageTime
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 READING, CHECKS = StageRate(0.5, 40), StageRate(3.5, 40)

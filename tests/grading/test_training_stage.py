@@ -13,6 +13,7 @@ import pytest
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome, UnfinishedRun
+from grader.domain.note import Note
 from grader.domain.program import Program
 from grader.domain.submission import Submission
 from grader.grading import training_stage
@@ -70,14 +71,14 @@ def test_what_a_worker_that_trains_says_is_kept_apart_from_the_reports_notes(
     assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It had seen which images train, and could tell which they are."""
-    told = Measured(Training(TrainingOutcome.COMPLETED, accuracy=0.9), {}, ("3Pr++/Xa/9n8.",) * 2)
+    told = Measured(Training(TrainingOutcome.COMPLETED, accuracy=0.9), {}, (Note("3Pr++/Xa/9n8."),) * 2)
     monkeypatch.setattr(training_stage, "repeated_training", lambda *_: told)
     run = cast(Run, SimpleNamespace(assignment=assignment, turns=Turns(1), device="cpu"))
-    found = Findings(replace(EVIDENCE, notes=("Of the files.",)))
+    found = Findings(replace(EVIDENCE, notes=(Note("Of the files."),)))
     job = Job(cast(Any, None), cast(Any, None), assignment.limits)
     training_stage._measure(run, lambda number: job, found, lambda progress: None)
-    assert found.evidence.notes == ("Of the files.",)
-    assert found.evidence.training.notes == ("3Pr++/Xa/9n8.",)
+    assert found.evidence.notes == (Note("Of the files."),)
+    assert found.evidence.training.notes == (Note("3Pr++/Xa/9n8."),)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from grader.domain.assignment import Assignment
+from grader.domain.evidence import FindingKind
 from grader.domain.program import Program
 from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student
@@ -45,7 +46,7 @@ def test_a_hang_costs_one_limit_and_nobody_else(
     own = [f for f in found.findings if f.component == "Attention"]
     assert counts["Attention"]["failed"] == 1
     assert counts["Attention"]["skipped"] == len(own) - 1, own
-    assert next(f for f in own if f.status == "failed").diagnosis == "hangs"
+    assert next(f for f in own if f.status == "failed").kind is FindingKind.HANGS
     assert all("did not return within 1 s" in f.message for f in own)
     assert set(counts["FeedForward"]) == set(counts["ViT"]) == {"passed"}
     assert time.monotonic() - started < 30
@@ -60,7 +61,7 @@ def test_a_death_is_named_and_the_rest_goes_on(
     counts = by_component(found)
     assert set(counts["PreNorm"]) == {"passed"}
     assert set(counts["FeedForward"]) == {"failed"}
-    assert {f.diagnosis for f in found.findings if f.component == "FeedForward"} == {"dies"}
+    assert {f.kind for f in found.findings if f.component == "FeedForward"} == {FindingKind.DIES}
 
 
 @pytest.mark.parametrize(

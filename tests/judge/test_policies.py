@@ -137,12 +137,12 @@ def test_a_flag_stands_in_the_finding_that_passed(findings: Callable[..., dict[s
     found = findings(positions="flag", stem="flag")
     positions = found["positions"]
     assert (positions.status, positions.blame) == (Status.PASSED, None)
-    assert (positions.diagnosis, positions.message) == ("positions", "The positions are fixed.")
+    assert (positions.policy, positions.message) == ("positions", "The positions are fixed.")
     assert positions.where == "homework.py:6"
     nothing = found["nothing"]
-    assert (nothing.status, nothing.diagnosis, nothing.message) == (Status.PASSED, None, "")
+    assert (nothing.status, nothing.policy, nothing.message) == (Status.PASSED, None, "")
     cases = found["cases"]
-    assert (cases.status, cases.diagnosis) == (Status.PASSED, "stem")
+    assert (cases.status, cases.policy) == (Status.PASSED, "stem")
     assert cases.message == "The stem is convolutional. The positions are fixed."
     wrong = found["flagged_and_wrong"]
     assert (wrong.status, wrong.diagnosis) == (Status.FAILED, None)

@@ -1,13 +1,20 @@
 """How a check ended, and whose fault it is."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
+import torch
 
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
-from grader.domain.evidence import Blame, Finding, Status
+from grader.domain.evidence import Blame, Finding, FindingKind, Status
+from grader.domain.program import Omission, Place, Program
+from grader.judge.fault import cannot_be_had
 from grader.judge.verdict import finding, flagged, folded, skipped
 from grader.kit import Mismatch, Undecided
 from grader.protocol.link import WorkerFault
+from grader.protocol.replies import Loaded
 
 SPEC = CheckSpec("attention_matches_oracle", "Attention", "Attention is right.", file="test_attention.py")
 
@@ -38,7 +45,7 @@ def test_blame(
 ) -> None:
     """The table of DESIGN: what a student's code does is the student's, the rest costs nobody a point."""
     found = finding(SPEC, error, where="homework.py:3", seconds=0.5)
-    assert (found.status, found.blame, found.diagnosis) == (status, blame, diagnosis)
+    assert (found.status, found.blame, found.label) == (status, blame, diagnosis)
     assert (found.check, found.component, found.title) == (SPEC.id, SPEC.component, SPEC.title)
     assert bool(found.message) == (status is not Status.PASSED)
     assert "secret_value_42" not in found.message
@@ -97,7 +104,7 @@ def test_a_flag_is_told_only_where_the_check_passed() -> None:
     assert flagged(passed, [], "homework.py:3") == passed
     flags = [("stem", "The stem is odd."), ("stem", "The stem is odd."), ("positions", "So are they.")]
     found = flagged(passed, flags, "homework.py:41")
-    assert (found.status, found.blame, found.diagnosis) == (Status.PASSED, None, "stem")
+    assert (found.status, found.blame, found.label) == (Status.PASSED, None, "stem")
     assert (found.message, found.where) == ("The stem is odd. So are they.", "homework.py:41")
     assert found.seconds == 0.5
     for error in (Mismatch("x"), Undecided("y")):
@@ -110,3 +117,46 @@ def test_a_flag_outlasts_the_cases_that_passed_without_one() -> None:
     noted = flagged(passed, [("stem", "The stem is odd.")], "")
     assert folded([passed, noted, passed]) == noted
     assert folded([noted, finding(SPEC, Mismatch("Wrong."))]).message == "Wrong."
+
+
+def test_a_missing_part_is_the_broken_cells_fault_by_what_the_omission_is() -> None:
+    """Not by what is written in the cell, which is the student's."""
+    place = Place("cell 4", 1)
+    printed = Omission(place, "print('is not correct Python')", "it says `is not correct Python`")
+    loaded = Loaded({})
+    for broken, kind in ((False, FindingKind.MISSING_NAME), (True, FindingKind.BROKEN_CELL)):
+        program = Program("a.ipynb", omissions=(replace(printed, broken=broken),))
+        mismatch = cannot_be_had("ViT", "class", None, program, loaded)
+        assert finding(SPEC, mismatch).kind is kind
+
+
+def test_what_the_grader_saw_is_no_mistake_of_that_name() -> None:
+    """An assignment may call a mistake of its own as it likes."""
+    own = finding(SPEC, Mismatch("It hangs on to its input.", diagnosis="hangs"))
+    assert (own.kind, own.diagnosis) == (None, "hangs")
+    copied = Mismatch("x", diagnosis=FindingKind.NOT_IMPLEMENTED)
+    again = Mismatch(copied.message, diagnosis=copied.diagnosis)
+    assert finding(SPEC, again).kind is FindingKind.NOT_IMPLEMENTED
+
+
+def caught(what: Callable[[], object]) -> BaseException:
+    """What is raised."""
+    with pytest.raises((RuntimeError, MemoryError)) as told:
+        what()
+    return told.value
+
+
+def test_the_judges_own_memory_is_ours_by_what_raised_it() -> None:
+    """By PyTorch's allocator or Python's; whatever a statement raises says what its author likes."""
+
+    def says_so() -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes.")
+
+    for refused in (lambda: torch.empty(2**50), lambda: bytearray(2**62)):
+        found = finding(SPEC, caught(refused))
+        assert (found.status, found.blame) == (Status.ERRORED, Blame.ENGINE)
+        assert "own memory was not enough" in found.message
+    for other in (says_so, lambda: torch.ones(2) @ torch.ones(3)):
+        found = finding(SPEC, caught(other))
+        assert (found.status, found.blame) == (Status.ERRORED, Blame.INSTRUCTOR)
+    assert finding(SPEC, RuntimeError("can't allocate memory")).blame is Blame.INSTRUCTOR, "it was not raised"

@@ -52,7 +52,7 @@ def with_remark():
     def changed(evidence, number):
         own = [found for found in evidence.findings if found.component == "ViT"][:number]
         findings = tuple(
-            replace(found, diagnosis="fixed_positions", message=REMARK, where="homework.py:41")
+            replace(found, policy="fixed_positions", message=REMARK, where="homework.py:41")
             if found in own
             else found
             for found in evidence.findings

@@ -27,12 +27,14 @@ from grader.domain.evidence import (
     Evidence,
     Figure,
     Finding,
+    FindingKind,
     LayerSummary,
     Prediction,
     Status,
     Training,
     TrainingOutcome,
 )
+from grader.domain.note import Note
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.score import ComponentScore, GradeStatus, Score, ScoreLine
 from grader.domain.submission import RefusedFile, Role
@@ -459,7 +461,7 @@ def base(student_id: str, assignment: Assignment) -> Evidence:
         received_at=WHEN - timedelta(days=3),
         code_file="homework.py",
         findings=findings(assignment, {}),
-        notes=("matplotlib.use('TkAgg') was left out: the grader draws without a window.",),
+        notes=(Note("matplotlib.use('TkAgg') was left out: the grader draws without a window."),),
         omissions=(
             Omission(
                 Place("homework.py", 12), "zipfile.ZipFile('dataset.zip').extractall()", "It reads a file."
@@ -478,7 +480,7 @@ def base(student_id: str, assignment: Assignment) -> Evidence:
             TunedValue("epochs", "30", Place("homework.py", line_of("N_EPOCHS"))),
         ),
         source={"homework.py": SOURCE},
-        claim=Claim(0.88, "cell 21", "Test accuracy: 88.00%"),
+        claim=Claim(0.88, "cell 21", "Test accuracy: 88.00%", cell="cell 21"),
         shown_epochs=30,
         parameters=499_462,
         layers=layers(),
@@ -570,7 +572,7 @@ def bare_template(assignment: Assignment) -> Evidence:
         check.id: {
             "status": FAILED,
             "blame": Blame.STUDENT,
-            "diagnosis": "not_implemented",
+            "kind": FindingKind.NOT_IMPLEMENTED,
             "message": f"{check.component} is not implemented yet: it still raises NotImplementedError.",
             "hint": f"Write {check.component} where the template says TODO.",
             "where": f"homework.py:{10 + 7 * index}",

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Checkpoint, Evidence, Status, Training, TrainingOutcome
-from grader.domain.program import LOOK, Claim
+from grader.domain.note import Note
+from grader.domain.program import Claim
 from grader.domain.score import Score
 from grader.domain.submission import RefusedFile, Role
 from grader.scoring import score
@@ -116,7 +117,8 @@ def _with_circumstances(
         return replace(evidence, refused_files=(file,))
     if number % 37 == 9:
         return replace(
-            evidence, notes=(f"homework.py:12: 90210 characters of data are written out; {LOOK} why.",)
+            evidence,
+            notes=(Note("homework.py:12: 90210 characters of data are written out.", ask_person=True),),
         )
     if number % 41 == 2:
         told = "The file's pos_embedding is 1 x 65 x 64, the model's 1 x 50 x 64."

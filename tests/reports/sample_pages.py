@@ -13,10 +13,10 @@ import numpy as np
 from PIL import Image
 
 from grader.analysis.view import viewed
+from grader.files.view_file import VIEW_FILE, view_bytes
 from grader.reports.results_json.results_contract import DownloadedFileRecord, DownloadRecord, RosterRecord
 from grader.reports.student.attention_page import attention_page
 from grader.reports.student.student_pages import student_pages
-from grader.reports.student.view_file import VIEW_FILE, view_bytes
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.similarity_page import similarity_page
 from grader.reports.whole_class.similarity_record import similarity_record

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader.domain.assignment import Assignment
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Marked, Waived
 from grader.domain.errors import UsageError
 from grader.domain.result import Result
 from grader.gradebook import Gradebook
@@ -19,7 +19,9 @@ from grader.results import page_state
 from grader.results.revision import Revision, results_now, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
-Q6 = Edit(EditKind.MARK, "ta1", NOW, "Read.", "400101201", "q6", 4.0, "Good.")
+Q6 = Marked(
+    who="ta1", when=NOW, why="Read.", student_id="400101201", target="q6", points=4.0, comment="Good."
+)
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_marks_count_for_a_submission_that_comes_later(
     class_evidence: Callable[..., Any],
 ) -> None:
     check = next(spec.id for spec in assignment.checks if spec.component == "Attention")
-    revise(Q6, Edit(EditKind.WAIVE, "ta1", NOW, "It was wrong.", target=check))
+    revise(Q6, Waived(who="ta1", when=NOW, why="It was wrong.", check=check))
     with Gradebook(graded_class) as book:
         keeper = Keeper(assignment, book, graded_class, "ta2")
         result = keeper.kept(class_evidence("400101201", failed=[check]), {}, NOW)
@@ -97,7 +99,7 @@ def test_only_what_says_something_else_is_written(
     after = files(graded_class)
     changed = {name for name in after if after[name] != before[name]}
     assert changed == {"students/400101201/report.html", "index.html", "scores.csv", "results.json"}
-    revise(Edit(EditKind.UNWAIVE, "ta1", NOW, "x", target="nothing"))
+    revise(Waived(who="ta1", when=NOW, why="x", check="nothing", lifted=True))
     assert files(graded_class) == after
     revise()
     assert files(graded_class).keys() == after.keys()

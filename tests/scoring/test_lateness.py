@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.domain.assignment import Assignment, DataUse, LatePolicy, Limits, RequiredFile, RubricItem
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Edit, Marked
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LateRecord
 from grader.domain.submission import Delivery, Role
@@ -35,7 +35,7 @@ EVIDENCE = Evidence("400101204", "small", "", DUE)
 
 def mark(points: float) -> Edit:
     """What a person gave for the only item."""
-    return Edit(EditKind.MARK, "ta1", DUE, "Read.", "400101204", "essay", points)
+    return Marked(who="ta1", when=DUE, why="Read.", student_id="400101204", target="essay", points=points)
 
 
 def late(

@@ -1,10 +1,11 @@
 """What was released, and what would take it from a student."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Released
 from grader.domain.score import Release
 from grader.domain.total import is_less_than_released
 from grader.scoring.decided_by_people import release
@@ -12,9 +13,10 @@ from grader.scoring.decided_by_people import release
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 
 
-def left(value: float | None, way: str = "publish", **more: object) -> Edit:
-    when = more.pop("when", NOW)
-    return Edit(EditKind.RELEASED, "ta1", when, "", "1", way, value, **more)  # type: ignore[arg-type]
+def left(points: float | None, way: str = "publish", **more: Any) -> Released:
+    return Released(
+        **{"who": "ta1", "when": NOW, "why": "", "student_id": "1", "way": way, "points": points, **more}
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,8 +47,8 @@ def test_only_what_was_released_can_be_taken(
 def test_the_last_release_counts_and_the_first_is_kept() -> None:
     assert release([]) is None
     later = NOW + timedelta(days=1)
-    told = (("q6", "4"), ("q10.patches", "2.5"), ("q7", ""))
-    whole = (("q6", "5"), ("q7", "3"))
-    found = release([left(70, remarks=told), left(75, "canvas", when=later, remarks=whole)])
+    told = (("q6", 4.0), ("q10.patches", 2.5), ("q7", None))
+    whole = (("q6", 5.0), ("q7", 3.0))
+    found = release([left(70, lines=told), left(75, "canvas", when=later, lines=whole)])
     lines = (("q6", 4.0, NOW), ("q10.patches", 2.5, NOW), ("q7", 3.0, later))
     assert found == Release(NOW, later, 75, (75, later), lines), "each line since it was told"

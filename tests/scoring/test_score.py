@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -21,7 +21,7 @@ from grader.domain.assignment import (
     RubricItem,
     RubricPart,
 )
-from grader.domain.edit import Edit, EditKind
+from grader.domain.edit import Accepted, Edit, Marked, Ruled, Waived
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import (
     Blame,
@@ -304,7 +304,7 @@ def test_a_flag_on_an_item_is_told_too() -> None:
 
 def remark(check: str, message: str) -> Finding:
     """A check that passed and has something for a person to look at."""
-    return replace(finding(check), diagnosis="fixed_positions", message=message, where="homework.py:41")
+    return replace(finding(check), policy="fixed_positions", message=message, where="homework.py:41")
 
 
 def test_a_check_that_passed_with_a_remark_costs_nothing_but_is_told() -> None:
@@ -725,18 +725,25 @@ def test_evidence_about_another_assignment_is_refused() -> None:
 MINUTES = iter(range(10_000))
 
 
-def decision(kind: EditKind, target: str = "", value: float | None = None, **more: Any) -> Edit:
+Made = TypeVar("Made", bound=Edit)
+
+
+def decision(kind: type[Made], **given: Any) -> Made:
     """An edit by ta1, a minute after the one before."""
-    given = {"who": "ta1", "why": "The handout was wrong.", "student_id": "400101204", **more}
-    return Edit(kind, when=NOW + timedelta(minutes=next(MINUTES)), target=target, value=value, **given)
+    shared = {"who": "ta1", "why": "The handout was wrong.", "student_id": "400101204"}
+    return kind(when=NOW + timedelta(minutes=next(MINUTES)), **shared | given)
 
 
-def mark(target: str, value: float | None, **more: Any) -> Edit:
-    return decision(EditKind.MARK, target, value, **more)
+def rule(*, counts: bool = False, digest: str | None = None) -> Ruled:
+    return decision(Ruled, counts=counts, digest=digest)
 
 
-def class_wide(kind: EditKind, check: str) -> Edit:
-    return decision(kind, check, student_id=None)
+def mark(target: str, points: float | None, **more: Any) -> Marked:
+    return decision(Marked, target=target, points=points, **more)
+
+
+def waiver(check: str, *, lifted: bool = False) -> Waived:
+    return decision(Waived, check=check, lifted=lifted, student_id=None)
 
 
 def test_a_mark_decides_its_line() -> None:
@@ -784,7 +791,7 @@ def test_a_mark_beyond_what_the_rubric_gives_now_is_marked_again() -> None:
 
 
 def test_what_the_rubric_no_longer_has_is_named_and_costs_nothing() -> None:
-    edits = [mark("gone", 5), class_wide(EditKind.WAIVE, "old_check"), mark("essay", 1)]
+    edits = [mark("gone", 5), waiver("old_check"), mark("essay", 1)]
     assert score(ASSIGNMENT, PERFECT, edits=edits).total == 28.0
     assert stray_targets(ASSIGNMENT, edits) == ("gone", "old_check")
 
@@ -835,7 +842,7 @@ def test_a_mark_of_a_whole_item_that_got_parts_is_stray() -> None:
     ],
 )
 def test_a_waived_check_counts_as_passed(found: Finding) -> None:
-    waived = score(ASSIGNMENT, evidence_with(found), edits=[class_wide(EditKind.WAIVE, "scale")])
+    waived = score(ASSIGNMENT, evidence_with(found), edits=[waiver("scale")])
     model = line_of(waived, "model")
     assert (model.points, waived.total) == (12, 27)
     assert "'scale' counts as passed for the whole class (The handout was wrong)." in (
@@ -847,7 +854,7 @@ def test_a_waived_check_counts_as_passed(found: Finding) -> None:
 def test_a_check_that_left_no_finding_can_be_waived() -> None:
     silent = replace(PERFECT, findings=tuple(one for one in ALL if one.check != "oracle"))
     assert line_of(score(ASSIGNMENT, silent), "model").points is None
-    found = score(ASSIGNMENT, silent, edits=[class_wide(EditKind.WAIVE, "oracle")])
+    found = score(ASSIGNMENT, silent, edits=[waiver("oracle")])
     assert line_of(found, "model").points == 12
 
 
@@ -855,16 +862,16 @@ def test_a_waiver_takes_nothing_from_the_other_checks_and_can_be_taken_back() ->
     evidence = evidence_with(
         finding("scale", Status.FAILED, Blame.STUDENT), finding("logits", Status.FAILED, Blame.STUDENT)
     )
-    edits = [class_wide(EditKind.WAIVE, "scale")]
+    edits = [waiver("scale")]
     assert line_of(score(ASSIGNMENT, evidence, edits=edits), "model").points == 8
-    edits.append(class_wide(EditKind.UNWAIVE, "scale"))
+    edits.append(waiver("scale", lifted=True))
     assert score(ASSIGNMENT, evidence, edits=edits).lines == score(ASSIGNMENT, evidence).lines
 
 
 def test_a_forbidden_part_costs_its_points_whatever_is_waived() -> None:
     uses = (ForbiddenUse("timm", "timm.x", Place("homework.py", 2), ("ViT",)),)
     evidence = replace(PERFECT, forbidden=uses)
-    found = score(ASSIGNMENT, evidence, edits=[class_wide(EditKind.WAIVE, "scale")])
+    found = score(ASSIGNMENT, evidence, edits=[waiver("scale")])
     assert line_of(found, "model").points == 0
 
 
@@ -875,7 +882,7 @@ INCOMPLETE = replace(PERFECT, missing=(Role.REPORT,))
 
 
 def test_the_rule_makes_the_total_zero_and_closes_it() -> None:
-    found = score(ASSIGNMENT, INCOMPLETE, edits=[decision(EditKind.NO_GRADE)])
+    found = score(ASSIGNMENT, INCOMPLETE, edits=[rule()])
     assert (found.status, found.total, found.decided) == (GradeStatus.INCOMPLETE, 0, 32)
     assert found.closed and found.awaiting == () and found.not_run == ()
     assert found.reason == "400101204_homework.pdf is missing: 0 points (The handout was wrong)."
@@ -884,23 +891,23 @@ def test_the_rule_makes_the_total_zero_and_closes_it() -> None:
 
 
 def test_the_rule_can_be_lifted_and_the_last_word_counts() -> None:
-    edits = [decision(EditKind.NO_GRADE), decision(EditKind.WAIVE_MISSING), mark("essay", 2)]
+    edits = [rule(), rule(counts=True), mark("essay", 2)]
     found = score(ASSIGNMENT, INCOMPLETE, edits=edits)
     assert (found.total, found.closed) == (29, False)
     assert "the total counts all the same" in found.reason
-    assert score(ASSIGNMENT, INCOMPLETE, edits=[*edits, decision(EditKind.NO_GRADE)]).total == 0
+    assert score(ASSIGNMENT, INCOMPLETE, edits=[*edits, rule()]).total == 0
 
 
 def test_the_rule_is_about_the_files_that_people_saw() -> None:
     """What comes later is judged anew; a rule of an older version names no files."""
     seen = replace(INCOMPLETE, submission_digest="seen")
-    rule = decision(EditKind.NO_GRADE, "seen")
-    assert score(ASSIGNMENT, seen, edits=[rule]).total == 0
-    later = score(ASSIGNMENT, replace(INCOMPLETE, submission_digest="later"), edits=[rule])
+    ruled = rule(digest="seen")
+    assert score(ASSIGNMENT, seen, edits=[ruled]).total == 0
+    later = score(ASSIGNMENT, replace(INCOMPLETE, submission_digest="later"), edits=[ruled])
     assert (later.total, later.closed, later.edits) == (None, False, ())
-    lifted = decision(EditKind.WAIVE_MISSING, "later")
-    assert score(ASSIGNMENT, seen, edits=[rule, lifted]).total == 0
-    assert score(ASSIGNMENT, seen, edits=[rule, decision(EditKind.WAIVE_MISSING)]).total == 27
+    lifted = rule(counts=True, digest="later")
+    assert score(ASSIGNMENT, seen, edits=[ruled, lifted]).total == 0
+    assert score(ASSIGNMENT, seen, edits=[ruled, rule(counts=True)]).total == 27
 
 
 REFUSED = replace(
@@ -912,7 +919,7 @@ NO_CODE = replace(PERFECT, missing=(Role.CODE,), findings=())
 
 def test_what_was_refused_can_be_closed() -> None:
     assert score(ASSIGNMENT, REFUSED).total is None
-    found = score(ASSIGNMENT, REFUSED, edits=[decision(EditKind.NO_GRADE, "ab")])
+    found = score(ASSIGNMENT, REFUSED, edits=[rule(digest="ab")])
     assert (found.status, found.total, found.closed, found.awaiting) == (GradeStatus.REFUSED, 0, True, ())
     assert found.reason == "homework.py:3: is no Python. No grade: The handout was wrong."
 
@@ -923,7 +930,7 @@ def test_what_was_refused_can_be_closed() -> None:
 )
 def test_what_people_mark_counts_where_the_rule_is_lifted(evidence: Evidence, why: str) -> None:
     """What nobody can judge gives no points; what people mark awaits their marks, before or after."""
-    lifted = decision(EditKind.WAIVE_MISSING, evidence.submission_digest)
+    lifted = rule(counts=True, digest=evidence.submission_digest)
     found = score(ASSIGNMENT, evidence, edits=[lifted])
     assert (found.total, found.decided, found.awaiting, found.closed) == (0, 27, ("essay",), False)
     model = line_of(found, "model")
@@ -952,15 +959,15 @@ def test_a_missing_file_waits_for_the_rule_whatever_is_marked() -> None:
 
 
 def test_a_fault_of_the_grader_is_nobodys_zero() -> None:
-    for kind in (EditKind.NO_GRADE, EditKind.WAIVE_MISSING):
-        found = score(ASSIGNMENT, FAILED, edits=[decision(kind, "ab")])
+    for counts in (False, True):
+        found = score(ASSIGNMENT, FAILED, edits=[rule(counts=counts, digest="ab")])
         assert (found.total, found.closed, line_of(found, "model").points) == (None, False, None)
 
 
 def test_nothing_handed_in_is_a_zero_by_rule_alone() -> None:
     absent = replace(NO_CODE, absent=True, missing=(Role.CODE, Role.REPORT))
     assert score(ASSIGNMENT, absent).total is None
-    found = score(ASSIGNMENT, absent, edits=[decision(EditKind.NO_GRADE)])
+    found = score(ASSIGNMENT, absent, edits=[rule()])
     assert (found.status, found.total) == (GradeStatus.INCOMPLETE, 0)
     assert found.reason == "Nothing was handed in: 0 points (The handout was wrong)."
 
@@ -969,7 +976,7 @@ def test_a_zero_by_rule_is_one_however_late_it_is() -> None:
     """Nobody has to look up by how much something is late that gives no points."""
     late = replace(INCOMPLETE, delivery=Delivery(marked_late=True))
     ruled = replace(ASSIGNMENT, late=LatePolicy(points_per_day=1))
-    record = score(ruled, late, edits=[decision(EditKind.NO_GRADE)]).late
+    record = score(ruled, late, edits=[rule()]).late
     assert record is not None and record.total_after == 0
 
 
@@ -980,7 +987,7 @@ DOCX = replace(INCOMPLETE, refused_files=(RefusedFile("report.docx", "It was not
 
 
 def test_an_accepted_file_is_the_report() -> None:
-    found = score(ASSIGNMENT, DOCX, edits=[decision(EditKind.ACCEPTED, "report.docx")])
+    found = score(ASSIGNMENT, DOCX, edits=[decision(Accepted, file="report.docx")])
     assert (found.status, found.total, found.awaiting) == (GradeStatus.GRADED, 27, ("essay",))
     assert found.accepted is not None and found.accepted.file == "report.docx"
 
@@ -995,20 +1002,20 @@ def test_an_accepted_file_is_the_report() -> None:
     ids=["another file", "taken back", "the file is gone"],
 )
 def test_a_file_that_is_not_accepted_is_none(evidence: Evidence, names: list[str]) -> None:
-    edits = [decision(EditKind.ACCEPTED, name) for name in names]
+    edits = [decision(Accepted, file=name or None) for name in names]
     found = score(ASSIGNMENT, evidence, edits=edits)
     assert (found.status, found.total, found.accepted) == (GradeStatus.INCOMPLETE, None, None)
 
 
 def test_only_the_report_is_there_by_it() -> None:
     bare = replace(DOCX, missing=(Role.CODE, Role.REPORT), findings=())
-    accepted = decision(EditKind.ACCEPTED, "report.docx")
+    accepted = decision(Accepted, file="report.docx")
     assert score(ASSIGNMENT, bare, edits=[accepted]).reason == (
         "400101204_homework.py or .ipynb is missing: the total is withheld."
     )
-    lifted = decision(EditKind.WAIVE_MISSING)
+    lifted = rule(counts=True)
     assert score(ASSIGNMENT, bare, edits=[accepted, lifted, mark("essay", 5)]).total == 5
 
 
 def test_the_rule_means_nothing_once_everything_is_there() -> None:
-    assert score(ASSIGNMENT, PERFECT, edits=[decision(EditKind.NO_GRADE)]) == score(ASSIGNMENT, PERFECT)
+    assert score(ASSIGNMENT, PERFECT, edits=[rule()]) == score(ASSIGNMENT, PERFECT)

@@ -271,6 +271,6 @@ def test_what_an_optimizer_steps_besides_the_model_is_listed(
     for text in (HEAD + LOOP, HEAD.replace("optim.SGD(model.parameters(), lr=1e-6)", more) + LOOP):
         found = measured_training(spawn, Job(analyzed(text), splits, Limits(), seed=3, order_seed=5))
         assert found.training.outcome is TrainingOutcome.COMPLETED
-        notes.append([note for note in found.notes if "not the model's" in note])
+        notes.append([note.text for note in found.notes if "not the model's" in note.text])
     told = "In training, an optimizer also stepped 7 numbers that are not the model's: a learnable loss, or"
     assert notes == [[], [f"{told} another model."]]

@@ -12,7 +12,7 @@ from PIL import Image
 
 from grader.domain.ending import Ending
 from grader.domain.evidence import TrainingOutcome
-from grader.domain.program import LOOK
+from grader.domain.note import Note
 from grader.domain.quoting import Said
 from grader.kit.splits import Splits
 from grader.protocol.recipe_gaps import Gap
@@ -75,7 +75,7 @@ def test_completed_training_is_scored_epoch_by_epoch(scripted: Scripted, job: Jo
     found = measured_training(worker, job, told.append)
     training = found.training
     assert (training.outcome, training.reason) == (TrainingOutcome.COMPLETED, "")
-    assert found.notes == ("No transform was found; the handed-out one was used.",)
+    assert found.notes == (Note("No transform was found; the handed-out one was used."),)
     assert [done.test_accuracy for done in training.epochs] == pytest.approx([9 / 13, 11 / 13])
     assert [done.train_loss for done in training.epochs] == [1.5, None]
     assert training.epochs[0].learning_rate == 0.1
@@ -288,7 +288,7 @@ def test_memory_that_is_refused_is_our_limit_only_where_the_kernel_measured_it(
     assert "our memory limit of 3000 MB was reached" in near.training.reason
     far = ended(scripted, job, Ending("killed", None, 412), PLAN, REFUSED)
     assert far.training.outcome is TrainingOutcome.FAILED
-    assert "it held at most 412 MB of its limit of 3000 MB; a person should look" in far.notes[0]
+    assert far.notes[0].ask_person and "it held at most 412 MB of its limit of 3000 MB;" in far.notes[0].text
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_claim_that_memory_ran_out_is_a_failure_and_listed(
     for ending in (Ending("killed", None, 412), Ending("killed", None, 2900, near_memory=True)):
         found = ended(scripted, replace(job, order_seed=4), ending, PLAN, Raised(said))
         assert found.training.outcome is TrainingOutcome.FAILED and not found.crowded
-        assert LOOK in found.notes[0] and "limit was reached" not in found.training.reason
+        assert found.notes[0].ask_person and "limit was reached" not in found.training.reason
 
 
 def test_a_death_is_our_limit_only_where_the_kernel_says_so(scripted: Scripted, job: Job) -> None:
@@ -337,7 +337,7 @@ def test_a_gpu_that_was_nearly_empty_did_not_run_out(scripted: Scripted, job: Jo
     said = Raised(Problem("OutOfMemoryError", Said("CUDA out of memory."), "", "memory", gpu_share=0.01))
     found = measured(scripted, replace(job, device="cuda"), PLAN, said)
     assert found.training.outcome is TrainingOutcome.FAILED
-    assert "PyTorch held at most 1% of the GPU's memory; a person should look" in found.notes[0]
+    assert found.notes[0].ask_person and "PyTorch held at most 1% of the GPU's memory;" in found.notes[0].text
 
 
 def test_load_that_hangs_is_told_as_that(scripted: Scripted, job: Job) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from grader.analysis import program
 from grader.domain.assignment import Assignment
-from grader.domain.program import LOOK, Program
+from grader.domain.program import Program
 from grader.domain.watch import Watched
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
@@ -179,7 +179,7 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     elif any(rates):
         assert found.end.arrays["logits"].any()
     assert found.watched == Watched()
-    assert not found.program.forbidden and not [note for note in found.program.notes if LOOK in note]
+    assert not found.program.forbidden and not [note for note in found.program.notes if note.ask_person]
     assert len(STYLES) >= 25
 
 

@@ -155,7 +155,7 @@ def test_a_form_whose_check_is_skipped_loses(tiny: Assignment) -> None:
 
 def test_a_form_says_for_what_a_person_looks_at_it(tiny: Assignment) -> None:
     """A form that is flagged has full marks; its file must say so, or it is noted."""
-    flagged = finding("doubler_doubles", "Doubler", Status.PASSED, diagnosis="odd", message="It is odd.")
+    flagged = finding("doubler_doubles", "Doubler", Status.PASSED, policy="odd", message="It is odd.")
     form = variant(Kind.FORM, "f", "Doubler")
     for policies, notes in (((), 1), (("odd",), 0)):
         outcome = TrialOutcome(replace(form, policies=policies), (flagged,))

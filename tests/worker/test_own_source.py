@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from grader.domain.note import Note
 from grader.domain.program import Omission, Place, Program, Statement, TunedValue
 
 Load = Callable[..., Any]
@@ -84,7 +85,7 @@ def test_a_worker_gets_nothing_else_of_a_program() -> None:
         omissions=(Omission(place, SECRET, SECRET),),
         unresolved=(("ViT", SECRET),),
         tuned=(TunedValue("image_size", "28 x 28" + SECRET, place), TunedValue("transform", SECRET, place)),
-        notes=(SECRET,),
+        notes=(Note(SECRET),),
         source={"homework.py": SECRET, SECRET: ""},
     )
     sent = program.executable

@@ -54,8 +54,8 @@ class ParserOpener:
                         yield frame.arrays["data"].tobytes()
                     case {"ended": str(reason)}:
                         yield Ended(reason or None)
-                    case {"left": [str(name), str(reason)]}:
-                        yield RefusedFile(name, reason)
+                    case {"left": [str(name), str(reason), bool(clutter)]}:
+                        yield RefusedFile(name, reason, clutter)
                     case {"done": True}:
                         return
                     case _:
@@ -63,17 +63,17 @@ class ParserOpener:
 
     def checkpoint_fault(self, path: Path, name: str) -> str | None:
         """Why a checkpoint is not accepted."""
-        answers = self.answers(path, {"open": FileRequest.CHECKPOINT, "as": name}, FILE_LIMITS.cpu_seconds)
+        answers = self.answers(path, {"open": FileRequest.CHECKPOINT}, FILE_LIMITS.cpu_seconds, name=name)
         with contextlib.closing(answers):
             try:
                 fault = next(answers).document.get("fault")
             except SubmissionError as error:
-                return f"{name}{str(error).removeprefix(path.name)}"
+                return str(error)
         return str(fault)[:1000] if fault else None
 
     def claim(self, path: Path, name: str) -> Claim | None:
         """The accuracy that a report names; None as well where it cannot be read."""
-        answers = self.answers(path, {"open": FileRequest.REPORT, "as": name}, FILE_LIMITS.cpu_seconds)
+        answers = self.answers(path, {"open": FileRequest.REPORT}, FILE_LIMITS.cpu_seconds, name=name)
         with contextlib.closing(answers), contextlib.suppress(SubmissionError):
             match next(answers).document.get("claim"):
                 case {"accuracy": float(share), "source": str(source), "text": str(text)} if 0 < share <= 1:
@@ -107,6 +107,7 @@ class ParserOpener:
         limit: FrameLimit = PIECE,
         *,
         limits: ProcessLimits | None = None,
+        name: str = "",
     ) -> Generator[Frame, None, None]:
         """A parser's answers about a file, whose bytes it gets as it asks for them.
 
@@ -116,18 +117,19 @@ class ParserOpener:
             seconds: Of processor time, unless `limits` says otherwise, and of wall-clock time.
             limit: How large an answer may be.
             limits: What the parser may use; by default `FILE_LIMITS`.
+            name: What sentences call the file; by default as it lies there.
 
         Raises:
             SubmissionError: It cannot be used, or opening it ended badly.
         """
-        limits = limits or replace(FILE_LIMITS, cpu_seconds=seconds)
+        limits, name = limits or replace(FILE_LIMITS, cpu_seconds=seconds), name or path.name
         with contextlib.ExitStack() as stack:
             try:
                 file = stack.enter_context(path.open("rb"))
-                request = {**request, "name": path.name, "size": path.stat().st_size}
+                request = {**request, "name": name, "size": path.stat().st_size}
             except OSError as error:
                 raise SubmissionError(
-                    f"{path.name}: cannot be read ({error.strerror}). Upload the file again."
+                    f"{name}: cannot be read ({error.strerror}). Upload the file again."
                 ) from error
             child = self._parsers.spawn(limits)
             try:
@@ -140,13 +142,13 @@ class ParserOpener:
                         case {"refused": str(sentence)}:
                             raise SubmissionError(sentence[:2000])
                         case {"failed": str(what)}:  # an archive of which nobody thought yet
-                            raise _ended_badly(path.name, what[:300])
+                            raise _ended_badly(name, what[:300])
                         case {"exhausted": True}:
-                            raise _ended_badly(path.name, limits.exceeded("memory"))
+                            raise _ended_badly(name, limits.exceeded("memory"))
                         case _:
                             yield frame
             except Silence as silence:
-                raise _ended_badly(path.name, str(silence)) from silence
+                raise _ended_badly(name, str(silence)) from silence
 
 
 def _ended_badly(name: str, why: str) -> SubmissionError:

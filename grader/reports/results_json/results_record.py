@@ -10,6 +10,7 @@ from grader.domain.formatting import printable
 from grader.domain.program import Claim
 from grader.domain.quoting import about_file
 from grader.domain.score import Score, ScoreEdit, ScoreLine
+from grader.domain.watch_notes import watch_notes
 from grader.reports.results_json.results_contract import (
     CheckpointRecord,
     ClassRecord,
@@ -28,7 +29,6 @@ from grader.reports.results_json.results_contract import (
     UnfinishedRunRecord,
 )
 from grader.reports.student.label_metrics import class_figures
-from grader.reports.student.watch_notes import watch_notes
 from grader.scoring.decided_by_people import with_acceptance
 
 
@@ -96,8 +96,8 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             for one in evidence.tuned
         ],
         notes=[
-            printable(note)
-            for note in dict.fromkeys((*evidence.notes, *training.notes, *watch_notes(evidence)))
+            printable(text)
+            for text in dict.fromkeys(map(str, (*evidence.notes, *training.notes, *watch_notes(evidence))))
         ],
         sandbox=SandboxRecord(
             level=attestation.level,
@@ -188,7 +188,7 @@ def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingReco
             component=finding.component,
             status=finding.status.value,
             blame=finding.blame.value if finding.blame else None,
-            diagnosis=finding.diagnosis,
+            diagnosis=finding.label,
             message=printable(finding.message),
             where=printable(finding.where),
             title=printable(finding.title),

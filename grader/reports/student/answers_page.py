@@ -12,7 +12,6 @@ from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.score import PartScore, Score
 from grader.reports.typesetting import environment
 
-ANSWERS_PAGE = "answers.html"  # beside the report
 _WHY = {
     Undrawn.PROTECTED: "The PDF opens with a password only, so none of its pages could be drawn.",
     Undrawn.DAMAGED: "The PDF is damaged, or has no pages, so nothing of it could be drawn.",

@@ -13,8 +13,6 @@ from grader.domain.evidence import Evidence, Training
 from grader.reports.data_uri import data_uri
 from grader.reports.typesetting import environment
 
-ATTENTION_PAGE = "attention.html"  # beside the report
-
 
 @dataclass(frozen=True)
 class AttentionRow:

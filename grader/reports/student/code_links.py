@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 from grader.domain.answers import ANSWERS_FILE
 from grader.domain.program import Place, place_of
-from grader.reports.student.answers_page import ANSWERS_PAGE
+from grader.files.page_names import ANSWERS_PAGE, SUBMISSION_PAGE
 
-PAGE = "submission.html"  # beside the report
 SCRIPT = "code"  # the id of a script
 _CELL = re.compile(r"cell (\d{1,9})")
-_BESIDE = "|".join(map(re.escape, (PAGE, ANSWERS_PAGE, ANSWERS_FILE)))
+_BESIDE = "|".join(map(re.escape, (SUBMISSION_PAGE, ANSWERS_PAGE, ANSWERS_FILE)))
 _LINK = re.compile(rf'<a href="(?:{_BESIDE})(?:#[a-z0-9-]+)?">(.*?)</a>', re.DOTALL)
 
 
@@ -31,7 +30,7 @@ class CodeLinks:
     def to(self, where: str) -> str:
         """The address of a place (`homework.py:41`, `cell 4, line 3`); empty where no such line is shown."""
         place = place_of(where)
-        return f"{PAGE}#{anchor(place)}" if place is not None and self.shows(place) else ""
+        return f"{SUBMISSION_PAGE}#{anchor(place)}" if place is not None and self.shows(place) else ""
 
     def shows(self, place: Place) -> bool:
         """Whether the page has the line."""
@@ -48,12 +47,6 @@ def cell_anchor(file: str) -> str:
     """The id of a cell, or of a script as a whole: `cell-4`, `code`."""
     cell = _CELL.fullmatch(file)
     return f"cell-{cell[1]}" if cell else SCRIPT
-
-
-def beside(report: str, page: str = PAGE) -> str:
-    """The address of a page that lies beside a report; empty without a report."""
-    folder, slash, _ = report.rpartition("/")
-    return f"{folder}{slash}{page}" if report else ""
 
 
 def alone(report: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.domain.assignment import SUBMISSION, Assignment
-from grader.domain.evidence import UNDECIDED, Blame, Evidence, Finding, Status
+from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.score import ComponentScore, Score
 from grader.reports.student.excerpt import CodeLine, excerpt
 
@@ -79,22 +79,17 @@ def component_reports(
 
 def verdict(finding: Finding) -> str:
     """Why a check costs nothing about which something is said all the same; empty otherwise."""
-    if noted(finding):
+    if finding.flagged:
         return "The check passed, and this costs no points."
     if finding.status is not Status.ERRORED:
         return ""
-    if finding.diagnosis == UNDECIDED:
+    if finding.kind is FindingKind.UNDECIDED:
         return "A person decides this; until then it costs you nothing."
     if finding.blame is Blame.INSTRUCTOR:
         return "This check itself has a mistake, which the instructor mends. It cost you nothing."
     if finding.blame is Blame.ENGINE:
         return "The grader failed here, not you. It cost you nothing."
     return "This could not be decided automatically, so a person looks at it. It cost you nothing."
-
-
-def noted(finding: Finding) -> bool:
-    """Whether a check passed and yet has something for a person to look at."""
-    return finding.status is Status.PASSED and bool(finding.message)
 
 
 def _report(
@@ -107,8 +102,8 @@ def _report(
     return ComponentReport(
         name=name,
         share=share,
-        passed=tuple(finding.title for finding in passed if not noted(finding)),
-        noted=_remarks([finding for finding in passed if noted(finding)], source),
+        passed=tuple(finding.title for finding in passed if not finding.flagged),
+        noted=_remarks([finding for finding in passed if finding.flagged], source),
         failed=remarks(Status.FAILED),
         skipped=remarks(Status.SKIPPED),
         errored=remarks(Status.ERRORED),
@@ -120,7 +115,7 @@ def _remarks(findings: Sequence[Finding], source: Mapping[str, str] | None) -> t
     """The findings, those that say the same thing about the same place taken together."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.message, finding.hint, finding.where, finding.diagnosis, verdict(finding))
+        key = (finding.message, finding.hint, finding.where, finding.label, verdict(finding))
         groups.setdefault(key, []).append(finding)
     return tuple(
         CheckRemark(
@@ -129,7 +124,7 @@ def _remarks(findings: Sequence[Finding], source: Mapping[str, str] | None) -> t
             message=group[0].message,
             hint=group[0].hint,
             where=group[0].where,
-            diagnosis=group[0].diagnosis,
+            diagnosis=group[0].label,
             verdict=verdict(group[0]),
             lines=excerpt(source, group[0].where),
         )

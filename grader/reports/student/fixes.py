@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.assignment import SUBMISSION, Assignment
-from grader.domain.evidence import Blame, Evidence, Finding, Status
+from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.score import ComponentScore, Score
 from grader.reports.student.forbidden_parts import forbidden_costs
 from grader.reports.student.training_advice import training_fix_text
@@ -93,7 +93,7 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
 
 def unimplemented(finding: Finding) -> bool:
     """Whether the finding says that the stub was not written yet, rather than written wrongly."""
-    return finding.status is Status.FAILED and finding.diagnosis == "not_implemented"
+    return finding.status is Status.FAILED and finding.kind is FindingKind.NOT_IMPLEMENTED
 
 
 def _components(assignment: Assignment, findings: Iterable[Finding]) -> tuple[str, ...]:
@@ -145,10 +145,10 @@ def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
     Two different recognized mistakes at the same place stay two.
     """
     groups: list[list[Finding]] = []
-    for finding in sorted(failed, key=lambda one: one.diagnosis is None):
+    for finding in sorted(failed, key=lambda one: one.label is None):
         for group in groups:
-            if finding.diagnosis is not None and group[0].diagnosis is not None:
-                same = finding.diagnosis == group[0].diagnosis
+            if finding.label is not None and group[0].label is not None:
+                same = finding.label == group[0].label
             else:
                 same = finding.where == group[0].where and bool(finding.where)
             if same or (finding.message == group[0].message and finding.where == group[0].where):
@@ -169,7 +169,7 @@ def _fix(group: Sequence[Finding], worth: dict[str, float]) -> Fix:
         message=first.message,
         hint=next((finding.hint for finding in group if finding.hint), ""),
         where=first.where,
-        diagnosis=first.diagnosis,
+        diagnosis=first.label,
         checks=tuple(finding.check for finding in group),
         also=tuple(message for message in messages if message != first.message),
     )

@@ -9,9 +9,9 @@ from grader.domain.formatting import percent
 from grader.domain.program import Place, place_of
 from grader.domain.quoting import as_code, named, quoted
 from grader.domain.score import Score
+from grader.domain.watch_notes import WORDS
 from grader.reports.student.component_reports import CheckRemark, component_reports
 from grader.reports.student.forbidden_parts import forbidden_rows
-from grader.reports.student.watch_notes import WORDS
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ def _training(evidence: Evidence) -> Iterator[LineNote]:
 def _claim(score: Score) -> Iterator[LineNote]:
     """The accuracy that the student reports stands in a cell's output, which has no lines of code."""
     claim = score.claim
-    if claim is not None and claim.source.startswith("cell "):
+    if claim is not None and claim.cell:
         told = f"{percent(claim.accuracy)} is read here as the reported accuracy"
         title = f"{told}: {quoted(claim.text)}" if claim.text else told
-        yield LineNote(claim.source, Place(claim.source, 0), "noted", "Reported", title)
+        yield LineNote(claim.source, Place(claim.cell, 0), "noted", "Reported", title)
 
 
 def _asides(evidence: Evidence) -> Iterator[LineNote]:

@@ -8,8 +8,6 @@ from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import listed, points, stamp
 from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, Score
-from grader.domain.total import Total
-from grader.reports.student.component_reports import noted
 from grader.reports.student.fixes import unimplemented
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.training_charts import Segment
@@ -117,7 +115,7 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
 
 def _looked_at(parts: Mapping[str, Sequence[Finding]]) -> list[str]:
     """Where a person has a look although the check passed; at most one sentence."""
-    names = [name for name, own in parts.items() if any(map(noted, own))]
+    names = [name for name, own in parts.items() if any(one.flagged for one in own)]
     return [f"A person has a look at {listed(names, 9)}, which costs no points."] if names else []
 
 
@@ -215,21 +213,6 @@ def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding
         if finding.component != SUBMISSION:
             parts.setdefault(finding.component, []).append(finding)
     return {name: own for name, own in parts.items() if own}
-
-
-def total_sentence(total: Total) -> str:
-    """What a total is, in a few words: `58 of 65 decided, 35 awaiting, 56 after lateness`."""
-    left = f", {points(total.awaiting)} awaiting" if total.awaiting else ""
-    if total.points is None:
-        word = "withheld" if total.status == GradeStatus.INCOMPLETE else total.status.replace("_", " ")
-        return f"{word}, {points(total.decided)} decided{left}"
-    told = f"{points(total.points)} of {points(total.decided)} decided{left}"
-    return told if total.lateness is None or total.final == total.points else f"{told}, {final_words(total)}"
-
-
-def final_words(total: Total) -> str:
-    """What is left of a total after lateness, in a few words: `56 after lateness`."""
-    return "unknown after lateness" if total.final is None else f"{points(total.final)} after lateness"
 
 
 def points_sentence(stands: Standing) -> str:

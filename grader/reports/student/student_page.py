@@ -7,6 +7,7 @@ from datetime import datetime
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Prediction, Training
 from grader.domain.score import Score
+from grader.domain.watch_notes import watch_notes
 from grader.reports.data_uri import data_uri
 from grader.reports.student import training_charts
 from grader.reports.student.changes import changed_grade, changed_lines
@@ -18,8 +19,7 @@ from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.label_metrics import class_figures
 from grader.reports.student.model_tree import layer_rows
 from grader.reports.student.standing import banners, headline, nothing_implemented, points_sentence, standing
-from grader.reports.student.training_advice import images_measured, measured_item, outcome_sentence
-from grader.reports.student.watch_notes import watch_notes
+from grader.reports.student.training_advice import images_measured, outcome_sentence
 from grader.reports.typesetting import environment
 from grader.scoring.decided_by_people import with_acceptance, with_waived
 
@@ -86,7 +86,7 @@ def student_page(
     # a check that was given back to the class counts as passed, and is shown so
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
-    training, item, stands = evidence.training, measured_item(assignment), standing(score)
+    training, item, stands = evidence.training, assignment.measured_item, standing(score)
     threshold = item.threshold if item else None
     return (
         environment()

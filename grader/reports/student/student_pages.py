@@ -7,14 +7,11 @@ from grader.domain.answers import ANSWERS_FILE
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
-from grader.reports.student.answers_page import ANSWERS_PAGE, answers_page
-from grader.reports.student.code_links import PAGE
+from grader.files.page_names import ANSWERS_PAGE, REPORT, SUBMISSION_PAGE
+from grader.files.view_file import view_in
+from grader.reports.student.answers_page import answers_page
 from grader.reports.student.student_page import student_page
 from grader.reports.student.submission_page import code_links, submission_page
-from grader.reports.student.view_file import view_in
-
-REPORT = "report.html"
-STUDENT_FILES = (PAGE, ANSWERS_PAGE, REPORT, ANSWERS_FILE)  # all that `student_pages` may make
 
 
 def student_pages(
@@ -36,7 +33,7 @@ def student_pages(
     answers = answers_page(
         assignment, evidence, score, images=files, generated_at=now, code=submitted is not None
     )
-    pages = {PAGE: submitted, ANSWERS_PAGE: answers, REPORT: report}
+    pages = {SUBMISSION_PAGE: submitted, ANSWERS_PAGE: answers, REPORT: report}
     made = {name: page.encode("utf-8") for name, page in pages.items() if page is not None}
     return {ANSWERS_FILE: files[ANSWERS_FILE], **made} if _keeps(evidence, files) else made
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from grader.domain.assignment import Assignment, RubricItem
+from grader.domain.assignment import RubricItem
 from grader.domain.evidence import Epoch, Evidence, Training, TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, points, round_percent
 
@@ -18,11 +18,6 @@ class TrainingText:
     message: str
     hint: str
     where: str
-
-
-def measured_item(assignment: Assignment) -> RubricItem | None:
-    """The rubric item that the measured test accuracy decides, if the assignment has one."""
-    return next((item for item in assignment.rubric if item.measured == "test_accuracy"), None)
 
 
 def training_fix_text(item: RubricItem, evidence: Evidence) -> TrainingText | None:

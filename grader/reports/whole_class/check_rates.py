@@ -137,7 +137,7 @@ def _rate(
         skipped=tally[Status.SKIPPED],
         errored=tally[Status.ERRORED],
         unwritten=len(failed) - len(written),
-        unnamed=sum(finding.diagnosis is None for finding in written),
+        unnamed=sum(finding.label is None for finding in written),
         discrimination=point_biserial([right for right, _ in compared], [rest for _, rest in compared]),
         waived=waived,
     )

@@ -8,10 +8,9 @@ from types import MappingProxyType
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score, ScoreLine
+from grader.domain.stage_time import stage_times
+from grader.files.page_names import ANSWERS_PAGE, beside
 from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.student.answers_page import ANSWERS_PAGE
-from grader.reports.student.code_links import beside
-from grader.reports.student.training_advice import measured_item
 from grader.reports.typesetting import environment
 from grader.reports.whole_class import class_charts
 from grader.reports.whole_class.check_rates import LOW_DISCRIMINATION
@@ -27,7 +26,7 @@ from grader.reports.whole_class.class_statistics import (
     common_mistakes,
     item_figures,
 )
-from grader.reports.whole_class.class_time import stage_times, submission_times
+from grader.reports.whole_class.class_time import submission_times
 from grader.reports.whole_class.class_training import (
     claim_dots,
     leaderboard,
@@ -141,7 +140,7 @@ def overview_page(
             rates=overview.rates,
             low=LOW_DISCRIMINATION,
             **_training(assignment, ordered),
-            stages=stage_times(ordered),
+            stages=stage_times(evidence for evidence, _ in ordered),
             times=submission_times(ordered),
             generated_at=generated_at,
             download=download,
@@ -175,7 +174,7 @@ def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: 
         results: What was found and scored, in any order: it does not show.
         generated_at: When the page is made.
     """
-    item = measured_item(assignment)
+    item = assignment.measured_item
     return (
         environment()
         .get_template("leaderboard.html.j2")
@@ -190,7 +189,7 @@ def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: 
 
 def _training(assignment: Assignment, ordered: Results) -> dict[str, object]:
     """What the section on training shows."""
-    item = measured_item(assignment)
+    item = assignment.measured_item
     threshold = item.threshold if item else None
     charts = (
         (

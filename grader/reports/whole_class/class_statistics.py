@@ -8,8 +8,8 @@ from statistics import fmean, median
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Status
 from grader.domain.score import GradeStatus, Score, ScoreLine
+from grader.domain.teams import team_mates
 from grader.reports.student.fixes import unimplemented
-from grader.reports.whole_class.teams import team_mates
 
 Results = Sequence[tuple[Evidence, Score]]
 
@@ -30,6 +30,7 @@ class CommonMistake:
         message: As the first of them reads it.
         hint: What that student is told to try.
         share: Of those whose code was checked, 0 to 1.
+        unwritten: It is none: the stub was not written yet.
     """
 
     diagnosis: str
@@ -38,6 +39,7 @@ class CommonMistake:
     students: tuple[str, ...]
     hint: str = ""
     share: float = 0.0
+    unwritten: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,14 @@ def _lines(score: Score, item: RubricItem) -> list[ScoreLine]:
 
 def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
     """Recognized mistakes, the most frequent first; stubs that are not written yet come last."""
-    makers: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
+    makers: dict[tuple[str, str, bool], dict[str, tuple[str, str]]] = {}
     for evidence, score in results:
         for finding in evidence.findings:
             if finding.status is not Status.FAILED:
                 continue
-            diagnosis = finding.diagnosis or ("not_implemented" if unimplemented(finding) else None)
+            diagnosis = finding.label
             if diagnosis is not None:
-                key = (finding.component, diagnosis)
+                key = (finding.component, diagnosis, unimplemented(finding))
                 said = (finding.message, finding.hint)
                 makers.setdefault(key, {}).setdefault(score.student_id, said)
     checked = sum(bool(evidence.findings) for evidence, _ in results)
@@ -119,15 +121,15 @@ def common_mistakes(results: Results) -> tuple[CommonMistake, ...]:
             tuple(sorted(said)),
             hint=said[min(said)][1],
             share=len(said) / checked,
+            unwritten=unwritten,
         )
-        for (component, diagnosis), said in makers.items()
+        for (component, diagnosis, unwritten), said in makers.items()
     ]
     return tuple(sorted(found, key=_rank))
 
 
 def _rank(mistake: CommonMistake) -> tuple[bool, int, str, str]:
-    unwritten = mistake.diagnosis == "not_implemented"
-    return (unwritten, -len(mistake.students), mistake.component, mistake.diagnosis)
+    return (mistake.unwritten, -len(mistake.students), mistake.component, mistake.diagnosis)
 
 
 def status_counts(results: Results) -> tuple[tuple[str, int], ...]:

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import counted, listed, percent, points
-from grader.domain.program import LOOK
 from grader.domain.quoting import about_file, named
 from grader.domain.score import GradeStatus, Score, ScoreLine
+from grader.domain.watch_notes import pried_sentence, unproven_sentence
 from grader.reports.student.answers_page import undrawn_remarks
-from grader.reports.student.component_reports import noted
 from grader.reports.student.forbidden_parts import forbidden_rows
-from grader.reports.student.training_advice import measured_item
-from grader.reports.student.watch_notes import pried_sentence, unproven_sentence
 from grader.reports.whole_class.class_training import claim_apart, claim_of
 from grader.scoring.decided_by_people import with_acceptance, with_waived
 from grader.scoring.measured import shows_more_epochs
@@ -279,7 +276,7 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
     if not score.gradable:
         return
     by_person = {item.id for item in assignment.rubric if item.by_person}
-    item = measured_item(assignment)
+    item = assignment.measured_item
     measured = item.id if item is not None else ""
     for line in score.lines:
         if line.id in score.awaiting and line.id in by_person:
@@ -312,7 +309,7 @@ def _marked_components(assignment: Assignment, score: Score) -> set[str]:
 def _assumed(evidence: Evidence) -> str:
     """Why training was rebuilt, which the student's page does not repeat."""
     training = evidence.training
-    return f" {' '.join(training.notes)}" if training.rebuilt and training.notes else ""
+    return f" {' '.join(map(str, training.notes))}" if training.rebuilt and training.notes else ""
 
 
 def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
@@ -355,14 +352,14 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
             yield cause, f"{named(row.name)}: {row.consequence}", short
     remarks: dict[str, Finding] = {}
     for finding in evidence.findings:
-        if noted(finding):
-            remarks.setdefault(finding.diagnosis or finding.check, finding)
+        if finding.flagged:
+            remarks.setdefault(finding.policy or finding.check, finding)
     for index, (name, finding) in enumerate(remarks.items()):
         short = f"Decide about: {listed([remark.replace('_', ' ') for remark in remarks])}"
         yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
     for stage in evidence.unproven:
         yield DISTURBED, unproven_sentence(stage), "The watch was disturbed"
-    looks = [note for note in (*evidence.notes, *evidence.training.notes) if LOOK in note]
+    looks = [note.text for note in (*evidence.notes, *evidence.training.notes) if note.ask_person]
     looks += dict.fromkeys(map(pried_sentence, evidence.pried))
     for index, note in enumerate(looks):
         yield NOTES, note, "" if index else "Unusual code"

@@ -8,10 +8,10 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
 from grader.domain.formatting import counted, percent, points, round_percent
 from grader.domain.score import Score
+from grader.domain.teams import team_mates
 from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
 from grader.reports.student.fixes import unimplemented
-from grader.reports.student.training_advice import measured_item
 from grader.reports.whole_class.check_rates import CheckRate
 from grader.reports.whole_class.download_summary import still_lacking
 from grader.reports.whole_class.open_marks import open_marks
@@ -31,7 +31,6 @@ from grader.reports.whole_class.review_cases import (
     Cause,
 )
 from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord, pair_anchor
-from grader.reports.whole_class.teams import team_mates
 
 NEAR = 2.0  # points of the total, or of the accuracy in percent
 Results = Sequence[tuple[Evidence, Score]]
@@ -151,13 +150,13 @@ def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
         if not rate.suspect:
             continue
         named = Counter(
-            finding.diagnosis
+            finding.label
             for evidence, _ in results
             for finding in evidence.findings
             if finding.check == rate.check
             and finding.status is Status.FAILED
             and not unimplemented(finding)
-            and finding.diagnosis
+            and finding.label
         )
         failed = rate.failed - rate.unwritten
         told = f"`{rate.check}`: {failed} of {rate.passed + failed} who wrote {rate.component} fail it"
@@ -171,7 +170,7 @@ def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
 
 
 def _near_boundaries(assignment: Assignment, results: Results) -> Iterator[Case]:
-    item = measured_item(assignment)
+    item = assignment.measured_item
     near: list[tuple[float, str, Case]] = []
     for evidence, score in results:
         if score.held:

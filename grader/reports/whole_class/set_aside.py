@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
+from grader.domain.teams import team_mates
 from grader.reports.results_json.results_contract import DownloadRecord
-from grader.reports.whole_class.teams import team_mates
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from grader.domain.evidence import Epoch, TrainingOutcome, UnfinishedRun
+from grader.domain.note import Note
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reports.results_json.results_contract import ResultsDocument
@@ -133,10 +134,10 @@ def test_what_a_students_code_controls_is_there_for_staff(assignment, class_resu
     training = replace(
         one.evidence.training,
         epochs=(Epoch(1, 1.5, math.inf, 0.5, 0.003, 2.5),),
-        notes=("No batch size was found.",),
+        notes=(Note("No batch size was found."),),
         unfinished=(raised,),
     )
-    evidence = replace(one.evidence, training=training, attempt=2, notes=("Kept.",))
+    evidence = replace(one.evidence, training=training, attempt=2, notes=(Note("Kept."),))
     entry = json.loads(text_of(assignment, [(evidence, one.score)]))["submissions"][0]
     assert entry["notes"] == ["Kept.", "No batch size was found."]
     assert entry["training"]["attempt"] == 2
@@ -177,7 +178,9 @@ def test_text_made_in_pieces_is_the_document_as_a_whole(assignment, pairs, count
 
 
 def test_each_submission_is_read_back_as_it_was_told(assignment, class_results, tmp_path):
-    odd = replace(class_results["good"].evidence, notes=("a \u2028 line \u0085 end", "  {", "  },"))
+    odd = replace(
+        class_results["good"].evidence, notes=(Note("a \u2028 line \u0085 end"), Note("  {"), Note("  },"))
+    )
     told = [(odd, class_results["good"].score), (class_results["good"].evidence, class_results["good"].score)]
     path = tmp_path / "results.json"
     path.write_text(text_of(assignment, told), encoding="utf-8")

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from grader.domain.evidence import Blame, Finding, Status, Training, TrainingOutcome
+from grader.domain.note import Note
 from grader.domain.program import ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import RefusedFile
@@ -203,7 +204,7 @@ def test_what_a_students_code_controls_while_it_trains_is_not_on_the_page(class_
             )
             for epoch in training.epochs
         )
-        notes, device = (f"rebuilt: {which}.",), f"GPU {which}"
+        notes, device = (Note(f"rebuilt: {which}."),), f"GPU {which}"
         changed = replace(training, epochs=epochs, notes=notes, device=device, rebuilt=True)
         if which == "other":
             changed = replace(changed, attention=())
@@ -375,7 +376,7 @@ def test_hostile_text_is_shown_and_never_obeyed(class_results, assignment, examp
         student_id=HOSTILE,
         code_file=HOSTILE,
         reason=HOSTILE,
-        notes=(HOSTILE,),
+        notes=(Note(HOSTILE),),
         refused_files=(RefusedFile(HOSTILE, HOSTILE),),
         findings=(finding, replace(finding, status=Status.ERRORED), replace(finding, status=Status.SKIPPED)),
         near_names=(NearName("ViT", HOSTILE, place),),
@@ -411,7 +412,7 @@ def test_hostile_text_is_shown_and_never_obeyed(class_results, assignment, examp
 
 def test_text_that_deceives_the_eye_is_shown_by_its_number(class_results, html_of):
     one = class_results["good"]
-    evidence = replace(one.evidence, notes=("safe \u202egnp.exe", "half a pair \ud83d"))
+    evidence = replace(one.evidence, notes=(Note("safe \u202egnp.exe"), Note("half a pair \ud83d")))
     html = html_of(replace(one, evidence=evidence))
     assert "⟨U+202E⟩" in html
     html.encode("utf-8")
@@ -420,7 +421,7 @@ def test_text_that_deceives_the_eye_is_shown_by_its_number(class_results, html_o
 def test_very_long_lists_are_cut_and_say_so(class_results, html_of):
     one = class_results["good"]
     omissions = one.evidence.omissions * 1000
-    html = html_of(replace(one, evidence=replace(one.evidence, omissions=omissions, notes=("n",) * 60)))
+    html = html_of(replace(one, evidence=replace(one.evidence, omissions=omissions, notes=(Note("n"),) * 60)))
     assert len(html) < 400_000
     assert "2800\N{NO-BREAK SPACE}further statements not shown" in html
     assert "10\N{NO-BREAK SPACE}further notes not shown" in html

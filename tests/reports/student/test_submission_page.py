@@ -13,7 +13,9 @@ from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.program import Claim, ForbiddenUse, Omission, Place, TunedValue
 from grader.domain.submission_view import CellKind, View, ViewCell, plain_lines
 from grader.domain.watch import Pried, Prying
-from grader.reports.student.code_links import PAGE, alone, anchor, beside
+from grader.files.page_names import SUBMISSION_PAGE, beside
+from grader.files.view_file import VIEW_FILE, view_bytes, view_in
+from grader.reports.student.code_links import alone, anchor
 from grader.reports.student.html_cleaning import cleaned
 from grader.reports.student.student_pages import student_pages
 from grader.reports.student.submission_page import (
@@ -23,7 +25,6 @@ from grader.reports.student.submission_page import (
     code_links,
     submission_page,
 )
-from grader.reports.student.view_file import VIEW_FILE, view_bytes, view_in
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "article", "footer"),
@@ -227,8 +228,8 @@ def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, g
     findings = (
         Finding("a", "Attention", "It is scaled", failed, student, "missing_scale", "No scale.", "Divide.",
                 "homework.py:2"),
-        Finding("b", "ViT", "It learns them", Status.PASSED, None, "fixed_positions", "They are fixed.",
-                where="homework.py:4"),
+        Finding("b", "ViT", "It learns them", Status.PASSED, message="They are fixed.",
+                where="homework.py:4", policy="fixed_positions"),
         Finding("c", "ViT", "Nowhere", failed, student, None, "Gone.", where="homework.py:99"),
         Finding("d", "ViT", "Anywhere", failed, student, None, "No line."),
     )  # fmt: skip
@@ -259,7 +260,8 @@ def test_every_finding_stands_below_its_line_and_the_list_leads_there(page_of, g
 
 
 def test_a_claim_stands_at_the_cell_whose_output_says_it(page_of, graded):
-    one = replace(graded, score=replace(graded.score, claim=Claim(0.95, "cell 2", "accuracy <b>95 %</b>")))
+    claim = Claim(0.95, "cell 2", "accuracy <b>95 %</b>", cell="cell 2")
+    one = replace(graded, score=replace(graded.score, claim=claim))
     html = page_of(one, viewed("a.ipynb", notebook_of(["text"])), source=None)
     assert "accuracy &lt;b&gt;95 %&lt;/b&gt;" in html.split('id="cell-2"')[1]
     assert 'href="#cell-2"' in html
@@ -271,11 +273,11 @@ def test_links_of_the_report_lead_to_lines_of_the_page(assignment, class_results
         pages = student_pages(assignment, one.evidence, one.score, one.images, examples.WHEN)
         report = Page(pages["report.html"].decode())
         outward = [link for link in report.links if not link.startswith("#")]
-        assert (PAGE in pages) == bool(one.evidence.source) == bool(outward)
-        if PAGE in pages:
+        assert (SUBMISSION_PAGE in pages) == bool(one.evidence.source) == bool(outward)
+        if SUBMISSION_PAGE in pages:
             with_code += 1
-            ids = set(assert_harmless(pages[PAGE].decode()).ids)
-            assert {link.partition("#")[0] for link in outward} == {PAGE}
+            ids = set(assert_harmless(pages[SUBMISSION_PAGE].decode()).ids)
+            assert {link.partition("#")[0] for link in outward} == {SUBMISSION_PAGE}
             assert {link.partition("#")[2] for link in outward} - {""} <= ids
     assert with_code > 3
 
@@ -284,7 +286,7 @@ def test_a_report_that_is_sent_alone_has_no_link_to_its_neighbor(assignment, gra
     pages = student_pages(assignment, graded.evidence, graded.score, graded.images, examples.WHEN)
     report = pages["report.html"].decode()
     sent = alone(report)
-    assert PAGE in report and PAGE not in sent
+    assert SUBMISSION_PAGE in report and SUBMISSION_PAGE not in sent
     assert "".join(Page(sent).words) == "".join(Page(report).words)
 
 
@@ -325,4 +327,4 @@ def test_addresses():
     assert anchor(Place("homework.py", 41)) == "line-41"
     assert anchor(Place("cell 4", 3)) == "cell-4-line-3"
     assert beside("../students/1/report.html") == "../students/1/submission.html"
-    assert beside("report.html") == PAGE and beside("") == ""
+    assert beside("report.html") == SUBMISSION_PAGE and beside("") == ""

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
-from grader.reports.student.training_advice import measured_item, outcome_sentence, training_fix_text
+from grader.reports.student.training_advice import outcome_sentence, training_fix_text
 
 
 def curve(accuracies, losses):
@@ -25,7 +25,7 @@ def curve(accuracies, losses):
 def test_advice_follows_the_curves(assignment, examples, epochs, hint, where):
     evidence = examples.base("1", assignment)
     evidence = replace(evidence, training=replace(evidence.training, epochs=epochs, accuracy=0.5))
-    text = training_fix_text(measured_item(assignment), evidence)
+    text = training_fix_text(assignment.measured_item, evidence)
     assert hint in text.hint
     assert text.where == where
 

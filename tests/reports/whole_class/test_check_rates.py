@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.domain.evidence import Status
+from grader.domain.evidence import FindingKind, Status
 from grader.domain.score import Waiver
 from grader.reports.whole_class.check_rates import check_rates, point_biserial
 
@@ -82,7 +82,9 @@ def test_a_check_is_suspect_when_over_40_percent_of_those_who_wrote_the_part_fai
 
     assert suspect(10, 5) and not suspect(10, 4)
     assert not suspect(4, 4), "of four students, two are not a crowd"
-    assert not suspect(10, 9, diagnosis="not_implemented"), "what is not written says nothing of the check"
+    assert not suspect(10, 9, kind=FindingKind.NOT_IMPLEMENTED), (
+        "what is not written says nothing of the check"
+    )
 
 
 def test_a_waived_check_is_told_and_no_longer_suspect(assignment, class_with):

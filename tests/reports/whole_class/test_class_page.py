@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from grader.domain.note import Note
 from grader.domain.score import GradeStatus
 from grader.reports.whole_class.check_rates import check_rates
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
@@ -231,7 +232,7 @@ def test_charts_and_queue_show_hostile_text_and_never_obey_it(assignment, class_
         student_id=hostile,
         claim=claim,
         findings=(finding, *one.evidence.findings[1:]),
-        notes=(f"{hostile} a person should look",),
+        notes=(Note(hostile, ask_person=True),),
         seconds={hostile: 1.0},
     )
     score = replace(one.score, student_id=hostile)

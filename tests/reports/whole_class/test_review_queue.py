@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 import pytest
 
 from grader.domain.evidence import Training, TrainingOutcome
-from grader.domain.program import LOOK, TRAINING, ForbiddenUse, Place
+from grader.domain.note import Note
+from grader.domain.program import TRAINING, ForbiddenUse, Place
 from grader.domain.score import LateRecord, ScoreEdit, Waiver
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.domain.watch import Pried, Prying
+from grader.domain.watch_notes import WORDS
 from grader.reports.results_json.results_file import download_record
 from grader.reports.student.forbidden_parts import forbidden_costs
-from grader.reports.student.watch_notes import WORDS
 from grader.reports.whole_class.check_rates import check_rates
 from grader.reports.whole_class.review_cases import CAUSES, cases
 from grader.reports.whole_class.review_queue import final_total, review_queue
@@ -101,10 +102,11 @@ def test_an_accuracy_that_is_no_number_asks_nothing_of_the_claim(queue, done):
 
 
 def test_notes_that_ask_for_a_person_are_in_the_queue_and_others_are_not(queue, done):
-    note = f"homework.py:3: 90210 characters of data are written out; {LOOK} why."
-    (row,) = queue([done(90.0, notes=("%matplotlib was left out.", note))])["suspicious"].rows
-    assert row.text == note
-    assert queue([done(90.0, notes=("%matplotlib was left out.",))]) == {}
+    other = Note("%matplotlib was left out, at which a person should look, says its author.")
+    asking = Note("homework.py:3: 90210 characters of data are written out.", ask_person=True)
+    (row,) = queue([done(90.0, notes=(other, asking))])["suspicious"].rows
+    assert row.text == asking.text
+    assert queue([done(90.0, notes=(other,))]) == {}
 
 
 def test_why_a_training_was_rebuilt_stands_where_the_points_are_to_be_decided(queue, class_results):
@@ -115,7 +117,7 @@ def test_why_a_training_was_rebuilt_stands_where_the_points_are_to_be_decided(qu
         for line in good.score.lines
     )
     score = replace(good.score, lines=lines)
-    training = replace(good.evidence.training, rebuilt=True, notes=("It was rebuilt: why.",))
+    training = replace(good.evidence.training, rebuilt=True, notes=(Note("It was rebuilt: why."),))
     texts = [
         row.text for row in queue([(replace(good.evidence, training=training), score)])["undecided"].rows
     ]

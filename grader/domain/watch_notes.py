@@ -1,7 +1,7 @@
 """What was seen while a submission's code ran, in sentences."""
 
 from grader.domain.evidence import Evidence
-from grader.domain.program import LOOK
+from grader.domain.note import Note
 from grader.domain.watch import Pried, Prying, Watched
 
 WORDS = {
@@ -16,13 +16,14 @@ WORDS = {
 }
 
 
-def watch_notes(evidence: Evidence) -> tuple[str, ...]:
-    """Sentences about what a person should look at: where code pried, and what is not known of it."""
-    return looks(Watched((), evidence.pried, evidence.unproven))
+def watch_notes(evidence: Evidence) -> tuple[Note, ...]:
+    """What a person should look at: where code pried, and what is not known of it."""
+    sentences = looks(Watched((), evidence.pried, evidence.unproven))
+    return tuple(Note(sentence, ask_person=True) for sentence in sentences)
 
 
 def looks(watched: Watched) -> tuple[str, ...]:
-    """The same of what was seen of one submission's workers."""
+    """The same of what was seen of one submission's workers, in sentences."""
     pried = dict.fromkeys(map(pried_sentence, watched.pried))
     return (*pried, *map(unproven_sentence, watched.unproven))
 
@@ -31,12 +32,12 @@ def pried_sentence(pried: Pried) -> str:
     """`homework.py:41: the code executes text ...; a person should look at what it does.`"""
     where = f"{pried.place}: " if pried.place is not None else ""
     start = "when it ran, the code" if where else "When it ran, the code"
-    return f"{where}{start} {WORDS[pried.kind]} ({pried.stage}); {LOOK} at what it does."
+    return f"{where}{start} {WORDS[pried.kind]} ({pried.stage}); a person should look at what it does."
 
 
 def unproven_sentence(stage: str) -> str:
     """That it is not known what the code used at a stage."""
     return (
         f"After {stage}, the watch for forbidden parts did not answer as it should: what the code used is "
-        f"not known. {LOOK.capitalize()} at the source."
+        "not known. A person should look at the source."
     )
