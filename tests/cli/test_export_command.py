@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.domain.edit import EditKind
+from grader.domain.edit import Released
 from grader.gradebook import Gradebook
 from grader.publishing.formats import FORMATS
 
@@ -131,7 +131,7 @@ def test_the_grade_center_of_blackboard(marked_class: Path, tmp_path: Path) -> N
     filled = {row[2]: float(row[3]) for row in list(csv.reader(io.StringIO(text), dialect="excel-tab"))[1:]}
     assert filled == totals(marked_class)
     with Gradebook(marked_class) as known:
-        ways = {edit.target for edit in known.snapshot().edits if edit.kind is EditKind.RELEASED}
+        ways = {edit.way for edit in known.snapshot().edits if isinstance(edit, Released)}
     assert ways == {"blackboard"}
 
 
