@@ -1,8 +1,8 @@
 """Under coverage.py (`make coverage`) the lines of processes that are not locked down count as well.
 
-coverage.py starts by itself in a Python that has its variable. Hosts start with a scrubbed environment, so it
-is put there here, for those whose children may write files; and a child is given the time to write what it has
-counted, which it does at its end.
+coverage.py starts by itself in a Python that has its variable. Hosts start with a scrubbed environment, so
+it is put there here, for those whose children may write files; and a child is given the time to write what it
+has counted, which it does at its end.
 """
 
 import contextlib
