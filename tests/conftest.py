@@ -36,7 +36,7 @@ from grader.sandbox.plain_processes import LocalProcesses
 from grader.sandbox.processes import Child, Processes
 
 ROOT = Path(__file__).parents[1]
-pytest_plugins = ["tests.warm_hosts", "tests.warm_python"]
+pytest_plugins = ["tests.counted_processes", "tests.warm_hosts", "tests.warm_python"]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from grader.domain.errors import Interruption
@@ -94,7 +94,7 @@ def _value(node: ast.expr, lookup: Lookup) -> Any:
         case ast.BinOp():
             return _binary(node, lookup)
         case ast.JoinedStr(values=parts):
-            return "".join(_part(part, lookup) for part in parts)
+            return _joined("", (_part(part, lookup) for part in parts))
         case ast.Subscript(value=whole, slice=index):
             return _subscript(node, whole, index, lookup)
         case ast.Call():
@@ -143,6 +143,17 @@ def _binary(node: ast.BinOp, lookup: Lookup) -> Any:
     return _number(_guarded(lambda: compute(_number(left), _number(right))))
 
 
+def _joined(glue: str, parts: Iterable[str]) -> str:
+    """Texts in one, as far as that stays short."""
+    pieces, letters = [], 0
+    for part in parts:
+        letters += len(part) + len(glue)
+        if letters > MOST_LETTERS + len(glue):
+            raise Unknown
+        pieces.append(part)
+    return glue.join(pieces)
+
+
 def _part(node: ast.expr, lookup: Lookup) -> str:
     if isinstance(node, ast.FormattedValue):
         if node.format_spec is not None:
@@ -181,13 +192,14 @@ def _call(node: ast.Call, lookup: Lookup) -> Any:
             return _guarded(lambda: kind(_value(inner, lookup)))
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as glue), attr="join"), args=[whole]):
             parts = _value(whole, lookup)
-            if not isinstance(parts, list | tuple | str) or sum(map(len, map(str, parts))) > MOST_LETTERS:
+            if not isinstance(parts, list | tuple | str):
                 raise Unknown
-            return _guarded(lambda: glue.join(parts))
+            return _guarded(lambda: _joined(glue, parts))
         case ast.Call(func=ast.Attribute(value=whole, attr=method), keywords=[]) if method in STRING_METHODS:
             text = _value(whole, lookup)
             args = _items(node.args, lookup)
-            if not isinstance(text, str) or sum(len(str(arg)) for arg in args) > 100:
+            # each may make a text a hundred times as long, and there may be many in a row
+            if not isinstance(text, str) or len(text) > MOST_LETTERS or sum(len(str(a)) for a in args) > 100:
                 raise Unknown
             return _guarded(lambda: getattr(text, method)(*args))
         case _:
