@@ -402,25 +402,21 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
     from grader.domain.submission import Role
     from grader.gradebook import Gradebook
     from grader.grading.result_writer import Keeper
-    from grader.results.class_files import write_class
-    from grader.results.page_state import note
+    from grader.results.revision import write_pages
 
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")
     out = tmp_path / "results"
     with Gradebook(out) as book:
         keeper = Keeper(assignment, book, out, "ta1")
-        results = [
+        for evidence in (
+            class_evidence("400101201"),
+            class_evidence("400101202", failed=[attention]),
+            class_evidence("400101203", accuracy=None),
+            class_evidence("400101204", missing=(Role.REPORT,)),
+        ):
             keeper.kept(evidence, {}, now)
-            for evidence in (
-                class_evidence("400101201"),
-                class_evidence("400101202", failed=[attention]),
-                class_evidence("400101203", accuracy=None),
-                class_evidence("400101204", missing=(Role.REPORT,)),
-            )
-        ]
-        write_class(assignment, results, out, now)
-        note(out, book, assignment.id, book.state())
+        write_pages(assignment, book, out, now)
     return out
 
 

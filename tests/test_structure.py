@@ -15,11 +15,7 @@ PACKAGES = {path.parent.name for path in ROOT.glob("grader/*/__init__.py")}
 
 # what is understood of a program, done with it and asked of it goes by the same words
 MIRRORED = {"analysis", "judge", "kit", "worker"}
-TWO_MODULES = {
-    "program",  # domain: what is executed; worker: the same, loaded
-    *("canvas", "export", "grade", "gradescope"),  # a download read, and grades written for the same LMS
-}
-TWO_CLASSES = {"Export"}  # a download read, and grades written
+TWO_MODULES = {"program"}  # domain: what is executed; worker: the same, loaded
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +78,7 @@ def test_no_name_stands_for_two_classes():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and package not in MIRRORED:
                 named[node.name].append(str(path.relative_to(ROOT)))
-    recurring = {name: paths for name, paths in named.items() if len(paths) > 1 and name not in TWO_CLASSES}
+    recurring = {name: paths for name, paths in named.items() if len(paths) > 1}
     assert not recurring
 
 

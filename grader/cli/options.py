@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from grader.domain.errors import UsageError
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -49,18 +47,6 @@ def device_option(command: Command) -> Command:
         show_default=True,
         help="Where training runs; auto takes a GPU when there is one.",
     )(command)
-
-
-def training_device(wanted: str) -> str:
-    """`cpu` or `cuda`: auto takes a GPU when the driver's device node is there.
-
-    Raises:
-        UsageError: A GPU is wanted, and there is none.
-    """
-    there = Path("/dev/nvidiactl").exists()
-    if wanted == "cuda" and not there:
-        raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
-    return "cuda" if wanted != "cpu" and there else "cpu"
 
 
 def cores() -> int:

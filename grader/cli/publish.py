@@ -1,19 +1,15 @@
 """`grader publish`: the class page and the students' pages, as a static folder or a zip."""
 
-import functools
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from grader.cli.book import session, session_options
-from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
-    from grader.publishing.publication_update import ChangedStudent, Manifest, Update
-    from grader.reports.whole_class.similarity_record import SimilarityRecord
-    from grader.results.session import ClassSession, SessionRequest
+    from grader.publishing.publication_update import ChangedStudent, Update
+    from grader.results.session import SessionRequest
 
 
 @click.command("publish")
@@ -40,56 +36,18 @@ def command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -
       grader publish results --to published --update
     """
     from grader.domain.formatting import printable
-    from grader.publishing.grades import left_out, owned
-    from grader.publishing.publication import open_reasons, pages, publish
-    from grader.publishing.publication_update import update, with_manifest
-    from grader.publishing.releases import unnoted_releases
-    from grader.reports.whole_class.download_summary import summed
-    from grader.results.download_accounts import standing_downloads
-    from grader.results.revision import results_now
+    from grader.publishing.class_publication import PublicationRequest, publish_class
 
-    out = request.out
-    with session(request) as at:
-        seen = at.book.snapshot()
-        results = results_now(at.assignment, seen)
-        download = summed(standing_downloads(at.book, out, seen))
-        reasons = open_reasons(at.assignment, results, download)
-        if reasons and not partial:
-            raise UsageError(
-                f"Not ready to hand out: {'; '.join(reasons)}. "
-                f"See {out / 'index.html'}, or add --partial. Nothing was written."
-            )
-        pairs = [(result.evidence, result.score) for result in results]
-        grades = {score.student_id: score.final for _, score in owned(pairs)}
-        moment, about = at.clock(), _about(at, grades)
-        made = functools.partial(
-            pages,
-            at.assignment,
-            results,
-            at.book.images,
-            now=moment,
-            download=download,
-            similarity=_similarity(out, at.assignment.id),
-        )
-        if updates:
-            _tell_update(to, update(lambda stamps, only: made(stamps=stamps, only=only), about, to, moment))
-        else:
-            publish(with_manifest(made(), about, moment), to, moment)
-            click.echo(f"{to}: the class page, and the pages of {len(grades)} students.")
-        unnoted = unnoted_releases(
-            at.book, seen, results, grades, way="publish", who=at.who, when=at.clock(), out=out
-        )
-    if unnoted:
-        click.echo(printable(f"note: {unnoted}"), err=True)
-    for line in left_out(pairs):
+    with session(request) as opened:
+        published = publish_class(opened, PublicationRequest(to, updates, partial))
+    if published.update is not None:
+        _tell_update(to, published.update)
+    else:
+        click.echo(f"{to}: the class page, and the pages of {len(published.grades)} students.")
+    if published.unnoted:
+        click.echo(printable(f"note: {published.unnoted}"), err=True)
+    for line in published.left_out:
         click.echo(printable(f"  {line}"))
-
-
-def _about(at: "ClassSession", grades: "Mapping[str, float | None]") -> "Manifest":
-    """What is known of a publication before it has pages."""
-    from grader.publishing.publication_update import Manifest
-
-    return Manifest(assignment=at.assignment.id, book=at.book.identity(), grades=dict(grades))
 
 
 def _tell_update(to: Path, done: "Update") -> None:
@@ -117,11 +75,3 @@ def _told(student: "ChangedStudent") -> str:
     if student.before == student.after:
         return f"the grade is the same, {points(student.after)}"
     return f"{points(student.before)} -> {points(student.after)}"
-
-
-def _similarity(out: Path, assignment_id: str) -> "tuple[SimilarityRecord, bytes] | None":
-    """What `grader similar` left in the folder: the record and its page, if both are there."""
-    from grader.reports.whole_class.similarity_record import PAGE, previous_similarity
-
-    record, page = previous_similarity(out, assignment_id), out / PAGE
-    return (record, page.read_bytes()) if record is not None and page.is_file() else None

@@ -1,22 +1,18 @@
 """`grader similar`: which submissions of a class have much in common, for a person to judge."""
 
-import tempfile
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import gradebook_option
+from grader.cli.book import gradebook_option, now, told_catch_up
 from grader.cli.options import cores
-from grader.domain.errors import UsageError
-from grader.domain.quoting import about_file
 
 if TYPE_CHECKING:
-    from grader.domain.assignment import Assignment
+    from grader.results.catching_up import CatchUp
 
-EVERY = 20  # submissions between two lines of progress
+EVERY_SUBMISSION, EVERY_PAIR = 20, 2000  # between two lines of progress
 
 
 @click.command("similar")
@@ -61,95 +57,55 @@ def command(
       grader similar download.zip --assignment vit_defects --out results
       grader similar download.zip --assignment vit_defects --before last_year.zip --out results
     """
-    from grader.course.assignment_file import read_assignment
-    from grader.course.locate import located_course
     from grader.domain.formatting import counted, printable
-    from grader.files import atomic
-    from grader.grading.comparison import handed_out, read_works
-    from grader.grading.hosts import running_parsers
-    from grader.grading.team_members import mates
-    from grader.intake import Known, submissions
-    from grader.parser.client.opened_files import ParserOpener
-    from grader.reports.whole_class.similarity_page import similarity_page
-    from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
-    from grader.reports.whole_class.similarity_table import similarity_table
-    from grader.results.owners import uploads_of
-    from grader.similarity.pairs import THRESHOLD, compared
+    from grader.grading.class_comparison import ComparisonRequest, compare_class
+    from grader.similarity.pairs import THRESHOLD
 
-    found_course = located_course(course)
-    assignment = read_assignment(found_course.reference(assignment_id))
-    given, given_figures = handed_out(assignment)
-    notes: list[str] = []
-    listed = []
-    sources = [(path, False)] + ([(before, True)] if before else [])
-    with tempfile.TemporaryDirectory(prefix="grader-") as scratch:
-        hidden = tuple(
-            folder.resolve() for folder in (*(source for source, _ in sources), out, Path(scratch))
-        )
-        with running_parsers(found_course, hidden=hidden, unofficial=unofficial) as parsers:
-            for source, earlier in sources:
-                own_scratch = Path(scratch) / ("before" if earlier else "now")
-                own_scratch.mkdir()
-                known = Known() if earlier else Known(uploads=uploads_of(out, gradebook, assignment.id))
-                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known)
-                notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
-                notes += uploads.notes
-                alone = mates(uploads.submissions)  # what a team handed in together is compared once
-                listed += [(one, earlier) for one in uploads.submissions if one.student_id in alone]
-            for note in notes:
-                click.echo(printable(f"note: {note}"), err=True)
-            click.echo(f"Reading {counted(len(listed), 'submission')} ...", err=True)
-            works = read_works(
-                parsers, assignment, listed, jobs=jobs or cores(), report=_told("submissions read", EVERY)
-            )
-    comparison = compared(
-        works,
-        given=given,
-        given_figures=given_figures,
+    request = ComparisonRequest(
+        path=path,
+        assignment_id=assignment_id,
+        out=out,
+        before=before,
         threshold=threshold or THRESHOLD,
-        report=_told("pairs compared", 2000),
+        jobs=jobs or cores(),
+        course=course,
+        unofficial=unofficial,
+        gradebook=gradebook,
     )
-    out.mkdir(parents=True, exist_ok=True)
-    now = datetime.now(UTC).replace(microsecond=0)
-    page = similarity_page(assignment, comparison, notes=notes, generated_at=now)
-    atomic.write(out / PAGE, page.encode("utf-8"))
-    atomic.write(out / "similarity.csv", similarity_table(comparison).encode("utf-8"))
-    record = similarity_record(assignment.id, comparison, now)
-    atomic.write(out / FILE, record_text(record).encode("utf-8"))
-    _tell_the_class(assignment, out, gradebook, now)
-    for student, sentence in comparison.left_out:
+    done = compare_class(request, clock=now, watch=_Shown())
+    for student, sentence in done.comparison.left_out:
         click.echo(printable(f"{student.student_id}: {sentence}"), err=True)
-    click.echo(f"{counted(len(comparison.pairs), 'pair')} to look at: {out / PAGE}")
+    click.echo(f"{counted(len(done.comparison.pairs), 'pair')} to look at: {done.page}")
 
 
-def _tell_the_class(assignment: "Assignment", out: Path, gradebook: str | None, now: datetime) -> None:
-    """Write the class page again, where there is one that would tell the same totals as the reports."""
-    from grader.cli.book import told_catch_up
-    from grader.gradebook import Gradebook
-    from grader.results.catching_up import caught_up
-    from grader.results.revision import told_results, write_pages
+class _Shown:
+    """How a comparison goes on, on the terminal."""
 
-    with Gradebook(out, gradebook, assignment_id=assignment.id) as book:
-        if assignment.id not in book.assignments():
-            return
-        try:
-            told_results(assignment, book.snapshot())
-        except UsageError:
-            click.echo(
-                "note: the rubric changed since. `grader regrade` writes the class page anew.", err=True
-            )
-            return
-        done = caught_up(assignment, book, out, lambda: now)
-        if done is not None:
-            told_catch_up(done)
-        write_pages(assignment, book, out, now, class_anyway=True)
+    def taken_in(self, notes: Sequence[str], submissions: int) -> None:
+        """The submissions are there."""
+        from grader.domain.formatting import counted, printable
+
+        for note in notes:
+            click.echo(printable(f"note: {note}"), err=True)
+        click.echo(f"Reading {counted(submissions, 'submission')} ...", err=True)
+
+    def read(self, done: int, whole: int) -> None:
+        """So many submissions were read."""
+        _say_now_and_then(done, whole, "submissions read", EVERY_SUBMISSION)
+
+    def compared(self, done: int, whole: int) -> None:
+        """So many pairs were compared."""
+        _say_now_and_then(done, whole, "pairs compared", EVERY_PAIR)
+
+    def caught_up(self, catch_up: "CatchUp") -> None:
+        """Files of the class told of an earlier state of the gradebook."""
+        told_catch_up(catch_up)
+
+    def rubric_changed(self) -> None:
+        """The class page is not written again."""
+        click.echo("note: the rubric changed since. `grader regrade` writes the class page anew.", err=True)
 
 
-def _told(what: str, every: int) -> Callable[[int, int], None]:
-    """A line now and then, and at the end."""
-
-    def report(done: int, whole: int) -> None:
-        if done % every == 0 or done == whole:
-            click.echo(f"{done} of {whole} {what}", err=True)
-
-    return report
+def _say_now_and_then(done: int, whole: int, what: str, every: int) -> None:
+    if done % every == 0 or done == whole:
+        click.echo(f"{done} of {whole} {what}", err=True)

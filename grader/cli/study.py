@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from grader.cli.options import cores, device_option, training_device
+from grader.cli.options import cores, device_option
 
 
 @click.command("study")
@@ -54,7 +54,7 @@ def command(
     from grader.course.locate import located_course
     from grader.domain.submission import Role
     from grader.files import atomic
-    from grader.grading.gpu_slots import turns_on
+    from grader.grading.gpu_slots import training_device, turns_on
     from grader.grading.hidden_splits import STUDY, hidden_splits
     from grader.grading.hosts import running_hosts
     from grader.grading.run import Run

@@ -173,5 +173,9 @@ def number(text: str) -> float:
     Raises:
         ValueError: It is no number.
     """
-    value = float(text.replace(",", ".").replace("\u066b", "."))
-    return rounded(value) if math.isfinite(value) else value
+    return as_kept(float(text.replace(",", ".").replace("\u066b", ".")))
+
+
+def as_kept(value: float) -> float:
+    """Points to as many digits as are kept."""
+    return rounded(float(value)) if math.isfinite(value) else value

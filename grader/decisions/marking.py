@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.decisions.lowering import LoweringRow, lowering_rows
-from grader.decisions.mark_checks import MarkChecks, MarkFault, MarkRefused
+from grader.decisions.mark_checks import MarkChecks, MarkFault, MarkRefused, as_kept
 from grader.decisions.mark_entries import Entry, MarkNote, edits_of, with_mates
 from grader.decisions.mark_row import Mark, mark_of
 from grader.decisions.marking_sheet import standing_marks
@@ -102,8 +102,9 @@ def _checked(checks: MarkChecks, new: NewMark, reason: str, marks: Mapping[tuple
     known = target if isinstance(target, str) else None
     faults = [fault for fault in (student_id, target) if isinstance(fault, MarkFault)]
     before = None if faults else marks.get((str(student_id), str(target)))
-    mark = Mark(new.points, "" if new.points is None else reason, new.remarks)
-    wrong = None if new.points is None else checks.points(new.points, known)
+    points = None if new.points is None else as_kept(new.points)
+    mark = Mark(points, "" if points is None else reason, new.remarks)
+    wrong = None if points is None else checks.points(points, known)
     faults += [wrong] if wrong else checks.words(mark, known, mark_of(before).remarks)
     if faults:
         raise MarkRefused(faults)

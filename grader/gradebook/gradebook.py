@@ -274,17 +274,21 @@ class Gradebook:
         assignment_id = self._assignment()
         with self._database.reading() as connection:
             rows = connection.execute(
-                select(RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
+                select(RUNS.c.id, RUNS.c.student_id, RUNS.c.number, RUNS.c.evidence)
                 .where(RUNS.c.id.in_(counting_runs(connection, assignment_id)))
                 .execution_options(yield_per=20)  # the texts of a large class need not be there at once
             )
-            evidence = {row.student_id: self._parsed(row) for row in rows}
+            evidence, runs = {}, {}
+            for row in rows:
+                evidence[row.student_id] = self._parsed(row)
+                runs[row.student_id] = row.id
             return Snapshot.of(
                 state_of(connection, assignment_id),
                 BookRows(
                     evidence=evidence,
                     edits=edits_of(connection, assignment_id),
                     totals={total.student_id: total for total in totals_of(connection, assignment_id)},
+                    runs=runs,
                 ),
             )
 

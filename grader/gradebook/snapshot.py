@@ -1,7 +1,7 @@
 """One state of the book, as it is listed: what was found out and decided about each student."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from grader.domain.edit import Edit, Listed, Released
@@ -20,11 +20,14 @@ class BookRows:
         evidence: Row -> what the run that counts found out.
         edits: About rows, oldest first.
         totals: Row -> the last total that was told.
+        runs: Row -> the number that the record of its evidence has in the whole book; none of what is not in
+            it.
     """
 
     evidence: Mapping[str, Evidence]
     edits: tuple[Edit, ...]
     totals: Mapping[str, Total]
+    runs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,16 @@ class Snapshot:
             self.listing.row(student_id): listed_as(one, self.listing.row(student_id))
             for student_id, one in evidence.items()
         }
-        return type(self).of(self.state, replace(self.rows, evidence={**self.rows.evidence, **chosen}))
+        known = {row: run for row, run in self.rows.runs.items() if row not in chosen}
+        rows = replace(self.rows, evidence={**self.rows.evidence, **chosen}, runs=known)
+        return type(self).of(self.state, rows)
+
+    def run(self, student_id: str) -> int | None:
+        """The number that the record of a student's evidence has in the whole book: no other has it.
+
+        None for what is not in the book, or was put in the place of what is.
+        """
+        return self.rows.runs.get(self.listing.row(student_id))
 
     def uploads(self) -> tuple[KnownUpload, ...]:
         """The uploads that the book has results of, also those that do not count.

@@ -4,8 +4,10 @@ import contextlib
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 from grader.domain.assignment import MEGABYTE
+from grader.domain.errors import UsageError
 
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs
 
@@ -75,3 +77,15 @@ def _free_mb() -> float:
         return float(told.split()[0]) * 2**20 / MEGABYTE  # it counts in MiB
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return 0.0
+
+
+def training_device(wanted: str) -> str:
+    """`cpu` or `cuda`: auto takes a GPU when the driver's device node is there.
+
+    Raises:
+        UsageError: A GPU is wanted, and there is none.
+    """
+    there = Path("/dev/nvidiactl").exists()
+    if wanted == "cuda" and not there:
+        raise UsageError("There is no NVIDIA GPU on this machine. Use --device cpu or auto.")
+    return "cuda" if wanted != "cpu" and there else "cpu"

@@ -8,7 +8,7 @@ from grader.domain.submission import Origin
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedStudent:
     """A student on an LMS's list of the class.
 
     Attributes:
@@ -32,9 +32,9 @@ class Directory:
     """
 
     lms: str = ""
-    students: Mapping[str, Listed] = field(default_factory=dict)
+    students: Mapping[str, ListedStudent] = field(default_factory=dict)
 
-    def of(self, origin: Origin) -> Listed | None:
+    def of(self, origin: Origin) -> ListedStudent | None:
         """Who handed an upload in; None where the list does not tell."""
         return self.students.get(origin.number) if origin.number and origin.lms == self.lms else None
 

@@ -9,7 +9,7 @@ from grader.domain.formatting import printable
 from grader.files.csv_text import CsvText, csv_text
 from grader.files.names import plain, sanitized
 from grader.lms import LMSS
-from grader.lms.directory import Directory, Listed
+from grader.lms.directory import Directory, ListedStudent
 from grader.lms.matching import NumberColumn
 from grader.lms.system import Lms
 
@@ -60,12 +60,12 @@ class Roster:
         """Of rows, the ids of students of whom the LMS has a submission; where a row has no number, none."""
         return [self.rows[row] for row in rows if row in self.submitted and self._listed(row).sure]
 
-    def _listed(self, row: int) -> Listed:
+    def _listed(self, row: int) -> ListedStudent:
         header = [name.casefold() for name in self.table.header]
         known = next((header[at] for at in self.who if self.table.cell(row, at)), "")
         cells = ([header.index(one) for one in names] for names in _NAMES if set(names) <= set(header))
         person = " ".join(self.table.cell(row, at) for at in next(cells, [])).strip()
-        return Listed(self.rows[row] if known else "", known in NUMBERS, printable(person))
+        return ListedStudent(self.rows[row] if known else "", known in NUMBERS, printable(person))
 
 
 def read_roster(path: Path) -> Roster:

@@ -81,7 +81,7 @@ def caught_up(
     except UsageError:
         return CatchUp(CatchUpOutcome.RUBRIC_CHANGED, out)
     try:
-        count = write_pages(assignment, book, out, clock())
+        written = write_pages(assignment, book, out, clock())
     except UsageError as error:
         return CatchUp(CatchUpOutcome.NOT_WRITTEN, out, error=str(error))
-    return CatchUp(CatchUpOutcome.WRITTEN, out, count)
+    return CatchUp(CatchUpOutcome.WRITTEN, out, written.reports)

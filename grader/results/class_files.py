@@ -1,7 +1,8 @@
 """The files that people read: of each student, and of the class."""
 
+import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -9,12 +10,18 @@ from grader.domain.answers import ANSWERS_FILE
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.result import Result
+from grader.domain.score import Score
 from grader.files import atomic
 from grader.files.page_names import ATTENTION_PAGE, REPORT, STUDENT_FILES
 from grader.lms.matching import candidates
 from grader.reports.results_json.attendance import attended
 from grader.reports.results_json.results_contract import DownloadRecord, ResultsDocument
-from grader.reports.results_json.results_file import results_text, told_frame
+from grader.reports.results_json.results_file import (
+    results_text,
+    submission_text,
+    told_frame,
+    told_submissions,
+)
 from grader.reports.results_json.scores_table import scores_csv
 from grader.reports.student.attention_page import attention_page, shows_attention
 from grader.reports.student.student_pages import student_pages
@@ -70,6 +77,8 @@ def write_class(
     out: Path,
     now: datetime,
     downloads: Sequence[DownloadRecord] = (),
+    *,
+    unchanged: Collection[str] = (),
 ) -> Overview:
     """Write the class page, the leaderboard where the course wants one, scores.csv and, last, results.json.
 
@@ -77,6 +86,7 @@ def write_class(
 
     Args:
         downloads: The account of the files of each download, oldest first.
+        unchanged: The students of whom results.json, as it is, says what it has to say.
 
     Returns:
         What the first screen of the class page says.
@@ -105,9 +115,30 @@ def write_class(
     else:
         (out / "leaderboard.html").unlink(missing_ok=True)  # of a time when the course had one
     atomic.write(out / "scores.csv", scores_csv(assignment, pairs).encode("utf-8"))
-    text = results_text(assignment, pairs, download, each)
+    text = _results_text(assignment, pairs, download, each, out / "results.json", unchanged)
     atomic.write_pieces(out / "results.json", (piece.encode("utf-8") for piece in text))
     return overview
+
+
+def _results_text(
+    assignment: Assignment,
+    pairs: Sequence[tuple[Evidence, Score]],
+    download: DownloadRecord | None,
+    each: Sequence[DownloadRecord],
+    path: Path,
+    unchanged: Collection[str],
+) -> Iterator[str]:
+    """The text of results.json, of which the lines of some students are taken from the file as it is."""
+    with contextlib.closing(told_submissions(path)) as before:  # by student, as the new ones are
+
+        def text_of(evidence: Evidence, score: Score) -> str:
+            if score.student_id in unchanged:
+                for student_id, text in before:
+                    if student_id == score.student_id:
+                        return text
+            return submission_text(evidence, score)
+
+        yield from results_text(assignment, pairs, download, each, text_of=text_of)
 
 
 def previous_download(out: Path) -> DownloadRecord | None:

@@ -12,7 +12,7 @@ from grader.domain.submission import Fate
 from grader.files.names import sanitized
 from grader.intake import Known, Uploads, submissions
 from grader.intake.file_ledger import totals
-from grader.lms.directory import Directory, Listed
+from grader.lms.directory import Directory, ListedStudent
 
 FIRST, LAST = "2026-01-30-08-00-00", "2026-01-31-23-40-05"
 Folder = Callable[[dict[str, str]], Path]
@@ -93,7 +93,7 @@ def test_an_attempt_without_files_counts_too_and_is_not_lost(read: Read) -> None
 
 
 def test_a_list_of_the_class_tells_who_a_user_is(read: Read) -> None:
-    listed = {"jane_doe": Listed("400101204", sure=True), "bob": Listed("400101205", sure=True)}
+    listed = {"jane_doe": ListedStudent("400101204", sure=True), "bob": ListedStudent("400101205", sure=True)}
     uploads = read(
         attempt("jane_doe", LAST, "400101205_Lab8_Homework.py"),
         attempt("bob", LAST, "400101205_Lab8_Homework.py"),

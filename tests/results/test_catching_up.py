@@ -227,8 +227,8 @@ def test_a_changed_rubric_is_not_made_up_for(
 
     real = revision.results_now
 
-    def dearer(assignment: Any, snapshot: Any) -> Any:
-        results = real(assignment, snapshot)
+    def dearer(*given: Any) -> Any:
+        results = real(*given)
         for one in results:
             object.__setattr__(one.score, "total", 1.0)
         return results
@@ -299,14 +299,14 @@ def test_a_report_is_written_once_in_a_run(
 ) -> None:
     """At its end nothing is written that says what was written when it was examined."""
     from grader.grading.result_writer import Keeper
-    from grader.results.revision import digest, results_now, write_reports
+    from grader.results.kept_scores import KnownScores
+    from grader.results.revision import ClassPages, digest, told_digests
 
     when = class_evidence(STUDENT).graded_at
     with Gradebook(graded_class) as book:
         keeper = Keeper(assignment, book, graded_class, "ta1")
         made = [keeper.kept(class_evidence(one, accuracy=float("nan")), {}, when) for one in (STUDENT, OTHER)]
         written = {one.evidence.student_id: digest(one) for one in made}
-        results = [
-            one for one in results_now(assignment, book.snapshot()) if one.evidence.student_id in written
-        ]
-        assert write_reports(assignment, book, graded_class, results, when, written) == 0
+        pages = ClassPages(assignment, book.snapshot(), KnownScores(assignment, book.identity()))
+        others = {one: digest for one, digest in told_digests(graded_class).items() if one not in written}
+        assert pages.write_reports(book, graded_class, when, {**others, **written}) == 0

@@ -15,7 +15,7 @@ from grader.domain.result import Result
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.releases import note_releases
-from grader.results import page_state
+from grader.results import kept_scores, page_state
 from grader.results.revision import Revision, results_now, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
@@ -42,7 +42,9 @@ def files(out: Path) -> dict[str, tuple[int, bytes]]:
     return {
         path.relative_to(out).as_posix(): (path.stat().st_mtime_ns, path.read_bytes())
         for path in out.rglob("*.*")
-        if path.is_file() and path.suffix != ".sqlite" and path.name != page_state.FILE
+        if path.is_file()
+        and path.suffix != ".sqlite"
+        and path.name not in (page_state.FILE, kept_scores.FILE)
     }
 
 

@@ -1,0 +1,315 @@
+"""A class, graded: from a path and an assignment to the gradebook, every report and the class's files."""
+
+import contextlib
+import difflib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from grader.course.assignment_file import read_assignment
+from grader.course.dataset_file import cache_folder
+from grader.course.extensions import read_extensions
+from grader.course.locate import Course, located_course
+from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
+from grader.domain.result import Result
+from grader.domain.stage_time import stage_times
+from grader.domain.submission import Submission
+from grader.gradebook import Gradebook
+from grader.grading.class_list import ClassList, with_list
+from grader.grading.class_run import graded
+from grader.grading.gpu_slots import training_device, turns_on
+from grader.grading.hidden_splits import HiddenSplits, hidden_splits
+from grader.grading.hosts import running_hosts, running_parsers
+from grader.grading.progress import Watcher
+from grader.grading.run import Run
+from grader.grading.team_members import mates
+from grader.grading.time_estimate import Plan, Rates, kind_of_work, planned
+from grader.intake import Known, Uploads, submissions, with_extensions
+from grader.lms.downloads import nameless
+from grader.lms.matching import candidates
+from grader.lms.roster import read_roster
+from grader.parser.client.opened_files import ParserOpener
+from grader.reports.results_json.results_contract import DownloadRecord
+from grader.reports.whole_class.class_overview import Overview
+from grader.results.catching_up import CatchUp, caught_up
+from grader.results.download_accounts import Account, keep_account
+from grader.results.kept_scores import KnownScores
+from grader.results.owners import known_uploads, moved_edits
+from grader.results.page_state import grading
+from grader.results.revision import digest, results_now, write_pages
+from grader.sandbox.host_client import Host
+
+SYNTHETIC = "synthetic"
+
+
+@dataclass(frozen=True)
+class GradeRequest:
+    """A class that is to be graded.
+
+    Attributes:
+        path: A submission's file, a folder of submissions, or a zip from an LMS.
+        assignment_id: As its folder in the course is called.
+        out: The folder for the results: what is there is added to.
+        who: Who grades, for the record.
+        data: The data set's zip or folder, or `synthetic`; None: nothing is trained.
+        jobs: Submissions at once; each uses one thread for its computations.
+        device: Where training runs: `cpu`, `cuda`, or `auto`, which takes a GPU where there is one.
+        course: The course's folder; None: found upward from the working directory.
+        extensions: A CSV of single students' own deadlines.
+        roster: The list of the class, as a CSV with a column `student_id` or as an LMS writes it.
+        gradebook: An SQLAlchemy URL; None: `gradebook.sqlite` in `out`.
+        only: Only these students' submissions; all when empty.
+        force: Examine also what nothing has changed about.
+        unofficial: Accept a machine that isolates too little; every grade is stamped unofficial.
+        allow_lower: Totals that were told may fall.
+    """
+
+    path: Path
+    assignment_id: str
+    out: Path
+    who: str
+    data: str | None = None
+    jobs: int = 1
+    device: str = "auto"
+    course: Path | None = None
+    extensions: Path | None = None
+    roster: Path | None = None
+    gradebook: str | None = None
+    only: tuple[str, ...] = ()
+    force: bool = False
+    unofficial: bool = False
+    allow_lower: bool = False
+
+
+@dataclass(frozen=True)
+class TakenIn:
+    """What was handed in.
+
+    Attributes:
+        uploads: The submissions, and what was set aside.
+        download: The account of the files.
+    """
+
+    uploads: Uploads
+    download: DownloadRecord
+
+
+class GradeWatcher(Protocol):
+    """Whoever is told how the grading of a class goes on, in this order."""
+
+    def caught_up(self, catch_up: CatchUp) -> None:
+        """Files told of an earlier state of the gradebook."""
+
+    def secret_is_public(self) -> None:
+        """The course's secret is the one that it was handed out with: students could work out seeds."""
+
+    def taken_in(self, taken_in: TakenIn) -> None:
+        """The submissions were read from the path."""
+
+    def starting(self) -> None:
+        """PyTorch and the checks are loaded."""
+
+    def grading(self, plan: Plan, *, trains: bool) -> contextlib.AbstractContextManager[Watcher]:
+        """Submissions are examined from now on, until the context ends: gives who is told of each."""
+
+
+@dataclass(frozen=True)
+class ClassResult:
+    """What grading a class came to.
+
+    Attributes:
+        results: Everybody's, sorted by student, also of those whom this run did not touch.
+        overview: What the class came to, as the first screen of its page says it.
+        students: The students of this run -> whether there was nothing to do.
+        submissions: One student for each submission, as a team has one -> the same.
+        seconds: Wall-clock time of the run.
+    """
+
+    results: Sequence[Result]
+    overview: Overview
+    students: Mapping[str, bool]
+    submissions: Mapping[str, bool]
+    seconds: float
+
+    @property
+    def results_of_run(self) -> list[Result]:
+        """The results of the students of this run."""
+        return [result for result in self.results if result.score.student_id in self.students]
+
+
+def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: GradeWatcher) -> ClassResult:
+    """Grade a class, keep what was found out, and write every report and the class's files.
+
+    Whatever interrupts it, the same request goes on where it was.
+
+    Args:
+        clock: The time, with its zone.
+
+    Raises:
+        UsageError: Something that was asked for is not there, or cannot be written.
+        CourseError: A file of the course is malformed.
+        SandboxError: The machine gives too little isolation.
+    """
+    course = located_course(request.course)
+    assignment = read_assignment(course.reference(request.assignment_id))
+    class_list = ClassList(read_roster(request.roster) if request.roster else None)
+    with Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book:
+        run = _ClassRun(request, course, assignment, class_list, book, clock, watch)
+        return run.result()
+
+
+@dataclass(frozen=True)
+class _ClassRun:
+    """The work on one request, and what all of its steps need."""
+
+    request: GradeRequest
+    course: Course
+    assignment: Assignment
+    class_list: ClassList
+    book: Gradebook
+    clock: Callable[[], datetime]
+    watch: GradeWatcher
+
+    def result(self) -> ClassResult:
+        """Do all of it."""
+        request, deadline = self.request, self.assignment.deadline
+        own_deadlines = read_extensions(request.extensions, deadline) if request.extensions else {}
+        self._require_book()
+        started = time.monotonic()
+        if self.course.secret_is_public and request.data not in (None, SYNTHETIC):
+            self.watch.secret_is_public()
+        splits = None
+        if request.data is not None:
+            splits = hidden_splits(self.course, self.assignment, request.data, self.book.class_salt)
+        device = training_device("cpu" if request.data is None else request.device)
+        with self._parsers() as (scratch, hidden, parsers):
+            uploads, account = self._taken_in(scratch, parsers, own_deadlines)
+            chosen = only(uploads.submissions, request.only)
+            # whatever interrupts what follows
+            keep_account(self.book, request.out, account, who=request.who, when=self.clock())
+            self.watch.starting()
+            hosts = running_hosts(
+                self.course, self.assignment, hidden=hidden, unofficial=request.unofficial, parsers=parsers
+            )
+            with hosts as running:
+                turns = turns_on(device, self.assignment.limits.gpu_memory_mb)
+                run = Run(self.course, self.assignment, running, splits, device, turns)
+                results = self._graded(run, chosen)
+        students = {result.evidence.student_id: result.known for result in results}
+        firsts = {student: students[student] for student in mates(chosen)}
+        written = {result.evidence.student_id: digest(result) for result in results if not result.known}
+        del results  # of a large class, nothing is held twice
+        everybody, overview = self._written(account, written)
+        return ClassResult(everybody, overview, students, firsts, time.monotonic() - started)
+
+    def _require_book(self) -> None:
+        """Raises where nothing can be kept, before anything runs; what is older than the book is written."""
+        self.book.require_writable()
+        if self.assignment.id in self.book.assignments():
+            catch_up = caught_up(self.assignment, self.book, self.request.out, self.clock)
+            if catch_up is not None:
+                self.watch.caught_up(catch_up)
+
+    @contextlib.contextmanager
+    def _parsers(self) -> Iterator[tuple[Path, tuple[Path, ...], Host]]:
+        """(a folder for what is unpacked, the folders that no submission may see, the parsers' host)."""
+        with tempfile.TemporaryDirectory(prefix="grader-") as scratch:
+            folders = (self.request.path, self.request.out, Path(scratch))
+            hidden = tuple(folder.resolve() for folder in folders)
+            unofficial = self.request.unofficial
+            with running_parsers(self.course, hidden=hidden, unofficial=unofficial, views=True) as parsers:
+                yield Path(scratch), hidden, parsers
+
+    def _taken_in(
+        self, scratch: Path, parsers: Host, own_deadlines: Mapping[str, datetime]
+    ) -> tuple[Uploads, Account]:
+        """What was handed in and the account of the files; the book learns whose uploads are."""
+        path, known = self.request.path, known_uploads(self.book)
+        known_lists = Known(self.class_list.directory(), self.class_list.read, known)
+        uploads = submissions(path, self.assignment, scratch, ParserOpener(parsers), known_lists)
+        uploads = with_extensions(uploads, own_deadlines)
+        self.book.relist(moved_edits(uploads.moved, who=self.request.who, when=self.clock()))
+        account = Account.of(uploads, nameless(path.resolve().name))
+        self.watch.taken_in(TakenIn(uploads, account.download))
+        return uploads, account
+
+    def _graded(self, run: Run, chosen: Sequence[Submission]) -> list[Result]:
+        """The results of the submissions, each kept as soon as it is there; what they took is kept, too."""
+        request, rates = self.request, Rates(cache_folder())
+        work = kind_of_work(run.device, _image_count(run.splits))
+        known_rates = rates.known(self.assignment.id, work)
+        plan = planned(run, self.book, chosen, known_rates, jobs=request.jobs, force=request.force)
+        with grading(request.out), self.watch.grading(plan, trains=run.splits is not None) as watch:
+            results = graded(
+                run,
+                chosen,
+                request.out,
+                jobs=request.jobs,
+                clock=self.clock,
+                watch=watch,
+                book=self.book,
+                who=request.who,
+                force=request.force,
+                allow_lower=request.allow_lower,
+            )
+        firsts = mates(chosen)  # what a team handed in together was examined once
+        examined = [
+            result.evidence for result in results if result.evidence.student_id in firsts and not result.known
+        ]
+        rates.keep(self.assignment.id, work, stage_times(examined))
+        return results
+
+    def _written(self, account: Account, reported: Mapping[str, str]) -> tuple[Sequence[Result], Overview]:
+        """Write the class's files: what the book has of everybody, who may not have been in this run.
+
+        Args:
+            reported: Student -> the digest of what the reports of this run say.
+
+        Returns:
+            Everybody's results, and what the class came to.
+        """
+        out, snapshot = self.request.out, self.book.snapshot()
+        known = KnownScores(self.assignment, self.book.identity())
+        everybody = results_now(self.assignment, snapshot, known)
+        found = candidates((result.evidence, result.score) for result in everybody)
+        listed = replace(account, download=with_list(account.download, self.class_list.roster, found))
+        keep_account(self.book, out, listed, who=self.request.who, when=self.clock())
+        # what else was added since is seen by whoever writes, or comes next
+        state = replace(snapshot.state, last_download=self.book.state().last_download)
+        pages = write_pages(
+            self.assignment,
+            self.book,
+            out,
+            self.clock(),
+            made=replace(snapshot, state=state),
+            class_anyway=True,
+            known=known,
+            reported=reported,
+        )
+        assert pages.overview is not None
+        return pages.results, pages.overview
+
+
+def only(found: Sequence[Submission], students: Sequence[str]) -> Sequence[Submission]:
+    """The submissions of the students that are asked for; all when nobody is.
+
+    Raises:
+        UsageError: Somebody who is asked for handed nothing in.
+    """
+    known = [submission.student_id for submission in found]
+    absent = [student for student in students if student not in known]
+    if absent:
+        near = difflib.get_close_matches(absent[0], known, n=1, cutoff=0.5)
+        advice = f"Did you mean {near[0]}?" if near else "The class page of an earlier run lists the ids."
+        raise UsageError(f"--only {absent[0]}: there is no submission of that student. {advice}")
+    return [submission for submission in found if submission.student_id in students] if students else found
+
+
+def _image_count(splits: HiddenSplits | None) -> int | None:
+    """How many images train."""
+    return None if splits is None else splits.training_images
