@@ -40,16 +40,13 @@ def command(
       grader check reference/vit_defects/solution.py --assignment vit_defects
     """
     from grader.cli.check_view import CheckView, check_document
-    from grader.students.handout import local_assignment
+    from grader.students.homework import HomeworkRequest, homework
     from grader.students.own_check import local_check
-    from grader.students.own_machine import file_content, homework_file
 
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")
-    path = file or homework_file(Path.cwd())
-    file_content(path)  # a missing file is the first thing to say
-    near = (path.parent, Path.cwd())
-    local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
+    own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    path, local = own.path, own.local
     if watch:
         from grader.cli.check_watch import watch_file
 

@@ -55,21 +55,22 @@ def command(
     """
     from grader.cli.pack_view import show_package
     from grader.domain.submission import Role
-    from grader.students.candidates import checked_id, inferred_id
-    from grader.students.handout import local_assignment
-    from grader.students.packing import package
+    from grader.students.handin import HandinRequest, pack_handin
 
-    near = (source, Path.cwd())
-    local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
     named = {Role.CODE: code, Role.CHECKPOINT: checkpoint, Role.REPORT: report}
-    packed = package(
-        source,
-        local.assignment,
-        checked_id(student_id) if student_id else inferred_id(source, local.assignment),
-        given={role: path for role, path in named.items() if path is not None},
-        out=out,
-        force=force,
-        zipped=zipped,
+    packed = pack_handin(
+        HandinRequest(
+            source,
+            Path.cwd(),
+            student_id=student_id,
+            given={role: path for role, path in named.items() if path is not None},
+            out=out,
+            zipped=zipped,
+            force=force,
+            folder=folder,
+            assignment_id=assignment_id,
+            course=course,
+        )
     )
     show_package(packed, zipped=zipped)
     sys.exit(0 if packed.complete else 1)

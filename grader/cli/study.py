@@ -1,7 +1,5 @@
 """`grader study`: what a student's own choices are worth, in short trainings."""
 
-import contextlib
-import tempfile
 from pathlib import Path
 
 import click
@@ -50,37 +48,19 @@ def command(
       grader study homework.py --assignment vit_defects --data NEU-CLS.zip --vary depth=2/4/8 --out study
     """
     from grader.cli.study_view import StudyView
-    from grader.course.assignment_file import read_assignment
-    from grader.course.locate import located_course
-    from grader.domain.submission import Role
-    from grader.files import atomic
-    from grader.grading.gpu_slots import training_device, turns_on
-    from grader.grading.hidden_splits import STUDY, hidden_splits
-    from grader.grading.hosts import running_hosts
-    from grader.grading.run import Run
-    from grader.grading.value_study import studied, study, submission_file, wanted_values
-    from grader.intake import submissions
-    from grader.parser.client.parsed_program import parsed
-    from grader.reports.plots.study_plot import study_table, write_study_plot
+    from grader.grading.submission_study import StudyRequest, study_submission
 
-    wanted = wanted_values(vary)
-    found_course = located_course(course)
-    assignment = read_assignment(found_course.reference(assignment_id))
-    code = [suffix for file in assignment.files if file.role is Role.CODE for suffix in file.suffixes]
-    file = submission_file(path, code)
-    splits = hidden_splits(found_course, assignment, data, lambda: STUDY)
-    with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as ends:
-        hidden = tuple(folder.resolve() for folder in (file, out, Path(scratch)))
-        submission = submissions(file, assignment, Path(scratch)).submissions[0]
-        hosts = ends.enter_context(running_hosts(found_course, assignment, hidden=hidden, unofficial=False))
-        program = parsed(hosts.parsers, file.name, file.read_bytes(), assignment)
-        planned = study(program, wanted, epochs)
-        view = ends.enter_context(StudyView(file, planned))
-        where = training_device(device)
-        turns = turns_on(where, assignment.limits.gpu_memory_mb)
-        run = Run(found_course, assignment, hosts, splits, where, turns)
-        runs = studied(run, splits.of(1), submission, planned, jobs=jobs or cores(), report=view.epoch)
-    rows = view.rows(runs)
-    out.mkdir(parents=True, exist_ok=True)
-    atomic.write(out / "study.csv", study_table(rows).encode("utf-8"))
-    view.result(rows, [out / "study.csv", write_study_plot(rows, out / "study.png")])
+    view = StudyView()
+    request = StudyRequest(
+        path=path,
+        assignment_id=assignment_id,
+        data=data,
+        out=out,
+        vary=vary,
+        epochs=epochs,
+        jobs=jobs or cores(),
+        device=device,
+        course=course,
+    )
+    done = study_submission(request, watch=view.progress)
+    view.result(done.rows, done.files)

@@ -1,77 +1,62 @@
 """How a study is shown while it runs, and what came of it."""
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from rich.box import SIMPLE
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from grader.cli.terminal import console
-from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.evidence import TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, printable
-from grader.grading.value_study import Choice, Study, StudyRun
+from grader.grading.submission_study import EpochWatcher, StudyRow
+from grader.grading.value_study import Choice, Study
 from grader.training import EpochReport
 
 
 class StudyView:
-    """A progress bar over all epochs on a terminal, a line per training elsewhere. A context."""
+    """A progress bar over all epochs on a terminal, a line per training elsewhere."""
 
-    def __init__(self, file: Path, planned: Study) -> None:
+    def __init__(self) -> None:
         self._console = console()
-        self._planned = planned
-        self._trainings = len(planned.choices) + 1
-        self._done: dict[Choice | None, tuple[int, int]] = {}
-        self._started = time.monotonic()
-        columns = TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn()
-        self._bar = Progress(
-            *columns, TextColumn("{task.fields[left]}"), console=self._console, transient=True
-        )
-        self._task = self._bar.add_task("Training", total=1.0, left="")
-        count = counted(self._trainings, "training")
+
+    @contextlib.contextmanager
+    def progress(self, file: Path, planned: Study) -> Iterator[EpochWatcher]:
+        """Say what is going to be trained; gives who is told each epoch."""
+        trainings = len(planned.choices) + 1
         each = f" of {counted(planned.epochs, 'epoch')}" if planned.epochs else ""
-        self._console.print(printable(f"{file.name}: {count}{each}"), style="bold", markup=False)
+        heading = printable(f"{file.name}: {counted(trainings, 'training')}{each}")
+        self._console.print(heading, style="bold", markup=False)
         for sentence in planned.left_out:
             self._console.print(printable(sentence), markup=False)
+        columns = TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn()
+        bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=self._console, transient=True)
+        task = bar.add_task("Training", total=1.0, left="")
+        done: dict[Choice | None, tuple[int, int]] = {}
+        started = time.monotonic()
 
-    def __enter__(self) -> "StudyView":
+        def epoch(choice: Choice | None, told: EpochReport) -> None:
+            done[choice] = told.epoch.number, told.planned
+            share = sum(number / whole for number, whole in done.values()) / trainings
+            elapsed = time.monotonic() - started
+            left = f"about {duration(elapsed * (1 - share) / share)} left" if share > 0.02 else ""
+            bar.update(task, completed=share, left=left)
+            if not self._console.is_terminal and told.epoch.number == told.planned:
+                name = f"{choice.field} {choice.value}" if choice else "own values"
+                line = f"{name}: {percent(told.epoch.test_accuracy)}. {left}".rstrip()
+                self._console.print(line, markup=False)
+
         if self._console.is_terminal:
-            self._bar.start()
-        return self
+            bar.start()
+        try:
+            yield epoch
+        finally:
+            bar.stop()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def epoch(self, choice: Choice | None, told: EpochReport) -> None:
-        """An epoch of a training was measured."""
-        self._done[choice] = told.epoch.number, told.planned
-        share = sum(done / planned for done, planned in self._done.values()) / self._trainings
-        elapsed = time.monotonic() - self._started
-        left = f"about {duration(elapsed * (1 - share) / share)} left" if share > 0.02 else ""
-        self._bar.update(self._task, completed=share, left=left)
-        if not self._console.is_terminal and told.epoch.number == told.planned:
-            name = f"{choice.field} {choice.value}" if choice else "own values"
-            self._console.print(f"{name}: {percent(told.epoch.test_accuracy)}. {left}".rstrip(), markup=False)
-
-    def rows(self, runs: Sequence[StudyRun]) -> list[tuple[str, str, bool, Training]]:
-        """The study by fields, with the student's own value in each."""
-        own = {value.name: value.value for value in self._planned.program.tuned}
-        base = next(run.training for run in runs if run.choice is None)
-        rows: list[tuple[str, str, bool, Training]] = []
-        for field in dict.fromkeys(choice.field for choice in self._planned.choices):
-            rows.append((field, own[field], True, base))
-            rows += [
-                (field, run.choice.value, False, run.training)
-                for run in runs
-                if run.choice is not None and run.choice.field == field
-            ]
-        return sorted(rows, key=lambda row: (row[0], float(row[1])))
-
-    def result(self, rows: Sequence[tuple[str, str, bool, Training]], files: Sequence[Path]) -> None:
+    def result(self, rows: Sequence[StudyRow], files: Sequence[Path]) -> None:
         """Show the table, and where everything is."""
         table = Table(box=SIMPLE)
         for name in ("value", "setting", "accuracy", "95 % interval", "time"):

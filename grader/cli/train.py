@@ -62,30 +62,10 @@ def command(
       grader train --data synthetic
     """
     from grader.cli.train_view import TrainView
-    from grader.students.handout import local_assignment
-    from grader.students.own_machine import file_content, homework_file
-    from grader.students.own_training import image_source, local_training, student_split
+    from grader.students.homework import HomeworkRequest, homework
+    from grader.students.homework_training import TrainRequest, train_homework
 
-    path = file or homework_file(Path.cwd())
-    file_content(path)
-    near = (path.parent, Path.cwd())
-    local = local_assignment(near, folder=folder, assignment_id=assignment_id, course=course)
-    source = image_source(local, data, beside=path.parent)
-    item = local.assignment.measured_item
-    with TrainView(path, local.assignment) as view:
-        trained = local_training(
-            path,
-            local,
-            lambda: view.images(student_split(local, source)),
-            device=device,
-            read=view.read,
-            report=view.epoch,
-            seeds=seeds,
-        )
-    pictures = []
-    if trained.training.epochs:
-        from grader.reports.plots.training_plots import write_training_plots
-
-        pictures = write_training_plots(trained.training, out, threshold=item.threshold if item else None)
-    completed = view.result(trained, pictures)
-    sys.exit(0 if completed else 1)
+    found = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    view = TrainView(found.path, found.local.assignment)
+    done = train_homework(found, TrainRequest(out, data, device, seeds), watch=lambda: view)
+    sys.exit(0 if view.result(done.trained, done.pictures) else 1)

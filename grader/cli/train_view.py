@@ -62,7 +62,7 @@ class TrainView:
             self._bar.start()
             self._task = self._bar.add_task("Reading the images", total=None, told="")
 
-    def images(self, splits: Splits) -> Splits:
+    def images(self, splits: Splits) -> None:
         """The images were read; training begins."""
         train, test = len(splits.train_labels), len(splits.test_labels)
         told = f"{splits.name}, {counted(train, 'image')} to train on, {test} to measure on"
@@ -70,7 +70,6 @@ class TrainView:
         self._page.blank()
         if self._task is not None:
             self._bar.update(self._task, description="Loading PyTorch, then the first epoch")
-        return splits
 
     def epoch(self, told: "EpochReport") -> None:
         """An epoch was trained and measured."""

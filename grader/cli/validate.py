@@ -1,18 +1,11 @@
 """`grader validate`: the checks of an assignment, tried on work whose worth is known."""
 
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from grader.cli.options import cores
-from grader.domain.errors import UsageError
-
-if TYPE_CHECKING:
-    from grader.cli.validate_view import ValidateView
-    from grader.course.locate import Course
 
 
 @click.command("validate")
@@ -41,32 +34,8 @@ def command(
       grader validate vit_defects --only 'scale_*'
     """
     from grader.cli.validate_view import ValidateView
-    from grader.course.locate import located_course
+    from grader.validation.assignment_trial import ValidationRequest, validate
 
-    found = located_course(course)
-    ids = [assignment_id] if assignment_id is not None else found.assignments() or ["ASSIGNMENT"]
-    if only is not None and len(ids) > 1:
-        raise UsageError(f"--only is about one assignment. Name it: {', '.join(ids)}.")
     view = ValidateView()
-    passed = [_validated(found, each, only, jobs or cores(), thorough, view) for each in ids]
-    sys.exit(0 if all(passed) else 1)
-
-
-def _validated(
-    course: "Course", assignment_id: str, only: str | None, jobs: int, thorough: bool, view: "ValidateView"
-) -> bool:
-    """Validate one assignment and show what came of it; whether nothing is wrong."""
-    from grader.course.assignment_file import read_assignment
-    from grader.course.variants import variants
-    from grader.validation.judged_trials import outcomes
-    from grader.validation.mutation_report import mutation_report
-    from grader.validation.trials import chosen, trials
-
-    started = time.monotonic()
-    assignment = read_assignment(course.reference(assignment_id))
-    planned = trials(assignment, chosen(variants(assignment), only), thorough=thorough)
-    with view.progress(assignment, len(planned)) as report:
-        found = outcomes(course, assignment, planned, jobs=jobs, report=report)
-    result = mutation_report(assignment, found, complete=only is None)
-    view.show(assignment, result, time.monotonic() - started)
-    return result.passed
+    request = ValidationRequest(assignment_id, only, jobs or cores(), thorough, course)
+    sys.exit(0 if validate(request, watch=view.progress, done=view.show) else 1)

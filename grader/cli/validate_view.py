@@ -16,6 +16,7 @@ from grader.cli.terminal import console
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.formatting import counted, duration, listed, printable
+from grader.validation.assignment_trial import ValidatedAssignment
 from grader.validation.mutation_report import MutationReport
 from grader.validation.trials import Report, TrialOutcome
 from grader.validation.variant_verdict import VariantVerdict, verdict
@@ -90,10 +91,10 @@ class ValidateView:
         screen.print(STARTING)
         yield lambda outcome: screen.print(board.note(outcome), soft_wrap=True)
 
-    def show(self, assignment: Assignment, report: MutationReport, seconds: float) -> None:
+    def show(self, validated: ValidatedAssignment) -> None:
         """The table, what is wrong, and the figures."""
-        page = self._page
-        table = _table(report, f"{assignment.title}: {counted(len(report.verdicts), 'variant')}")
+        page, report = self._page, validated.report
+        table = _table(report, f"{validated.assignment.title}: {counted(len(report.verdicts), 'variant')}")
         if page.live:
             console(markup=False, highlight=False).print(table)
         else:
@@ -106,7 +107,7 @@ class ValidateView:
                 page.heading(title)
             for sentence in sentences:
                 page.item(kind, sentence)
-        page.verdict(report.passed, f"{report.summary}. {duration(seconds)}.")
+        page.verdict(report.passed, f"{report.summary}. {duration(validated.seconds)}.")
 
 
 def _table(report: MutationReport, title: str) -> Table:

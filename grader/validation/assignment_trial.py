@@ -1,0 +1,93 @@
+"""An assignment, validated: its checks, tried on work whose worth is known."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course.assignment_file import read_assignment
+from grader.course.locate import Course, located_course
+from grader.course.variants import variants
+from grader.domain.assignment import Assignment
+from grader.domain.errors import UsageError
+from grader.validation.judged_trials import outcomes
+from grader.validation.mutation_report import MutationReport, mutation_report
+from grader.validation.trials import Report, chosen, trials
+
+ValidationWatcher = Callable[[Assignment, int], AbstractContextManager[Report]]
+"""(assignment, number of trials) -> for as long as they last, who is told each outcome."""
+
+
+@dataclass(frozen=True)
+class ValidationRequest:
+    """Assignments that are to be validated.
+
+    Attributes:
+        assignment_id: None: all of the course.
+        only: Only the variants of this name, in which `*` stands for anything; of one assignment.
+        jobs: Variants at once.
+        thorough: Every variant meets every check.
+        course: The course's folder; None: found upward from the working directory.
+    """
+
+    assignment_id: str | None = None
+    only: str | None = None
+    jobs: int = 1
+    thorough: bool = False
+    course: Path | None = None
+
+
+@dataclass(frozen=True)
+class ValidatedAssignment:
+    """What validating an assignment came to.
+
+    Attributes:
+        seconds: Wall-clock time.
+    """
+
+    assignment: Assignment
+    report: MutationReport
+    seconds: float
+
+
+def validate(
+    request: ValidationRequest, *, watch: ValidationWatcher, done: Callable[[ValidatedAssignment], None]
+) -> bool:
+    """Validate assignments one after the other.
+
+    Args:
+        done: Is told each as soon as it is validated.
+
+    Returns:
+        Whether nothing is wrong with any of them.
+
+    Raises:
+        UsageError: There is no such assignment or variant.
+        CourseError: A file of the course is malformed.
+        EngineError: A check, a mistake or the solution cannot be loaded.
+    """
+    course = located_course(request.course)
+    ids = [request.assignment_id] if request.assignment_id is not None else course.assignments()
+    ids = ids or ["ASSIGNMENT"]  # of which is said that it is not there
+    if request.only is not None and len(ids) > 1:
+        raise UsageError(f"--only is about one assignment. Name it: {', '.join(ids)}.")
+    passed = True
+    for assignment_id in ids:
+        validated = _validated(course, assignment_id, request, watch)
+        done(validated)
+        passed = passed and validated.report.passed
+    return passed
+
+
+def _validated(
+    course: Course, assignment_id: str, request: ValidationRequest, watch: ValidationWatcher
+) -> ValidatedAssignment:
+    started = time.monotonic()
+    assignment = read_assignment(course.reference(assignment_id))
+    found = chosen(variants(assignment), request.only)
+    planned = trials(assignment, found, thorough=request.thorough)
+    with watch(assignment, len(planned)) as report:
+        results = outcomes(course, assignment, planned, jobs=request.jobs, report=report)
+    result = mutation_report(assignment, results, complete=request.only is None)
+    return ValidatedAssignment(assignment, result, time.monotonic() - started)
