@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from grader.course.assignment_file import read_assignment
-from grader.course.dataset_file import cache_folder
+from grader.course.dataset_file import SYNTHETIC, cache_folder
 from grader.course.extensions import read_extensions
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
@@ -43,8 +43,6 @@ from grader.results.owners import known_uploads, moved_edits
 from grader.results.page_state import grading
 from grader.results.revision import digest, results_now, write_pages
 from grader.sandbox.host_client import Host
-
-SYNTHETIC = "synthetic"
 
 
 @dataclass(frozen=True)
