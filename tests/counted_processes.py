@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from grader.sandbox.host import Host, HostChild
+from grader.sandbox.host_client import Host, HostChild
 
 VARIABLE = "COVERAGE_PROCESS_CONFIG"
 COUNTED = ("grader.judge", "unconfined_worker", "warm_python")
