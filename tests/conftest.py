@@ -53,8 +53,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What shares hosts stays together and comes first, since it takes the longest."""
+    """Most `sampled` cases are slow; what shares hosts stays together and comes first, as it takes long."""
+    cases: dict[str, int] = {}
     for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled:
+            name = item.nodeid.partition("[")[0]
+            cases[name] = cases.get(name, -1) + 1
+            if cases[name] % sampled.args[0]:
+                item.add_marker(pytest.mark.slow)
         shared = {"hosts", "warm_hosts"} & set(getattr(item, "fixturenames", ()))
         if shared:
             item.add_marker(pytest.mark.xdist_group(min(shared)))

@@ -39,6 +39,7 @@ def shares(
     return of
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("number", [130, 131, 132, 133, 136, 138])
 def test_what_is_hidden_costs_its_points(shares: Any, number: int) -> None:
     found = shares(number)
@@ -47,6 +48,7 @@ def test_what_is_hidden_costs_its_points(shares: Any, number: int) -> None:
     assert found["PreNorm"].points == found["PreNorm"].maximum
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [134, 135])
 def test_what_is_only_flagged_keeps_its_points(shares: Any, number: int) -> None:
     found = shares(number)

@@ -124,6 +124,7 @@ def records(differences: list[float]) -> list[Record]:
     return made
 
 
+@pytest.mark.slow
 def test_a_pair_counts_when_both_of_its_trainings_are_done() -> None:
     made = records([1.0, -0.5])
     assert honest_pairs.pairs(made[:-1]) == [Pair(1, 80.0, pytest.approx(81.0))]
@@ -132,6 +133,7 @@ def test_a_pair_counts_when_both_of_its_trainings_are_done() -> None:
     assert honest_pairs.pairs(stale) == [], "of a perturbation that was another"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("differences", "words"),
     [

@@ -64,6 +64,7 @@ def flags(findings: Callable[..., tuple[Finding, ...]]) -> Callable[..., set[str
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -106,6 +107,7 @@ UNTOLD = dict.fromkeys(("show_four_of_each_class", "name_both_labels"), "undecid
 OTHERS = dict.fromkeys(("show_four_of_each_class", "name_both_labels"), "other_images_shown")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("body", "expected", "drawn"),
     [
@@ -166,6 +168,7 @@ def test_images_in_another_form(
 SET = "grid[label, k].set_title"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -198,6 +201,7 @@ def maps(*matrices: str) -> str:
     return "\n".join(f"plt.figure()\n{MAP.format(matrix)}\nplt.show()" for matrix in matrices)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -246,6 +250,7 @@ FOUR = """four = list(dict.fromkeys([int(true[i]), int(said[i]), *range(6)]))[:4
 """
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

@@ -119,6 +119,7 @@ HONEST = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("form", HONEST)
 def test_honest_reports_are_believed(
     form: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -137,6 +138,7 @@ KEPT = """shares = [*(shares if number else []), hits / len(labels)]
             first = first if number else batch_loss"""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
@@ -221,6 +223,7 @@ GUESSES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("guess", GUESSES)
 def test_guesses_are_not_believed(
     guess: str, composed: Callable[..., str], examined: Callable[..., Examined]

@@ -67,6 +67,7 @@ def of_reports(found: Examined) -> tuple[str, str | None]:
     return str(finding.status), finding.label
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", HONEST)
 def test_honest_reports_are_believed(
     form: str, composed: Callable[..., str], examined: Callable[..., Examined]
@@ -79,6 +80,7 @@ def test_honest_reports_are_believed(
         assert [f for f in found if f.status != "passed" or f.message] == []
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("end", "expected"),
     [

@@ -55,10 +55,8 @@ def judged_with(solved: str, examined: Callable[..., Examined]) -> Callable[...,
     return of
 
 
-@pytest.mark.parametrize(
-    "component",
-    ["Attention", *(pytest.param(name, marks=pytest.mark.slow) for name in MISTAKES if name != "Attention")],
-)
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("component", MISTAKES)
 @pytest.mark.parametrize("spare", [*UNUSED, *UNREADABLE])
 def test_a_wrong_part_fails_for_its_mistake_whatever_is_added(
     component: str, spare: str, judged_with: Callable[..., dict[str, tuple[str, str]]]
@@ -70,6 +68,7 @@ def test_a_wrong_part_fails_for_its_mistake_whatever_is_added(
     assert found[oracle] == ("failed", "" if spare in UNREADABLE else diagnosis)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spare", USED)
 def test_what_is_added_and_used_does_not_hide_a_mistake(
     spare: str, judged_with: Callable[..., dict[str, tuple[str, str]]]
@@ -86,6 +85,7 @@ def test_a_mistake_without_a_name_is_decided_too(
     assert found["attention_matches_oracle"][0] == "failed"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spare", ["a matrix", "a layer", "a buffer", "a frozen weight"])
 def test_a_right_attention_stays_right_beside_what_it_does_not_use(
     spare: str, judged_with: Callable[..., dict[str, tuple[str, str]]]
@@ -106,6 +106,7 @@ def test_a_right_attention_with_a_part_of_its_own_goes_to_a_person(
 BEGINS = "self.to_qkv.weight.data[: heads * dim_head] *= {}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("factor", "expected"),
     [

@@ -14,6 +14,7 @@ from grader.students.check_on_save import saves_of
 STUBS = ("PreNorm", "FeedForward", "Attention", "Transformer", "ViT", "train_epoch", "evaluate")
 
 
+@pytest.mark.slow
 def test_the_solved_notebook_passes_in_a_real_process(handout, desk, solved_notebook):
     (desk / "homework.ipynb").write_text(solved_notebook, encoding="utf-8")
     command = [sys.executable, "-m", "grader", "check", "homework.ipynb", "--json"]
@@ -121,6 +122,7 @@ def test_a_missing_file_and_a_missing_folder_are_said(desk, run, tmp_path, monke
     assert result.exit_code == 2 and "--assignment-folder" in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C of another process")
 def test_a_watched_file_is_checked_again_until_ctrl_c(desk):
     (desk / "homework.py").write_text("class (", encoding="utf-8")

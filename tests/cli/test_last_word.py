@@ -173,6 +173,7 @@ def test_a_refused_notebook_with_a_marked_report_counts_and_shows(out: Path, tmp
     assert "Ready to hand out" in (tmp_path / "p/instructors/index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_refused_one_can_be_closed_without_points(out: Path, tmp_path: Path) -> None:
     settle(out)
     said("rule", out, REFUSED, *WHY)
@@ -184,6 +185,7 @@ def test_a_refused_one_can_be_closed_without_points(out: Path, tmp_path: Path) -
     said("publish", out, "--to", tmp_path / "p")
 
 
+@pytest.mark.slow
 def test_marks_on_every_item_need_no_rule(out: Path, tmp_path: Path) -> None:
     """D2: all items marked by hand, decided 100, and it still holds."""
     settle(out)
@@ -232,6 +234,7 @@ def test_what_the_lms_lists_and_nobody_graded_holds_the_class(out: Path, tmp_pat
     assert (tmp_path / "p/students" / LACKING / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_nothing_by_the_deadline_is_a_grade_of_zero(out: Path, tmp_path: Path) -> None:
     settle(out)
     said("rule", out, REFUSED, *WHY)

@@ -139,6 +139,7 @@ def test_whoever_may_only_read_reads(place: Path, say: Callable[..., list[str]])
     assert not list(Path(tempfile.gettempdir()).glob("grader-book-*")), "no copy is left behind"
 
 
+@pytest.mark.slow
 def test_a_book_that_may_only_be_read_in_a_folder_that_may_be_written(
     place: Path, say: Callable[..., list[str]]
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_book_that_may_only_be_read_in_a_folder_that_may_be_written(
     assert "may only be read here" in say(WRITERS[0], code=2)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["at work", "killed"])
 def test_what_is_in_the_log_alone_is_read_too(
     place: Path, say: Callable[..., list[str]], holder: "subprocess.Popen[str]", killed: bool
@@ -239,6 +241,7 @@ while True:  # each opens the book and leaves it, which writes the log into the 
 """
 
 
+@pytest.mark.slow
 def test_a_reader_never_sees_half_of_what_somebody_writes(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

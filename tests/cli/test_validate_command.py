@@ -70,6 +70,7 @@ def test_an_assignment_that_is_right_passes(validated):
     assert "To be mended" not in result.stdout
 
 
+@pytest.mark.slow
 def test_every_assignment_of_the_course_is_tried(validated):
     result = validated(arguments=())
     assert result.exit_code == 0 and "Doubling: 4 variants" in result.stdout.replace(
@@ -77,6 +78,7 @@ def test_every_assignment_of_the_course_is_tried(validated):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -152,6 +154,7 @@ def test_what_is_wrong_is_told(validated, changes, sentence):
     )
 
 
+@pytest.mark.slow
 def test_a_check_that_breaks_is_told_once(validated):
     """It breaks on the reference, the template and both parts, which is one thing to mend."""
     result = validated((CHECKS, 'student.build("Doubler", 3)(student.tensor(2, 3), shape=(2, 3))', "1 / 0"))
@@ -161,6 +164,7 @@ def test_a_check_that_breaks_is_told_once(validated):
     assert told.count("doubler_keeps_the_shape breaks") == 1 and "ZeroDivisionError" in told
 
 
+@pytest.mark.slow
 def test_a_forbidden_part_in_a_form_is_told(validated):
     form = FORM.format(what="doubled by a bilinear layer", value="nn.Identity()(2 * x)")
     rule = (
@@ -176,6 +180,7 @@ def test_a_forbidden_part_in_a_form_is_told(validated):
     )
 
 
+@pytest.mark.slow
 def test_an_unnamed_mistake_is_noted(validated):
     result = validated((MISTAKES.format("halved"), MISTAKE.format(what="halved", value="x / 2")))
     assert "mistakes/halved.py: it is detected, but not named." in result.stdout.partition("Notes")[2]

@@ -90,6 +90,7 @@ def test_the_queue_begins_when_all_others_are_done(
     assert [len(book.runs(submission.student_id)) for submission in submissions] == [2, 1, 2, 1]
 
 
+@pytest.mark.slow
 def test_a_slow_training_is_projected_queued_and_trained_as_a_whole(
     course: Course,
     assignment: Assignment,

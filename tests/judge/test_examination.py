@@ -143,6 +143,7 @@ def test_the_same_seed_gives_the_same_findings(
     assert [f.status for f in findings("FeedForward")].count("failed") == 1
 
 
+@pytest.mark.slow
 def test_messages_show_no_hidden_values(
     composed: Callable[..., str], examined: Callable[..., Any], course_root: Any
 ) -> None:

@@ -213,6 +213,7 @@ def deeds(student: Student) -> dict[str, Callable[[], object]]:
     }
 
 
+@pytest.mark.slow
 @settings(SETTINGS, max_examples=600)
 @given(st.data())
 def test_no_reply_is_more_than_a_mismatch(assignment: Assignment, data: st.DataObject) -> None:

@@ -250,6 +250,7 @@ LARGEST = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", LARGEST)
 def test_the_largest_document_is_refused_at_a_bounded_price(kind: str) -> None:
     """However deep or wide: some hundred bytes for each value that may be there, not for each that is."""

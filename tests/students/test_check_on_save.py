@@ -64,6 +64,7 @@ def test_a_save_during_the_first_check_is_not_lost(tmp_path):
     next(saves)
 
 
+@pytest.mark.slow
 def test_each_save_is_checked_as_the_file_is_then(course_root, solved, tmp_path, warm_workers):
     folder = tmp_path / "vit"
     shutil.copytree(course_root / "template" / "vit_defects", folder)

@@ -98,6 +98,7 @@ def test_a_submission_that_does_not_exist_is_said_at_once(handout):
     assert "--submission: nothing.py does not exist" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_check_that_is_wrong_itself_does_not_accuse_the_student(handout, tmp_path):
     (tmp_path / "assignment.toml").write_bytes((handout / "assignment.toml").read_bytes())
     (tmp_path / "homework.py").write_text("x = 1\n", encoding="utf-8")
@@ -113,6 +114,7 @@ def test_a_check_that_is_wrong_itself_does_not_accuse_the_student(handout, tmp_p
     assert "no_such_thing" in run(tmp_path, "--full-trace").stdout
 
 
+@pytest.mark.slow
 def test_elsewhere_it_is_inert(tmp_path):
     """A project with a fixture, a marker-free configuration and failures of its own is left alone."""
     (tmp_path / "test_own.py").write_text(

@@ -109,6 +109,7 @@ def test_the_hosts_of_grading_judge_the_variants(
     assert all(outcome.seconds > 0 for outcome in found)
 
 
+@pytest.mark.slow
 def test_a_check_that_cannot_be_loaded_is_told_in_a_sentence(tiny: Assignment, tiny_course: Path) -> None:
     mistake = tiny.folder / "mistakes" / "tripled.py"
     mistake.write_text('"""A."""\nclass Doubler(Tripler): ...\n', encoding="utf-8")

@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.weekend.conftest import Desk
 from tests.weekend.generated import QUESTIONS
 
@@ -99,6 +101,7 @@ def marked(desk: Desk) -> None:
         desk.tell("marks", "import", desk.out, sheet, "--by", marker)
 
 
+@pytest.mark.slow
 def test_the_weekend(desk: Desk) -> None:
     """From the download to the pages, and a correction after that."""
     made, out = desk.made, desk.out
