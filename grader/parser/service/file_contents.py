@@ -55,16 +55,16 @@ def _piece(piece: Piece) -> Frame:
             return Frame({"begun": name, "modified": modified})
         case Ended(reason):
             return Frame({"ended": reason or ""})
-        case RefusedFile(name, reason):
-            return Frame({"left": [name, reason]})
+        case RefusedFile(name, reason, clutter):
+            return Frame({"left": [name, reason, clutter]})
 
 
 def _checkpoint(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:
-    yield Frame({"fault": checkpoint_fault(file, request["as"])})
+    yield Frame({"fault": checkpoint_fault(file, request["name"])})
 
 
 def _report(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:
-    claim = claim_in_report(request["as"], report_pages(file))
+    claim = claim_in_report(request["name"], report_pages(file))
     yield Frame({"claim": asdict(claim) if claim else None})
 
 
