@@ -304,7 +304,7 @@ def test_an_upload_that_may_be_theirs_comes_first(
     held = "upload-x-1"
     keep(replace(class_evidence(held), origin=Origin("k", "x", held, carries=LISTED), submission_digest="9"))
     with Gradebook(out, assignment_id=assignment.id) as book:
-        said = Listed(
+        nobodys = Listed(
             who="ta1",
             when=NOW,
             why="Two have it.",
@@ -313,7 +313,7 @@ def test_an_upload_that_may_be_theirs_comes_first(
             by_person=False,
             held=True,
         )
-        book.relist([said])
+        book.relist([nobodys])
     assert f"'{LISTED}' may have handed in" in said("rule", out, LISTED, *WHY, code=2)
     with Gradebook(out, assignment_id=assignment.id) as book:
         assert LISTED not in book.students()

@@ -91,7 +91,7 @@ def every_kind(assignment: Assignment) -> list[Edit]:
     ]
     return [
         *marks,
-        replace(marks[0], value=99.0, target="q8"),  # does not fit the rubric
+        replace(marks[0], points=99.0, target="q8"),  # does not fit the rubric
         made(Marked, target="q9", points=None, sheet="Sheetname.csv"),
         made(Waived, None, check=check),
         made(Waived, None, check=check, lifted=True),

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from grader import __version__
 from grader.cli import cli
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
+from grader.domain.note import Note
 from grader.domain.submission import Submission
 from grader.grading.run import Findings
 from grader.intake.unpacking import HERE
@@ -151,7 +152,7 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exa
             submission.digest,
             graded_at,
             origin=submission.origin,
-            notes=submission.notes,
+            notes=tuple(map(Note, submission.notes)),
             findings=findings,
             attestation=Attestation("strict"),
             engine=__version__,

@@ -73,7 +73,7 @@ def test_what_somebody_adds_meanwhile_is_taken_into_account(
         def decide(snapshot: Any, results: Sequence[Result]) -> Sequence[Edit]:
             seen.append(len(snapshot.edits))
             if len(seen) == 1:
-                assert other.append([replace(Q6, who="ta2", value=2.0)], [], after=other.snapshot().state)
+                assert other.append([replace(Q6, who="ta2", points=2.0)], [], after=other.snapshot().state)
             return [Q6]
 
         revised(assignment, book, graded_class, who="ta1", cause="x", clock=lambda: NOW, decide=decide)
