@@ -166,12 +166,12 @@ def test_nothing_that_students_read_names_a_marker_a_sheet_or_a_command(
     found = {(name, word) for name, text in texts.items() for word in STAFF if word in text}
     assert found == set()
     page = (haggled / "students" / STUDENT / "report.html").read_text("utf-8")
-    for told in ("Marked by a person.", "Very clear.", "Why-waive", "Why-received", "Why-claim"):
+    for told in ("Marked by a person.", "Very clear.", "Why-waived", "Why-received", "Why-claimed"):
         assert told in page, "reasons that students are meant to read"
-    assert "Why-waive_missing" in (haggled / "students" / MISSING / "report.html").read_text("utf-8")
+    assert "Why-ruled" in (haggled / "students" / MISSING / "report.html").read_text("utf-8")
     assert "Marquart-set" in said("history", haggled, STUDENT), "staff see who it was"
     assert "Sheetname.csv" in said("history", haggled, STUDENT)
-    assert "Marquart-mark" in (haggled / "results.json").read_text("utf-8")
+    assert "Marquart-marked" in (haggled / "results.json").read_text("utf-8")
 
 
 def test_before_the_release_there_is_no_history_and_after_it_one_sentence(
