@@ -1,4 +1,4 @@
-"""What a host and its client say to each other, what a limit is called, and what is kept of a flood of output."""
+"""What a host and its client say to each other, what limits are called, and how much of a flood is kept."""
 
 import io
 import os
