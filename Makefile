@@ -13,7 +13,7 @@ BIN    := $(VENV)/bin
 LOCK   ?= requirements.lock
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder -rs
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -rs
 export PYTHONDONTWRITEBYTECODE = 1
 
 .PHONY: demo test test-rest test-all coverage bench lint types floors unit template picture lock setup clean
@@ -59,7 +59,7 @@ test-rest: $(STAMP)
 # what is locked down can write no counts: the same code runs in the workers of the tests that are not
 coverage: $(STAMP)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup --no-loadscope-reorder -m "not browser"
+	@$(BIN)/python -m coverage run -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not browser"
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage html --quiet
 	@$(BIN)/python -m coverage report

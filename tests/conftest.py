@@ -39,21 +39,35 @@ ROOT = Path(__file__).parents[1]
 pytest_plugins = ["tests.counted_processes", "tests.warm_hosts", "tests.warm_python"]
 
 
+# what shares hosts, by its path
+TOGETHER = {
+    "tests/attacks/test_impostors.py": "warm hosts",
+    "tests/attacks/": "attacked hosts",
+    "tests/checks/test_forms_and_mistakes.py": "warm hosts",
+    **{
+        f"tests/{name}/": "warm hosts"
+        for name in ("grading", "parser", "similarity", "validation", "weekend")
+    },
+}
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Among processes, files stay whole, and so do those whose tests share hosts: each is made once."""
-    from xdist.scheduler import LoadGroupScheduling
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
 
-    class ByGroupOrFile(LoadGroupScheduling):
+    class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            scope = super()._split_scope(nodeid)
-            return scope if scope != nodeid else nodeid.partition("::")[0]
+            found = next((group for start, group in TOGETHER.items() if nodeid.startswith(start)), "")
+            return found or super()._split_scope(nodeid)
 
-    return ByGroupOrFile(config, log) if config.getoption("dist") == "loadgroup" else None
+    return Together(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Most `sampled` cases are slow; what shares hosts stays together and comes first, as it takes long."""
+    """Most `sampled` cases are slow; what shares hosts comes first, as it takes the longest."""
     cases: dict[str, int] = {}
     for item in items:
         sampled = item.get_closest_marker("sampled")
@@ -62,10 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[name] = cases.get(name, -1) + 1
             if cases[name] % sampled.args[0]:
                 item.add_marker(pytest.mark.slow)
-        shared = {"hosts", "warm_hosts"} & set(getattr(item, "fixturenames", ()))
-        if shared:
-            item.add_marker(pytest.mark.xdist_group(min(shared)))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    items.sort(key=lambda item: not any(item.nodeid.startswith(start) for start in TOGETHER))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,7 @@
 """What a host and its client say to each other: one JSON object per packet of a local socket."""
 
 import json
+import os
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +41,9 @@ def received(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str,
         OSError: The other side is gone, or did not answer within the socket's time-out.
         EngineError: What arrived is not a message.
     """
-    packed, received_fds, _, _ = socket.recv_fds(connection, MOST_BYTES, descriptors, socket.MSG_CMSG_CLOEXEC)
+    packed, received_fds, _, _ = socket.recv_fds(connection, MOST_BYTES, descriptors)
+    for descriptor in received_fds:
+        os.set_inheritable(descriptor, False)  # Python's function takes flags, and leaves them out
     if not packed:
         return None, received_fds
     try:
