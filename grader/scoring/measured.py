@@ -1,7 +1,7 @@
 """The line of an item whose points come from a measurement."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from grader.domain.assignment import NEAR_THRESHOLD, RubricItem
@@ -31,14 +31,17 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
         case TrainingOutcome.COMPLETED:
             if not _is_share(training.accuracy):
                 return _undecided(item, "Training completed, but no accuracy was measured: a person decides.")
-            return _uncertain(_questioned(_by_accuracy(item, training, ""), evidence), item, training)
+            line = _by_accuracy(item, training, "")
+            return _asking(
+                line, _questions(line, evidence), uncertainties(item, training), _worst(item, training)
+            )
         case TrainingOutcome.DIVERGED:
             if _is_share(training.accuracy):
                 return _by_accuracy(item, training, _sentence("Training diverged", training.reason) + " ")
             return _line(item, 0.0, _sentence("Training diverged", training.reason))
         case TrainingOutcome.FAILED:
             line = _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
-            return _questioned(line, evidence)
+            return _asking(line, _questions(line, evidence))
         case TrainingOutcome.NOT_RUN if not training.reason or TRAINING in evidence.not_run:
             return ScoreLine(
                 item.id, item.title, None, item.points, "Training was not run.", LineState.NOT_RUN
@@ -51,15 +54,21 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             return _undecided(item, f"{told} A person decides.", training)
 
 
-def _uncertain(line: ScoreLine, item: RubricItem, training: Training) -> ScoreLine:
-    """The points of repeated trainings, where these agree; else what the worst of them gives is secured."""
-    doubts = uncertainties(item, training)
-    if not doubts:
+def _asking(
+    line: ScoreLine, questions: Sequence[str], doubts: Sequence[str] = (), worst: float = 0.0
+) -> ScoreLine:
+    """The line with its points left to a person, where anything is asked.
+
+    Args:
+        questions: Why the points may be too few; what they are is secured.
+        doubts: Why repeated trainings do not tell the points; what the worst of them gives is secured.
+        worst: What that is.
+    """
+    if line.points is None or not (questions or doubts):
         return line
-    told = line.reason.removesuffix(" A person decides.")
-    reason = " ".join((told, *doubts, "A person decides."))
-    floor = min(points for points in (line.floor, line.points, _worst(item, training)) if points is not None)
-    return replace(line, points=None, reason=reason, state=LineState.AWAITING, floor=floor)
+    told = " ".join((line.reason, *questions, *doubts, "A person decides."))
+    floor = min(line.points, worst) if doubts else line.points
+    return replace(line, points=None, reason=told, state=LineState.AWAITING, floor=floor)
 
 
 def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
@@ -98,13 +107,9 @@ def _worst(item: RubricItem, training: Training) -> float:
     return interpolated(item.breakpoints, 0.0 if training.unfinished else min(training.runs, default=0.0))
 
 
-def _questioned(line: ScoreLine, evidence: Evidence) -> ScoreLine:
+def _questions(line: ScoreLine, evidence: Evidence) -> tuple[str, ...]:
     """Full points stand however they were reached; less than that only where nothing speaks against it."""
-    doubts = tuple(_doubts(evidence))
-    if not doubts or line.points is None or line.points >= line.maximum:
-        return line
-    told = " ".join((line.reason, *doubts, "A person decides."))
-    return replace(line, points=None, reason=told, state=LineState.AWAITING, floor=line.points)
+    return tuple(_doubts(evidence)) if line.points is not None and line.points < line.maximum else ()
 
 
 def _doubts(evidence: Evidence) -> Iterator[str]:
