@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import os
 import queue
+import shutil
 import sys
 import threading
 import time
@@ -370,7 +371,7 @@ def _owner(entry: Path) -> int:
         return 0  # gone while we looked: it is no trace
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def class_evidence(assignment: Assignment) -> Callable[..., Any]:
     """Evidence about a submission of `vit_defects`: `class_evidence(student_id, failed=(...), ...)`."""
     from datetime import UTC, datetime
@@ -408,13 +409,11 @@ def class_evidence(assignment: Assignment) -> Callable[..., Any]:
     return made
 
 
-@pytest.fixture
-def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callable[..., Any]) -> Path:
-    """A results folder as `grader grade` leaves it: four submissions of `vit_defects`, nothing marked yet.
-
-    400101201 is right, 400101202 fails a check of Attention, 400101203's training has no accuracy, and
-    400101204 lacks the report.
-    """
+@pytest.fixture(scope="session")
+def class_graded_once(
+    tmp_path_factory: pytest.TempPathFactory, assignment: Assignment, class_evidence: Callable[..., Any]
+) -> Path:
+    """The results folder of which each test gets its own copy: `graded_class`."""
     from datetime import UTC, datetime
 
     from grader.domain.submission import Role
@@ -424,7 +423,7 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
 
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")
-    out = tmp_path / "results"
+    out = tmp_path_factory.mktemp("graded") / "results"
     with Gradebook(out) as book:
         keeper = Keeper(assignment, book, out, "ta1")
         for evidence in (
@@ -436,6 +435,16 @@ def graded_class(tmp_path: Path, assignment: Assignment, class_evidence: Callabl
             keeper.kept(evidence, {}, now)
         write_pages(assignment, book, out, now)
     return out
+
+
+@pytest.fixture
+def graded_class(class_graded_once: Path, tmp_path: Path) -> Path:
+    """A results folder as `grader grade` leaves it: four submissions of `vit_defects`, nothing marked yet.
+
+    400101201 is right, 400101202 fails a check of Attention, 400101203's training has no accuracy, and
+    400101204 lacks the report.
+    """
+    return Path(shutil.copytree(class_graded_once, tmp_path / "results"))
 
 
 @pytest.fixture(scope="session")

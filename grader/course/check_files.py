@@ -1,6 +1,7 @@
 """The checks that check files declare, found by parsing, so that a check that stays silent is missed."""
 
 import ast
+import functools
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def _all_declared(files: Iterable[Path], components: Collection[str]) -> tuple[C
     found: dict[str, str] = {}
     specs = []
     for path in files:
-        for line, spec in _declared(path, (*components, SUBMISSION)):
+        for line, spec in _declared(path.name, _content(path), (*components, SUBMISSION)):
             place = f"{path.name}:{line}"
             if spec.id in found:
                 raise CourseError(
@@ -63,33 +64,41 @@ class _Marks:
     weight: float | None = None
 
 
-def _declared(path: Path, components: tuple[str, ...]) -> Iterator[tuple[int, CheckSpec]]:
-    tree = _parsed(path)
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
+
+
+# one process reads an assignment many times: to find out which one is meant, and for what is told of it
+@functools.lru_cache(256)
+def _declared(file: str, content: bytes, components: tuple[str, ...]) -> tuple[tuple[int, CheckSpec], ...]:
+    """The checks of a file with their lines."""
+    tree = _parsed(file, content)
     for line, name in _misplaced(tree):
         raise CourseError(
-            f"{path.name}:{line}: {name} is inside another statement, where it is not counted. "
+            f"{file}:{line}: {name} is inside another statement, where it is not counted. "
             "Make it a function of the file itself."
         )
-    everywhere = _marks(_module_marks(tree), path)
-    for function in tree.body:
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(_PREFIX):
-            yield function.lineno, _spec(function, everywhere, path, components)
+    everywhere = _marks(_module_marks(tree), file)
+    return tuple(
+        (function.lineno, _spec(function, everywhere, file, components))
+        for function in tree.body
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(_PREFIX)
+    )
 
 
-def _parsed(path: Path) -> ast.Module:
+def _parsed(file: str, content: bytes) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an old escape such as "\d" is no reason to refuse a file
-            return ast.parse(path.read_bytes(), filename=path.name)
+            return ast.parse(content, filename=file)
     except SyntaxError as error:
-        place = f"{path.name}:{error.lineno}" if error.lineno else path.name
+        place = f"{file}:{error.lineno}" if error.lineno else file
         raise CourseError(f"{place}: this is not valid Python ({error.msg}). Mend it.") from None
     except (ValueError, RecursionError, MemoryError):
-        raise CourseError(
-            f"{path.name} is not a Python source file that can be read. Save it again."
-        ) from None
-    except OSError as error:
-        raise CourseError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from None
+        raise CourseError(f"{file} is not a Python source file that can be read. Save it again.") from None
 
 
 def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -105,14 +114,14 @@ def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def _spec(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
     everywhere: _Marks,
-    path: Path,
+    file: str,
     components: tuple[str, ...],
 ) -> CheckSpec:
-    where = f"{path.name}:{function.lineno}: {function.name}"
+    where = f"{file}:{function.lineno}: {function.name}"
     title = (ast.get_docstring(function) or "").strip().partition("\n")[0].strip()
     if not title:
         raise CourseError(f"{where} has no docstring. Its first line is what the student reads.")
-    own = _marks(function.decorator_list, path)
+    own = _marks(function.decorator_list, file)
     component = own.component or everywhere.component
     if component is None:
         raise CourseError(
@@ -127,8 +136,8 @@ def _spec(
         component=component,
         title=title,
         weight=next((weight for weight in (own.weight, everywhere.weight) if weight is not None), 1.0),
-        public=path.name == PUBLIC_FILE,
-        file=path.name,
+        public=file == PUBLIC_FILE,
+        file=file,
     )
 
 
@@ -143,21 +152,21 @@ def _module_marks(tree: ast.Module) -> list[ast.expr]:
     return []
 
 
-def _marks(expressions: Iterable[ast.expr], path: Path) -> _Marks:
+def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
     component: str | None = None
     weight: float | None = None
     for expression in expressions:
         match expression:
             case ast.Call(func=ast.Attribute(attr="component", value=owner)) if _is_mark(owner):
-                place = f"{path.name}:{expression.lineno}"
+                place = f"{file}:{expression.lineno}"
                 if component is not None:
                     raise CourseError(f"{place}: a check judges one component. Remove the second mark.")
                 component = _component(expression, place)
             case ast.Call(func=ast.Attribute(attr="weight", value=owner)) if _is_mark(owner):
-                weight = _weight(expression, f"{path.name}:{expression.lineno}")
+                weight = _weight(expression, f"{file}:{expression.lineno}")
             case ast.Attribute(attr="component" | "weight" as name, value=owner) if _is_mark(owner):
                 raise CourseError(
-                    f"{path.name}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
+                    f"{file}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
                 )
     return _Marks(component, weight)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from grader.domain.quoting import file_named
-from grader.intake.downloaded_files import Found
+from grader.intake.downloaded_files import DownloadedItem
 from grader.intake.naming import LONG_NUMBER, copy_mark
 from grader.lms.system import DownloadName
 
@@ -15,15 +15,17 @@ TELLING = 60.0  # seconds
 _NUMBERED = re.compile(r"-\d{1,2}$")
 
 
-def settled(siblings: Sequence[Found]) -> tuple[list[Found], list[tuple[Found, str]]]:
+def settled(
+    siblings: Sequence[DownloadedItem],
+) -> tuple[list[DownloadedItem], list[tuple[DownloadedItem, str]]]:
     """The files, archives and folders that count, and those that a later attempt supersedes, with the reason.
 
     Args:
         siblings: One student's, as they lie beside each other. Names that differ only by the mark of a copy
             (`(1)`, `-2`, `copy`, `v2`, `attempt 2`) or by letters' case are attempts at the same.
     """
-    kept: list[Found] = []
-    superseded: list[tuple[Found, str]] = []
+    kept: list[DownloadedItem] = []
+    superseded: list[tuple[DownloadedItem, str]] = []
     for group in _alike(siblings):
         if not _are_attempts(group):
             kept += group
@@ -35,8 +37,8 @@ def settled(siblings: Sequence[Found]) -> tuple[list[Found], list[tuple[Found, s
 
 
 def last_attempt(
-    items: Sequence[Found], others: Sequence[DownloadName]
-) -> tuple[DownloadName | None, dict[Found, str]]:
+    items: Sequence[DownloadedItem], others: Sequence[DownloadName]
+) -> tuple[DownloadName | None, dict[DownloadedItem, str]]:
     """The last of the attempts that an LMS tells apart, and the files of those before it, with the reason.
 
     Args:
@@ -55,7 +57,7 @@ def last_attempt(
     }
 
 
-def latest(group: Sequence[Found]) -> tuple[Found, str] | None:
+def latest(group: Sequence[DownloadedItem]) -> tuple[DownloadedItem, str] | None:
     """The last of several in time and what says so, or None where nothing does."""
     orders = [one.handed.order for one in group]
     if all(orders) and len(set(orders)) > 1:
@@ -68,13 +70,13 @@ def latest(group: Sequence[Found]) -> tuple[Found, str] | None:
     return None
 
 
-def unclear(siblings: Sequence[Found]) -> list[Found]:
+def unclear(siblings: Sequence[DownloadedItem]) -> list[DownloadedItem]:
     """Those of which nothing tells which counts: neither the LMS, nor time, nor a mark in the name.
 
     Args:
         siblings: As they lie beside each other.
     """
-    found: list[Found] = []
+    found: list[DownloadedItem] = []
     for group in _alike(siblings):
         if not _are_attempts(group) or latest(group):
             continue
@@ -84,7 +86,7 @@ def unclear(siblings: Sequence[Found]) -> list[Found]:
     return found
 
 
-def differing(siblings: Sequence[Found]) -> tuple[str, ...]:
+def differing(siblings: Sequence[DownloadedItem]) -> tuple[str, ...]:
     """The names of those that are attempts at the same and hold something else."""
     return tuple(
         one.path.name
@@ -104,12 +106,12 @@ def content(path: Path) -> str:
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
-def told(earlier: Found, last: Found, why: str) -> str:
+def told(earlier: DownloadedItem, last: DownloadedItem, why: str) -> str:
     """The sentence about an attempt that does not count."""
     return f"{earlier.name}: is an earlier attempt. What counts is {file_named(last.name)}, {why}."
 
 
-def _by_mark(group: Sequence[Found]) -> tuple[Found, str]:
+def _by_mark(group: Sequence[DownloadedItem]) -> tuple[DownloadedItem, str]:
     marks = {one.shown: _mark(one)[1] for one in group}
     last = max(group, key=lambda one: (marks[one.shown], one.shown))
     if len(set(marks.values())) > 1:
@@ -117,25 +119,25 @@ def _by_mark(group: Sequence[Found]) -> tuple[Found, str]:
     return last, "though nothing tells which is later: a person has a look"
 
 
-def _mark(one: Found) -> tuple[str, int]:
+def _mark(one: DownloadedItem) -> tuple[str, int]:
     return copy_mark(one.name if one.path.is_dir() else Path(one.name).stem)
 
 
-def _likeness(one: Found) -> tuple[str, str, bool]:
+def _likeness(one: DownloadedItem) -> tuple[str, str, bool]:
     folder = one.path.is_dir()
     words = re.sub(r"[\s_.-]+", "_", _mark(one)[0]).strip("_").casefold()
     return words, "" if folder else Path(one.name).suffix.lower(), folder
 
 
-def _alike(siblings: Sequence[Found]) -> Iterable[Sequence[Found]]:
+def _alike(siblings: Sequence[DownloadedItem]) -> Iterable[Sequence[DownloadedItem]]:
     """Those whose names differ by the mark of a copy or by letters' case alone, together."""
-    groups: dict[tuple[str, str, bool], list[Found]] = {}
+    groups: dict[tuple[str, str, bool], list[DownloadedItem]] = {}
     for one in siblings:
         groups.setdefault(_likeness(one), []).append(one)
     return groups.values()
 
 
-def _are_attempts(group: Sequence[Found]) -> bool:
+def _are_attempts(group: Sequence[DownloadedItem]) -> bool:
     """Whether these are attempts: `part-1` and `part-2` are not, unless a student's id is before the mark."""
     if len(group) == 1:
         return False

@@ -13,7 +13,7 @@ from grader.lms.system import DownloadName
 
 
 @dataclass(frozen=True)
-class Found:
+class DownloadedItem:
     """A file, an archive or a folder.
 
     Attributes:
@@ -38,7 +38,7 @@ class Found:
         """Whether it is to be unpacked."""
         return Path(self.name).suffix.lower() == ".zip" and not self.path.is_dir()
 
-    def told(self, handed: DownloadName) -> "Found":
+    def told(self, handed: DownloadName) -> "DownloadedItem":
         """The same with what its name tells, in place of what was known of it."""
         return replace(self, handed=replace(handed, name=plain(handed.name)), own=handed.name)
 
@@ -50,7 +50,7 @@ class Found:
         return max((path.stat().st_mtime for path in files), default=0.0)
 
 
-def found(path: Path, shown: str, order: int = 0) -> Found:
+def found(path: Path, shown: str, order: int = 0) -> DownloadedItem:
     """What the name of `path` tells.
 
     Args:
@@ -58,12 +58,12 @@ def found(path: Path, shown: str, order: int = 0) -> Found:
         order: The LMS's number of the upload that it came in.
     """
     told = read_name(path.name)
-    return Found(path, shown, told, "").told(replace(told, order=told.order or order))
+    return DownloadedItem(path, shown, told, "").told(replace(told, order=told.order or order))
 
 
 def entries(
     folder: Path, shown: str, ledger: Ledger, owner: str | None = None, order: int = 0
-) -> list[Found]:
+) -> list[DownloadedItem]:
     """What lies in a folder, by name; clutter and links are accounted for and left.
 
     Args:

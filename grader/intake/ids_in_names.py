@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from grader.files.names import plain, sanitized
 from grader.intake.naming import Closeness, is_alike, name_match
 from grader.intake.ownership import ours
-from grader.intake.student_files import Heap
+from grader.intake.student_files import StudentFiles
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Carried:
     several: tuple[str, ...] = ()
 
 
-def carried(heaps: Sequence[Heap], file_stem: str) -> list[Carried]:
+def carried(heaps: Sequence[StudentFiles], file_stem: str) -> list[Carried]:
     """What the names of each upload of a class say.
 
     What several uploads have in their names says nothing where it is a word (`StudentID`), or a number
@@ -51,7 +51,7 @@ def carried(heaps: Sequence[Heap], file_stem: str) -> list[Carried]:
     ]
 
 
-def _carried(heap: Heap, file_stem: str) -> Carried:
+def _carried(heap: StudentFiles, file_stem: str) -> Carried:
     matches = [name_match(one.name, file_stem) for one in heap.files]
     several = tuple(
         sorted({m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY})

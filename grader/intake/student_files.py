@@ -11,7 +11,7 @@ from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, RefusedFile, Role
 from grader.intake.archive_pieces import Caps
 from grader.intake.attempts import content, differing, last_attempt, latest, settled, told
-from grader.intake.downloaded_files import Found, entries, files_of
+from grader.intake.downloaded_files import DownloadedItem, entries, files_of
 from grader.intake.file_ledger import Ledger
 from grader.intake.naming import Closeness, copy_mark, name_match
 from grader.intake.unpacking import Opener, unpacked
@@ -24,7 +24,7 @@ DEEPEST = 8
 
 
 @dataclass
-class Heap:
+class StudentFiles:
     """One student's files while they are gathered.
 
     Attributes:
@@ -54,8 +54,8 @@ class Heap:
     called: dict[str, str] = field(default_factory=dict)
     known_id: str | None = None
     received_at: datetime | None = None
-    items: list[Found] = field(default_factory=list)
-    files: list[Found] = field(default_factory=list)
+    items: list[DownloadedItem] = field(default_factory=list)
+    files: list[DownloadedItem] = field(default_factory=list)
     unusable: set[Path] = field(default_factory=set)
     set_aside: list[RefusedFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Heap:
     received_clock: datetime | None = None
     rivals: tuple[str, ...] = ()
 
-    def join(self, other: "Heap") -> None:
+    def join(self, other: "StudentFiles") -> None:
         """Take what another heap holds."""
         self.files += other.files
         self.unusable |= other.unusable
@@ -89,7 +89,7 @@ class Sorting:
         self._count = 0
         self._archives = 0
 
-    def sort(self, heap: Heap) -> list[Heap]:
+    def sort(self, heap: StudentFiles) -> list[StudentFiles]:
         """Fill the heap's files from its items; several heaps where it turns out to be several people's.
 
         Without an LMS nothing but a name says that the folders, archives and files of a heap are one
@@ -109,7 +109,7 @@ class Sorting:
         # of a single attempt: one that does not count may have been marked as well
         heap.marked_late = any(one.handed.late for one in counted)
         heap.modified = max((one.modified() for one in counted), default=0.0)
-        parts: dict[str, list[Found]] = {}
+        parts: dict[str, list[DownloadedItem]] = {}
         for one in counted:
             is_apart = not (heap.lms or heap.whole) and (one.path.is_dir() or one.is_archive)
             parts.setdefault(one.path.name if is_apart else "", []).append(one)
@@ -128,23 +128,30 @@ class Sorting:
         self._settle_far_apart(heap)
         return [heap]
 
-    def _fill(self, heap: Heap, items: Sequence[Found], budget: "_Budget") -> None:
+    def _fill(self, heap: StudentFiles, items: Sequence[DownloadedItem], budget: "_Budget") -> None:
         self._take(heap, items, budget, depth=0, nested=0)
         self._settle_far_apart(heap)
 
-    def _part(self, heap: Heap, place: str, items: Sequence[Found]) -> Heap:
+    def _part(self, heap: StudentFiles, place: str, items: Sequence[DownloadedItem]) -> StudentFiles:
         """A heap of what lies in one place of another one."""
-        part = Heap(f"{heap.key}#{place}", heap.label, items=list(items))
+        part = StudentFiles(f"{heap.key}#{place}", heap.label, items=list(items))
         part.modified = max(one.modified() for one in items)
         return part
 
-    def supersede(self, heap: Heap, one: Found, why: str) -> None:
+    def supersede(self, heap: StudentFiles, one: DownloadedItem, why: str) -> None:
         """Keep an earlier attempt in sight."""
         heap.set_aside.append(RefusedFile(one.name, why))
         for name in files_of(one.path, one.shown):
             self._ledger.note(name, Fate.SUPERSEDED, owner=heap.key, reason=why)
 
-    def _take(self, heap: Heap, counted: Sequence[Found], budget: "_Budget", depth: int, nested: int) -> None:
+    def _take(
+        self,
+        heap: StudentFiles,
+        counted: Sequence[DownloadedItem],
+        budget: "_Budget",
+        depth: int,
+        nested: int,
+    ) -> None:
         for one in counted:
             if one.path.is_dir() and depth >= DEEPEST:
                 reason = f"{one.name}: lies too deep within folders. Hand in the files near the top."
@@ -160,7 +167,13 @@ class Sorting:
                 heap.files.append(one)
 
     def _take_folder(
-        self, heap: Heap, folder: Path, within: Found, budget: "_Budget", depth: int, nested: int
+        self,
+        heap: StudentFiles,
+        folder: Path,
+        within: DownloadedItem,
+        budget: "_Budget",
+        depth: int,
+        nested: int,
     ) -> None:
         inside = entries(folder, within.shown, self._ledger, heap.key, within.handed.order)
         counted, earlier = settled(inside)
@@ -168,7 +181,9 @@ class Sorting:
             self.supersede(heap, one, why)
         self._take(heap, counted, budget, depth, nested)
 
-    def _take_archive(self, heap: Heap, one: Found, budget: "_Budget", depth: int, nested: int) -> None:
+    def _take_archive(
+        self, heap: StudentFiles, one: DownloadedItem, budget: "_Budget", depth: int, nested: int
+    ) -> None:
         """Unpack a student's own archive; one that cannot be unpacked stays a file, to be refused."""
         if nested >= NESTED or budget.archives >= MOST_ARCHIVES:
             reason = f"{one.name}: is an archive within archives that was not unpacked. Hand in the files."
@@ -202,7 +217,7 @@ class Sorting:
         self._ledger.note(one.shown, Fate.MATCHED, owner=heap.key, reason=reason)
         self._take_folder(heap, into, one, budget, depth + 1, nested + 1)
 
-    def _overlap(self, heaps: Sequence[Heap]) -> bool:
+    def _overlap(self, heaps: Sequence[StudentFiles]) -> bool:
         """Whether several of the heaps hold different files for one purpose."""
         found: dict[Role, list[set[Path]]] = {}
         for heap in heaps:
@@ -216,12 +231,12 @@ class Sorting:
             for one, other in combinations(places, 2)
         )
 
-    def _settle_far_apart(self, heap: Heap) -> None:
+    def _settle_far_apart(self, heap: StudentFiles) -> None:
         """Of homework under the asked name in several places (two archives), the last in time counts.
 
         Where nothing tells which is the last, all stay, and the acceptance chooses by the names.
         """
-        alike: dict[str, list[Found]] = {}
+        alike: dict[str, list[DownloadedItem]] = {}
         for one in heap.files:
             match = name_match(one.name, self._file_stem)
             if match.closeness <= Closeness.NEARLY:
@@ -234,12 +249,12 @@ class Sorting:
                         heap.files.remove(one)
                         self.supersede(heap, one, told(one, last[0], last[1]))
 
-    def _stays(self, heap: Heap, one: Found, reason: str) -> None:
+    def _stays(self, heap: StudentFiles, one: DownloadedItem, reason: str) -> None:
         heap.files.append(one)
         heap.unusable.add(one.path)
         self._refuse(heap, one, reason)
 
-    def _refuse(self, heap: Heap, one: Found, reason: str) -> None:
+    def _refuse(self, heap: StudentFiles, one: DownloadedItem, reason: str) -> None:
         heap.set_aside.append(RefusedFile(one.name, reason))
         for name in files_of(one.path, one.shown):
             self._ledger.note(name, Fate.REFUSED, owner=heap.key, reason=reason)

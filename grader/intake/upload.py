@@ -23,12 +23,12 @@ from grader.domain.submission import (
 )
 from grader.files.names import plain
 from grader.intake.archive_pieces import Caps
-from grader.intake.downloaded_files import Found
+from grader.intake.downloaded_files import DownloadedItem
 from grader.intake.file_ledger import Ledger
 from grader.intake.ids_in_names import Carried, carried
 from grader.intake.naming import ANY_ID, Closeness, name_match
 from grader.intake.ownership import Verdict, are_alike, listed_as, verdicts
-from grader.intake.student_files import Heap
+from grader.intake.student_files import StudentFiles
 from grader.intake.unpacking import HERE, Opener, unpacked
 from grader.intake.upload_grouping import Gathering
 from grader.lms.directory import Directory
@@ -168,7 +168,7 @@ class _Upload:
         digest: Of them.
     """
 
-    heap: Heap
+    heap: StudentFiles
     owner: str
     origin: Origin
     files: tuple[Path, ...]
@@ -244,7 +244,7 @@ class _Class:
             break
         return self._known.directory
 
-    def _owned(self, heap: Heap, says: Carried) -> list[_Upload]:
+    def _owned(self, heap: StudentFiles, says: Carried) -> list[_Upload]:
         """A heap as the upload of each who handed it in."""
         # the same place in another download may be another's, but whoever has one id there is one student
         key = heap.key if heap.lms else f"{heap.key}:{says.student_id.casefold()}"
@@ -292,7 +292,7 @@ class _Class:
             held=verdict.held,
         )
 
-    def _delivery(self, heap: Heap) -> Delivery:
+    def _delivery(self, heap: StudentFiles) -> Delivery:
         """What is known of when it came, besides the moment that the LMS records."""
         deadline = self.assignment.deadline
         zone = (deadline.tzinfo if deadline else None) or UTC
@@ -305,7 +305,7 @@ class _Class:
         hint = IN_ZIP if self._from_zip else ON_DISK
         return Delivery(hinted_at, hint if hinted_at else "", heap.marked_late)
 
-    def _reading(self, one: Found, asked_id: str, own: Collection[str | None]) -> str:
+    def _reading(self, one: DownloadedItem, asked_id: str, own: Collection[str | None]) -> str:
         """How a name was read that is not quite the one that was asked for; empty when it is.
 
         Args:
@@ -322,7 +322,7 @@ class _Class:
         asked = self.assignment.file_stem.replace("{student_id}", asked_id) + suffix
         return f"{one.own or one.path.name} was taken as {asked}: name it so the next time."
 
-    def _named(self, upload: str, one: Found) -> Path:
+    def _named(self, upload: str, one: DownloadedItem) -> Path:
         """The file under the student's own name for it, linked or copied into scratch where it differs."""
         if one.path.name == one.name:
             return one.path
@@ -338,7 +338,7 @@ class _Class:
         return target
 
 
-def _upload(heap: Heap) -> str:
+def _upload(heap: StudentFiles) -> str:
     """What the download calls an upload: the LMS's label, or the name of a folder, an archive or a file."""
     if heap.lms:
         return heap.label
@@ -361,7 +361,7 @@ def _unclear(verdict: Verdict, one: _Upload, says: Carried) -> Verdict:
     return replace(verdict, held=f"Its files carry several ids: {', '.join(says.several)}.")
 
 
-def _whose(heap: Heap, verdict: Verdict, says: Carried) -> list[str]:
+def _whose(heap: StudentFiles, verdict: Verdict, says: Carried) -> list[str]:
     """What a submission's report says of names that are not the student's."""
     origin = verdict.origin
     if not origin.known_id:

@@ -9,10 +9,10 @@ from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Lacking, Role
 from grader.files.names import plain
 from grader.intake.attempts import told, unclear
-from grader.intake.downloaded_files import Found, entries, found
+from grader.intake.downloaded_files import DownloadedItem, entries, found
 from grader.intake.file_ledger import Ledger
 from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, refused_name
-from grader.intake.student_files import DEEPEST, Heap, Sorting
+from grader.intake.student_files import DEEPEST, Sorting, StudentFiles
 from grader.intake.unpacking import Opener
 from grader.lms.downloads import is_metadata, read_together, submission_list
 from grader.lms.submission_list import SubmissionList
@@ -39,10 +39,10 @@ class Gathering:
     """
 
     def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
-        self.heaps: dict[str, Heap] = {}
+        self.heaps: dict[str, StudentFiles] = {}
         self.notes: list[str] = []
         self.lacking: list[Lacking] = []
-        self.tables: list[Found] = []
+        self.tables: list[DownloadedItem] = []
         self._root = ""  # where the class's folder lies in the download
         self._kinds: dict[str, set[str]] = {}  # place -> of what kinds the students' files in it are
         self._assignment = assignment
@@ -104,7 +104,7 @@ class Gathering:
             else:
                 self._add_folder(one)
 
-    def _add_loose(self, one: Found) -> None:
+    def _add_loose(self, one: DownloadedItem) -> None:
         """Gather a file that lies beside those of others."""
         owner = self._owner(one)
         if owner is None and one.is_archive:
@@ -122,20 +122,20 @@ class Gathering:
         else:
             self._add(one, owner)
 
-    def _add_folder(self, one: Found) -> None:
+    def _add_folder(self, one: DownloadedItem) -> None:
         """Gather a student's folder."""
         # the folder of a student whose id it carries joins that student's other folders and files beside it
         named = (f"folder:{self._place(one.shown)}", one.path.name)
         self._add(one, self._owner(one) or named)
 
-    def _add(self, one: Found, owner: tuple[str, str]) -> None:
+    def _add(self, one: DownloadedItem, owner: tuple[str, str]) -> None:
         heap = self._heap(*owner) if one.handed.holder is None else self._heap_of(one.handed)
         heap.items.append(one)
         if not one.handed.lms:
             kind = ANY if one.path.is_dir() or one.is_archive else self._kind(one)
             self._kinds.setdefault(_parent(self._place(one.shown)), set()).add(kind)
 
-    def _read_together(self, inside: list[Found]) -> list[Found]:
+    def _read_together(self, inside: list[DownloadedItem]) -> list[DownloadedItem]:
         """The same with what names tell only together, without the files that an LMS put there itself."""
         by_name = {one.path.name: one for one in inside}
         together = read_together({name: one.path for name, one in by_name.items()})
@@ -146,7 +146,7 @@ class Gathering:
         names = together.names
         return [one.told(names[name]) if name in names else one for name, one in by_name.items()]
 
-    def _listed(self, metadata: Found) -> SubmissionList | None:
+    def _listed(self, metadata: DownloadedItem) -> SubmissionList | None:
         """What the metadata of an export tells; a file that cannot be read is accounted for."""
         name = metadata.path.name
         try:
@@ -158,7 +158,7 @@ class Gathering:
         self._ledger.note(metadata.shown, Fate.MATCHED, reason=reason)
         return listed
 
-    def _add_listed(self, listed: SubmissionList, inside: list[Found]) -> None:
+    def _add_listed(self, listed: SubmissionList, inside: list[DownloadedItem]) -> None:
         """Gather the folders of an export by the students that the LMS knows."""
         by_name = {one.path.name: one for one in inside}
         self.notes += listed.notes(by_name)
@@ -183,7 +183,7 @@ class Gathering:
             why = told(one, by_name[counts], f"which {listed.lms} received later")
             self._sorting.supersede(heap, one, why)
 
-    def _owner(self, one: Found) -> tuple[str, str] | None:
+    def _owner(self, one: DownloadedItem) -> tuple[str, str] | None:
         """(The key of the heap that a file or a folder belongs to by its name, its label), or None."""
         if one.handed.holder is not None:
             return _holder(one.handed)
@@ -199,10 +199,10 @@ class Gathering:
         at = f"@{_parent(place)}" if _parent(place) else ""
         return (f"id:{student_id.casefold()}{at}", student_id) if student_id else None
 
-    def _heap(self, key: str, label: str, lms: str = "") -> Heap:
-        return self.heaps.setdefault(key, Heap(key, label, lms))
+    def _heap(self, key: str, label: str, lms: str = "") -> StudentFiles:
+        return self.heaps.setdefault(key, StudentFiles(key, label, lms))
 
-    def _heap_of(self, handed: DownloadName) -> Heap:
+    def _heap_of(self, handed: DownloadName) -> StudentFiles:
         """The heap of whoever the LMS says handed something in."""
         heap = self._heap(*_holder(handed), handed.lms)
         heap.number, heap.called = handed.number, {"": handed.called}
@@ -212,14 +212,14 @@ class Gathering:
         """Where something lies within the class's folder."""
         return shown.removeprefix(f"{self._root}/") if self._root else shown
 
-    def _kind(self, one: Found) -> str:
+    def _kind(self, one: DownloadedItem) -> str:
         """What a file is for, by its suffix."""
         suffix = Path(one.name).suffix.lower()
         return next((file.role for file in self._assignment.files if suffix in file.suffixes), suffix)
 
     def _join_kinds(self) -> None:
         """Join a student's files that lie in a folder for each kind of file: `code`, `weights`, `reports`."""
-        by_id: dict[str, list[Heap]] = {}
+        by_id: dict[str, list[StudentFiles]] = {}
         for key, heap in self.heaps.items():
             if key.startswith("id:"):
                 by_id.setdefault(key.partition("@")[0], []).append(heap)

@@ -48,7 +48,6 @@ def written(files, root, zipped):
     return root
 
 
-@pytest.mark.sampled(4)
 def test_an_impostor_takes_nobodys_place(impostor, say, attack_modules, tmp_path):
     known = attack_modules("impostors")
     out, table = tmp_path / "out", tmp_path / "table.csv"

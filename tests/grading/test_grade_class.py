@@ -77,7 +77,7 @@ def graded(request: GradeRequest, watch: Told) -> ClassResult:
 
 
 def test_a_class_is_graded_and_graded_on(
-    tmp_path: Path, tiny_course: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, tiny_course: Path, on_warm_hosts: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     request = GradeRequest(submissions(tmp_path), "tiny", out, "ta1", jobs=2, course=tiny_course)

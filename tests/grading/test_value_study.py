@@ -112,6 +112,7 @@ def test_a_notebook_keeps_the_places_of_its_cells(assignment: Any) -> None:
     assert [v.place for v in again.tuned] == [v.place for v in read.tuned]
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_table_and_a_plot(
     class_folder: Path, course_root: Path, tmp_path: Path, on_warm_hosts: None
 ) -> None:

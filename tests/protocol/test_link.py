@@ -64,10 +64,10 @@ class FakeWorker:
     def close(self) -> None:
         """End it and close the pipes."""
         self.kill()
+        with contextlib.suppress(OSError):
+            self.writer.close()  # it may wait for a request
         self._thread.join(5)
         self.reader.close()
-        with contextlib.suppress(OSError):
-            self.writer.close()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ AGAIN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root can become another user")
 def test_everything_holds_for_an_ordinary_user(tmp_path):
     as_user = [sys.executable, str(HERE / "ordinary_user.py"), str(UID), sys.executable]

@@ -13,6 +13,7 @@ import pytest
 from tests.weekend.conftest import Desk
 from tests.weekend.generated import QUESTIONS
 
+pytestmark = pytest.mark.slow  # 61 uploads are graded and marked
 MARKERS = ("ta1-of-lab", "ta2-of-lab", "ta3-of-lab")
 
 
@@ -101,7 +102,6 @@ def marked(desk: Desk) -> None:
         desk.tell("marks", "import", desk.out, sheet, "--by", marker)
 
 
-@pytest.mark.slow
 def test_the_weekend(desk: Desk) -> None:
     """From the download to the pages, and a correction after that."""
     made, out = desk.made, desk.out
