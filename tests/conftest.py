@@ -298,9 +298,9 @@ def composed(solved: str) -> Callable[..., str]:
 def traces_of() -> Callable[..., set[str]]:
     """What sandboxes could leave on the machine: processes, mounts, shared memory, control groups.
 
-    Its arguments are a function that says which processes, by pid, are the asking tests' own, since others
-    are at work beside them, and the hosts whose spares, in which nothing ever ran, are no traces. Control
-    groups that are there before these tests are what killed graders left on the machine.
+    Its arguments are a function that says which processes, by pid, are the asking tests' own, those that ended
+    too, since others are at work beside them, and the hosts whose spares, in which nothing ever ran, are no
+    traces. Control groups that are there before these tests are what killed graders left on the machine.
     """
     earlier = set(_groups())
 
@@ -319,7 +319,7 @@ def traces_of() -> Callable[..., set[str]]:
         groups = (
             f"control group {group}"
             for group in _groups()
-            if group not in earlier and _is_gone_or(is_ours, int(group.name.split("-")[1]))
+            if group not in earlier and is_ours(int(group.name.split("-")[1]))
             if not _holds_only(spares, group)
         )
         return {*processes, *mounts, *shared, *groups}
@@ -350,10 +350,6 @@ def _groups() -> Iterator[Path]:
     # unlike Path.rglob, os.walk leaves out a group that vanishes while we look
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
         yield from (Path(folder, name) for name in names if name.startswith("grader-"))
-
-
-def _is_gone_or(is_ours: Callable[[int], bool], pid: int) -> bool:
-    return not Path("/proc", str(pid)).exists() or is_ours(pid)
 
 
 def _holds_only(pids: Collection[int], group: Path) -> bool:

@@ -65,7 +65,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = [each for each in every if each.group == metafunc.module.GROUP]
         parametrize(metafunc, "attack", chosen, quick=list(first.values())[::4])
     if "upload" in metafunc.fixturenames:
-        parametrize(metafunc, "upload", module("uploads").UPLOADS, quick=module("uploads").UPLOADS[::4])
+        parametrize(metafunc, "upload", module("uploads").UPLOADS, quick=module("uploads").UPLOADS[::8])
     if "impostor" in metafunc.fixturenames:
         parametrize(metafunc, "impostor", module("impostors").IMPOSTORS, quick=())
     if "retried" in metafunc.fixturenames:

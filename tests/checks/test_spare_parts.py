@@ -55,7 +55,7 @@ def judged_with(solved: str, examined: Callable[..., Examined]) -> Callable[...,
     return of
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("component", MISTAKES)
 @pytest.mark.parametrize("spare", [*UNUSED, *UNREADABLE])
 def test_a_wrong_part_fails_for_its_mistake_whatever_is_added(

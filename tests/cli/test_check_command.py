@@ -33,6 +33,7 @@ def test_the_solved_notebook_passes_in_a_real_process(handout, desk, solved_note
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_ends_it_quietly(desk, solved):
     """`grader check | head -3`: no fault is made of it, and what nobody read did not pass."""
     (desk / "homework.py").write_text(solved, encoding="utf-8")

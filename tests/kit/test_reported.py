@@ -138,6 +138,7 @@ GUESSES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guess", GUESSES)
 def test_guesses_are_right_in_fewer_than_one_of_a_hundred_cases(guess: str) -> None:
     dice, lucky = random.Random(guess), 0

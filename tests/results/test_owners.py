@@ -283,6 +283,7 @@ def test_metadata_outranks_names_and_who_is_unknown_to_it_waits(desk: Desk) -> N
 # --- where it does not: nobody gets the id ------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("first", ["Alpha One", "Zzz Zzz"])
 def test_of_two_uploads_with_one_id_nobody_gets_it(desk: Desk, packed: bool, first: str) -> None:
@@ -368,6 +369,7 @@ SIDE_BY_SIDE: dict[str, dict[str, str | bytes]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("files", SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE)
 def test_where_the_name_is_all_that_tells_it_must_be_clear(desk: Desk, files: dict[str, str | bytes]) -> None:
     desk.grade({**files, "400101203_homework.py": GOOD})
@@ -444,6 +446,7 @@ HONEST: dict[str, tuple[dict[str, str | bytes], set[str]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("files", "ids"), HONEST.values(), ids=HONEST)
 def test_honest_work_waits_for_nobody(desk: Desk, files: dict[str, str | bytes], ids: set[str]) -> None:
     desk.grade(files)
@@ -473,6 +476,7 @@ def test_a_slip_of_the_pen_is_set_right_by_the_list(desk: Desk) -> None:
     assert desk.totals() == {A: 4, Z: 4, "400101203": 4}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("person", ["Team", "Participant", "Default group", "222"])
 def test_a_name_in_moodle_does_not_hide_the_number(desk: Desk, person: str) -> None:
     """Omega handed in nothing, and the list of the class knows who did."""
@@ -493,6 +497,7 @@ def test_who_calls_themselves_anonymous_is_nobody_else(desk: Desk) -> None:
     assert totals.pop(Z) == totals.pop("400101203") == 4 and list(totals.values()) == [0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("files", ATTACKS.values(), ids=ATTACKS)
 def test_an_id_that_two_uploads_carry_is_nobodys(desk: Desk, files: dict[str, str | bytes]) -> None:
     told = desk.grade(files)
@@ -522,6 +527,7 @@ def test_a_real_student_with_a_number_behind_the_id_keeps_it(desk: Desk) -> None
     assert desk.held() == {"moodle-111", "moodle-222"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["moodle-222", "Moodle-222", "upload-x-12345678", "submission_2"])
 def test_ids_of_our_own_are_nobodys(desk: Desk, name: str) -> None:
     desk.grade({**BOTH, **moodle("Eve Ernst", 444, f"{name}_homework.py", text=BAD)})
@@ -529,6 +535,7 @@ def test_ids_of_our_own_are_nobodys(desk: Desk, name: str) -> None:
     assert desk.exported() == {"111": "", "222": "", "333": "4"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["222", "x_222", "Omega_Two_222", "Participant_222", "Participant 222"])
 def test_a_number_of_the_lms_in_a_name_is_nobodys(desk: Desk, name: str) -> None:
     desk.grade(moodle("Alpha One", 111, f"{name}_homework.py"))
@@ -604,6 +611,7 @@ def test_a_later_upload_by_somebody_else_does_not_take_an_id(desk: Desk) -> None
     assert not (desk.out / "students" / Z).exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["folder", "file", "flat", "another section"])
 def test_whose_it_is_by_the_lms_is_not_asked_again(desk: Desk, how: str) -> None:
     desk.grade(moodle("Omega Two", 222, f"{Z}_homework.py"), "--roster", desk.sheet())
@@ -759,6 +767,7 @@ RIVALS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("names", RIVALS.values(), ids=RIVALS)
 def test_what_may_be_ones_attempts_or_anothers_work_takes_nobodys_place(
     desk: Desk, names: tuple[str, str]

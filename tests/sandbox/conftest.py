@@ -18,14 +18,22 @@ CHILD = "sandbox_child"
 
 
 @pytest.fixture(scope="session")
-def start_host() -> Callable[..., AbstractContextManager[Host]]:
+def started_pids() -> set[int]:
+    """The hosts that these tests started, whether they still run or not."""
+    return set()
+
+
+@pytest.fixture(scope="session")
+def start_host(started_pids: set[int]) -> Callable[..., AbstractContextManager[Host]]:
     """Start a host of the tests' own module; environment variables steer it."""
     if sys.platform != "linux":
         pytest.skip("the layers need Linux")
 
     def started(**options: Any) -> AbstractContextManager[Host]:
         environment = {"PYTHONPATH": str(HERE), **options.pop("env", {})}
-        return Host.start(CHILD, env=environment, timeout=60, **options)
+        host = Host.start(CHILD, env=environment, timeout=60, **options)
+        started_pids.add(host._pid)
+        return host
 
     return started
 
@@ -95,9 +103,13 @@ def processes_of() -> Callable[[Host], list[int]]:
 
 
 @pytest.fixture(scope="session")
-def traces(traces_of: Callable[..., set[str]]) -> Callable[..., set[str]]:
+def traces(traces_of: Callable[..., set[str]], started_pids: set[int]) -> Callable[..., set[str]]:
     """What the sandboxes of these tests could leave on the machine, but for the spares of the hosts given."""
-    return lambda *hosts: traces_of(lambda pid: CHILD.encode() in _command_line(pid), hosts)
+
+    def is_ours(pid: int) -> bool:
+        return pid in started_pids or CHILD.encode() in _command_line(pid)
+
+    return lambda *hosts: traces_of(is_ours, hosts)
 
 
 @pytest.fixture(scope="session")

@@ -63,6 +63,7 @@ def test_what_cannot_be_graded_is_shown_all_the_same(parsers: Host, assignment: 
     assert len(shown) == 2
 
 
+@pytest.mark.slow
 def test_a_rendering_that_ends_badly_costs_the_view_alone(parsers: Host, assignment: Assignment) -> None:
     """Markdown that takes nbconvert minutes: it is ended long before the parser's own limit."""
     slow = {"cell_type": "markdown", "source": "![" * 100_000}
