@@ -298,9 +298,10 @@ def composed(solved: str) -> Callable[..., str]:
 def traces_of() -> Callable[..., set[str]]:
     """What sandboxes could leave on the machine: processes, mounts, shared memory, control groups.
 
-    Its arguments are a function that says which processes, by pid, are the asking tests' own, those that ended
-    too, since others are at work beside them, and the hosts whose spares, in which nothing ever ran, are no
-    traces. Control groups that are there before these tests are what killed graders left on the machine.
+    Its arguments are a function that says which processes, by pid, are the asking tests' own, those that
+    ended too, since others are at work beside them, and the hosts whose spares, in which nothing ever ran,
+    are no traces. Control groups that are there before these tests are what killed graders left on the
+    machine.
     """
     earlier = set(_groups())
 
@@ -415,7 +416,7 @@ def class_graded_once(
     from grader.domain.submission import Role
     from grader.gradebook import Gradebook
     from grader.grading.result_writer import Keeper
-    from grader.results.revision import write_pages
+    from grader.results.class_pages import write_pages
 
     now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     attention = next(spec.id for spec in assignment.checks if spec.component == "Attention")

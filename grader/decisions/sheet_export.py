@@ -13,7 +13,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.teams import shared_by
 from grader.results.class_files import report_path
-from grader.results.revision import results_now
+from grader.results.current_results import results_now
 from grader.results.session import ClassSession
 
 

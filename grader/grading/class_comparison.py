@@ -24,8 +24,9 @@ from grader.reports.whole_class.similarity_page import similarity_page
 from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
 from grader.reports.whole_class.similarity_table import similarity_table
 from grader.results.catching_up import CatchUp, caught_up
+from grader.results.class_pages import write_pages
+from grader.results.current_results import told_results
 from grader.results.owners import uploads_of
-from grader.results.revision import told_results, write_pages
 from grader.similarity.pairs import THRESHOLD, Comparison, compared
 from grader.similarity.work import Work
 

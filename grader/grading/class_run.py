@@ -15,7 +15,7 @@ from grader.grading.attempt_number import attempt_number
 from grader.grading.finished_work import is_known
 from grader.grading.progress import UNCHANGED, Progress, Stage, Watcher
 from grader.grading.result_writer import Keeper
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.side_by_side import side_by_side
 from grader.grading.submission_run import examined, examined_longer
 from grader.grading.team_members import handed_on, mates
@@ -124,7 +124,7 @@ class _Grading:
         """Keep nothing from now on: what is under way fails with the run, and is no failure to be kept."""
         self._stopped.set()
 
-    def _keep(self, submission: Submission, found: Findings) -> None:
+    def _keep(self, submission: Submission, found: EvidenceBuilder) -> None:
         with self._recording:
             if self._stopped.is_set():
                 raise EngineError("The run was stopped.")
@@ -149,7 +149,7 @@ class _Grading:
             self.results[student_id] = self._keeper.known(submission, self._clock())
         return True
 
-    def _hand_on(self, submission: Submission, found: Findings | None) -> None:
+    def _hand_on(self, submission: Submission, found: EvidenceBuilder | None) -> None:
         """What was found out is the others' of the team too.
 
         Args:
@@ -161,7 +161,7 @@ class _Grading:
             student_id = submission.student_id
             made = found.evidence if found else self._keeper.latest(student_id)
             images = found.images if found else self._keeper.latest_images(student_id)
-            self._keep(mate, Findings(handed_on(made, submission, mate), images))
+            self._keep(mate, EvidenceBuilder(handed_on(made, submission, mate), images))
 
 
 def _without_report(

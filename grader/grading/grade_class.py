@@ -37,11 +37,12 @@ from grader.parser.client.opened_files import ParserOpener
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.whole_class.class_overview import Overview
 from grader.results.catching_up import CatchUp, caught_up
+from grader.results.class_pages import digest, write_pages
+from grader.results.current_results import results_now
 from grader.results.download_accounts import Account, keep_account
 from grader.results.kept_scores import KnownScores
 from grader.results.owners import known_uploads, moved_edits
 from grader.results.page_state import grading
-from grader.results.revision import digest, results_now, write_pages
 from grader.sandbox.host_client import Host
 
 

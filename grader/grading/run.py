@@ -41,7 +41,7 @@ class Run:
 
 
 @dataclass
-class Findings:
+class EvidenceBuilder:
     """The evidence of one submission while it is collected."""
 
     evidence: Evidence

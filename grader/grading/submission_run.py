@@ -13,7 +13,7 @@ from grader.domain.quoting import about_file, file_name_of, named
 from grader.domain.submission import Intake, Submission
 from grader.grading.judging import judged
 from grader.grading.progress import Progress, Stage, Watcher
-from grader.grading.run import Findings, Run, hidden_seed
+from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
 from grader.parser.client.drawn_answers import kept_answers
@@ -23,7 +23,7 @@ from grader.parser.client.parsed_program import parsed
 
 def examined(
     run: Run, submission: Submission, *, attempt: int, graded_at: datetime, watch: Watcher
-) -> Findings:
+) -> EvidenceBuilder:
     """The evidence of one submission, with its pictures. A failure of ours is evidence too.
 
     Args:
@@ -47,7 +47,7 @@ def examined(
         attempt=attempt if run.splits is not None else None,
         data_digest=run.splits.digest(attempt) if run.splits is not None else "",
     )
-    found = Findings(evidence)
+    found = EvidenceBuilder(evidence)
     try:
         _collect(run, submission, found, watch)
     except SubmissionError as error:
@@ -68,7 +68,7 @@ def examined_longer(
     *,
     graded_at: datetime,
     watch: Watcher,
-) -> Findings:
+) -> EvidenceBuilder:
     """The evidence of a submission whose training gets more time; all else stays as it was found.
 
     Args:
@@ -77,7 +77,7 @@ def examined_longer(
         graded_at: For the record.
         watch: Told how far it is.
     """
-    found = Findings(replace(earlier, graded_at=graded_at), dict(images))
+    found = EvidenceBuilder(replace(earlier, graded_at=graded_at), dict(images))
     try:
         files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
@@ -92,7 +92,7 @@ def examined_longer(
     return found
 
 
-def _collect(run: Run, submission: Submission, found: Findings, watch: Watcher) -> None:
+def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Watcher) -> None:
     watch(Progress(submission.student_id, Stage.READING))
     # of what is only read, a parser is all that ever opens it; of what runs, the worker has the word
     found.add(attestation=run.hosts.isolation)
@@ -138,7 +138,7 @@ def _claim_in_report(run: Run, files: Intake) -> Claim | None:
     return ParserOpener(run.hosts.parsers).claim(report, file_name_of(report.name))
 
 
-def _without_code(files: Intake, found: Findings) -> None:
+def _without_code(files: Intake, found: EvidenceBuilder) -> None:
     """Nothing to run: refused when a code file was, or when nothing else was given; else only missing."""
     suffixes = (".py", ".ipynb", ".zip")
     reasons = [
@@ -152,7 +152,7 @@ def _without_code(files: Intake, found: Findings) -> None:
         found.add(status="refused", reason=reasons[0])
 
 
-def _check(run: Run, program: Program, found: Findings, seed: int, watch: Watcher) -> None:
+def _check(run: Run, program: Program, found: EvidenceBuilder, seed: int, watch: Watcher) -> None:
     total, done = len(run.assignment.checks), 0
     student_id = found.evidence.student_id
     watch(Progress(student_id, Stage.CHECKS, 0.0, f"0 of {total}"))

@@ -20,7 +20,7 @@ from grader.domain.program import Program
 from grader.domain.submission import Intake, Submission
 from grader.grading.judging import trained_model_judged
 from grader.grading.progress import Progress, Stage, Watcher
-from grader.grading.run import Findings, Run, hidden_seed, told_seed
+from grader.grading.run import EvidenceBuilder, Run, hidden_seed, told_seed
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess
 from grader.sandbox.limits import ProcessLimits
@@ -37,7 +37,9 @@ from grader.training import (
 TRIAL_SECONDS = 20.0  # for the first epoch of a submission of which a part hung in the checks
 
 
-def train(run: Run, splits: Splits, program: Program, files: Intake, found: Findings, watch: Watcher) -> None:
+def train(
+    run: Run, splits: Splits, program: Program, files: Intake, found: EvidenceBuilder, watch: Watcher
+) -> None:
     """Train a submission and try its checkpoint.
 
     Args:
@@ -80,7 +82,7 @@ def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:
 
 
 def train_longer(
-    run: Run, splits: Splits, program: Program, submission: Submission, found: Findings, watch: Watcher
+    run: Run, splits: Splits, program: Program, submission: Submission, found: EvidenceBuilder, watch: Watcher
 ) -> None:
     """Train a submission again, from its beginning, with the larger limit."""
     jobs, limits = _jobs(run, splits, program, submission), run.assignment.limits
@@ -113,7 +115,7 @@ def _jobs(run: Run, splits: Splits, program: Program, submission: Submission) ->
     return job
 
 
-def _measure(run: Run, jobs: Callable[[int], Job], found: Findings, watch: Watcher) -> None:
+def _measure(run: Run, jobs: Callable[[int], Job], found: EvidenceBuilder, watch: Watcher) -> None:
     student_id = found.evidence.student_id
 
     def report(told: EpochReport) -> None:

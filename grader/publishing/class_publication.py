@@ -12,8 +12,8 @@ from grader.publishing.publication_update import Manifest, Update, update, with_
 from grader.publishing.releases import unnoted_releases
 from grader.reports.whole_class.download_summary import summed
 from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord, previous_similarity
+from grader.results.current_results import results_now
 from grader.results.download_accounts import standing_downloads
-from grader.results.revision import results_now
 from grader.results.session import ClassSession
 
 WAY = "publish"

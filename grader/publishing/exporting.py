@@ -16,8 +16,8 @@ from grader.publishing.release import require_nothing_lacking
 from grader.publishing.releases import unnoted_releases
 from grader.reports.student.code_links import alone
 from grader.results.class_files import report_path
+from grader.results.current_results import told_results
 from grader.results.download_accounts import standing_downloads
-from grader.results.revision import told_results
 
 FOLDER = "exports"
 ELSEWHERE = "Give another place by --to."

@@ -11,8 +11,9 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.formatting import counted
 from grader.gradebook import Gradebook
+from grader.results.class_pages import write_pages
+from grader.results.current_results import told_results
 from grader.results.page_state import are_stale, is_graded_now
-from grader.results.revision import told_results, write_pages
 
 OLDER = "The pages are older than the gradebook"
 

@@ -27,7 +27,7 @@ from grader.domain.evidence import FindingKind
 from grader.domain.note import Note
 from grader.domain.result import Result
 from grader.gradebook import Gradebook
-from grader.results.revision import results_now
+from grader.results.current_results import results_now
 
 BOOKS = Path(__file__).parent / "books"
 FILE = "gradebook.sqlite"

@@ -20,7 +20,8 @@ from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.publication import pages
 from grader.results.class_files import lying_beside
-from grader.results.revision import results_now, revised
+from grader.results.current_results import results_now
+from grader.results.revision import revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 STUDENT = "400101201"

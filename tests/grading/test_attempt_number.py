@@ -18,7 +18,7 @@ from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.attempt_number import attempt_number, attempts
 from grader.grading.class_run import graded
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TRAINED = Training(TrainingOutcome.COMPLETED, accuracy=0.7)
@@ -119,11 +119,11 @@ def grade(
     tiny: Assignment = read_assignment(tiny_course / "reference" / "tiny")
     trained: list[tuple[str, str, int]] = []
 
-    def examine(run: Any, one: Submission, *, attempt: int, **more: Any) -> Findings:
+    def examine(run: Any, one: Submission, *, attempt: int, **more: Any) -> EvidenceBuilder:
         if one.student_id == "interrupts":
             raise KeyboardInterrupt
         trained.append((one.student_id, one.digest, attempt))
-        return Findings(
+        return EvidenceBuilder(
             Evidence(
                 one.student_id,
                 "tiny",

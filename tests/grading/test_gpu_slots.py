@@ -16,7 +16,7 @@ from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutco
 from grader.domain.submission import Intake
 from grader.grading import training_stage
 from grader.grading.gpu_slots import Turns, turns_on
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 from grader.kit.splits import Splits
 from grader.training import Job, Measured
 
@@ -106,7 +106,7 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
 
     monkeypatch.setattr(training_stage, "repeated_training", trained)
     run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
-    found = Findings(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
+    found = EvidenceBuilder(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
     job = Job(cast("Any", None), cast("Splits", None), assignment.limits, device="cuda", gpu_memory_mb=4000)
     training_stage._measure(run, lambda number: job, found, lambda progress: None)
     assert jobs == [(4000, 1), (None, 3)]
@@ -133,6 +133,6 @@ def test_weights_that_are_tried_take_a_place(
     weights = tmp_path / "400101201.pth"
     weights.write_bytes(b"")
     files = cast("Intake", SimpleNamespace(submission=None, checkpoint=weights))
-    found = Findings(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
+    found = EvidenceBuilder(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
     training_stage.train(run, cast("Splits", None), cast("Any", None), files, found, lambda progress: None)
     assert taken == [1] and found.evidence.checkpoint.accuracy == 0.9

@@ -25,7 +25,7 @@ from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.results import class_files
 from grader.grading import class_run
-from grader.grading.run import Findings
+from grader.grading.run import EvidenceBuilder
 from sqlalchemy import Engine, event
 
 course, out, fatal = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -47,7 +47,7 @@ def examined(run, submission, **more):
         Finding(s.id, s.component, s.title, Status.PASSED) for s in assignment.checks
     )
     evidence = Evidence(submission.student_id, "tiny", submission.digest, NOW, findings=findings)
-    return Findings(evidence, {"figure-0.png": b"x" * 100})
+    return EvidenceBuilder(evidence, {"figure-0.png": b"x" * 100})
 
 class Run:
     pass

@@ -13,7 +13,7 @@ from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.submission import Intake, Submission
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.grading.hosts import running_hosts
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.training_stage import train
 from grader.kit.splits import Splits
 from grader.parser.client.parsed_program import parsed
@@ -74,7 +74,7 @@ def trained(
             submission = Submission("400101204", assignment.id, (), "ab12")
             for attempt in attempts:
                 evidence = Evidence("400101204", assignment.id, "ab12", NOW, attempt=attempt)
-                findings = Findings(evidence)
+                findings = EvidenceBuilder(evidence)
                 train(run, splits.of(attempt), program, Intake(submission), findings, lambda progress: None)
                 found.append(findings.evidence)
         return splits, found

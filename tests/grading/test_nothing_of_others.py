@@ -18,7 +18,7 @@ from grader.publishing.publication import pages, publish
 from grader.reports.results_json.results_file import download_record
 from grader.reports.whole_class.similarity_record import PairRecord, SimilarityRecord, record_text
 from grader.results.class_files import write_class
-from grader.results.revision import results_now
+from grader.results.current_results import results_now
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 DUE = datetime(2026, 1, 20, 12, tzinfo=UTC)

@@ -21,7 +21,7 @@ from grader.grading import class_run
 from grader.grading.hidden_splits import HiddenSplits
 from grader.grading.hosts import running_hosts
 from grader.grading.progress import Progress, Stage
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.training_stage import waits_for_more_time
 from grader.intake import submissions
 
@@ -63,19 +63,19 @@ def test_the_queue_begins_when_all_others_are_done(
     order: list[str] = []
     slow = {"400101201", "400101203"}
 
-    def examined(run: Any, submission: Submission, **more: Any) -> Findings:
+    def examined(run: Any, submission: Submission, **more: Any) -> EvidenceBuilder:
         order.append(submission.student_id)
         training = STOPPED if submission.student_id in slow else TRAINED
         evidence = Evidence(submission.student_id, "tiny", "0", NOW, notes=(Note("kept"),), training=training)
-        return Findings(evidence, {"figure.png": b"picture"})
+        return EvidenceBuilder(evidence, {"figure.png": b"picture"})
 
     def longer(
         run: Any, submission: Submission, earlier: Evidence, images: dict[str, bytes], **more: Any
-    ) -> Findings:
+    ) -> EvidenceBuilder:
         order.append(f"{submission.student_id} again")
         assert (earlier.training, earlier.notes) == (STOPPED, (Note("kept"),))
         assert images == {"figure.png": b"picture"}
-        return Findings(replace(earlier, training=TRAINED), dict(images))
+        return EvidenceBuilder(replace(earlier, training=TRAINED), dict(images))
 
     monkeypatch.setattr(class_run, "examined", examined)
     monkeypatch.setattr(class_run, "examined_longer", longer)

@@ -21,7 +21,7 @@ from grader.domain.submission import Delivery, Submission
 from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.class_run import graded
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 from tests.warm_python import Start
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -41,7 +41,7 @@ from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.results import class_files
 from grader.grading import class_run
-from grader.grading.run import Findings
+from grader.grading.run import EvidenceBuilder
 
 course, out = Path(sys.argv[1]), Path(sys.argv[2])
 assignment = read_assignment(course / "reference" / "tiny")
@@ -59,7 +59,7 @@ def examined(run, submission, **more):
         submission.student_id, "tiny", submission.digest, NOW, findings=findings, engine=__version__,
         assignment_digest=assignment.digest, attestation=Attestation("strict"),
     )
-    return Findings(evidence, {"figure-0.png": submission.student_id.encode() * 100})
+    return EvidenceBuilder(evidence, {"figure-0.png": submission.student_id.encode() * 100})
 
 run = SimpleNamespace(assignment=assignment, splits=None)
 submissions = [Submission(str(400101200 + n), "tiny", (), "digest") for n in range(12)]
@@ -139,7 +139,7 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Grade one submission; the result, and how often it was examined."""
     examined: list[str] = []
 
-    def examine(run: Any, submission: Submission, **more: Any) -> Findings:
+    def examine(run: Any, submission: Submission, **more: Any) -> EvidenceBuilder:
         examined.append(submission.digest)
         findings = tuple(Finding(s.id, s.component, s.title, Status.PASSED) for s in run.assignment.checks)
         evidence = Evidence(
@@ -157,7 +157,7 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             data_digest=run.splits.digest(more["attempt"]) if run.splits else "",
             attestation=STRICT,
         )
-        return Findings(replace(evidence, **more_evidence))
+        return EvidenceBuilder(replace(evidence, **more_evidence))
 
     more_evidence: dict[str, Any] = {}
     monkeypatch.setattr(class_run, "examined", examine)
@@ -260,11 +260,11 @@ def test_an_interruption_records_nothing_of_what_was_under_way(
 ) -> None:
     """What fails because the run ends is no failure of the submission."""
 
-    def examine(run: Any, submission: Submission, **more: Any) -> Findings:
+    def examine(run: Any, submission: Submission, **more: Any) -> EvidenceBuilder:
         if submission.student_id == "1":
             raise KeyboardInterrupt
         time.sleep(0.3)  # the hosts are gone by now
-        return Findings(Evidence(submission.student_id, "tiny", "", NOW, status="engine_error"))
+        return EvidenceBuilder(Evidence(submission.student_id, "tiny", "", NOW, status="engine_error"))
 
     monkeypatch.setattr(class_run, "examined", examine)
     run = cast(Run, SimpleNamespace(assignment=tiny, splits=None))
@@ -286,7 +286,7 @@ def grade_team(
     """Grade a team and somebody alone; the results by student, and who was examined so far."""
     examined: list[str] = []
 
-    def examine(run: Any, submission: Submission, **more: Any) -> Findings:
+    def examine(run: Any, submission: Submission, **more: Any) -> EvidenceBuilder:
         examined.append(submission.student_id)
         findings = tuple(Finding(s.id, s.component, s.title, Status.PASSED) for s in run.assignment.checks)
         evidence = Evidence(
@@ -301,7 +301,7 @@ def grade_team(
             assignment_digest=run.assignment.digest,
             attestation=STRICT,
         )
-        return Findings(evidence, {"figure-0.png": b"drawn"})
+        return EvidenceBuilder(evidence, {"figure-0.png": b"drawn"})
 
     monkeypatch.setattr(class_run, "examined", examine)
 

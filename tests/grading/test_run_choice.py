@@ -21,7 +21,7 @@ from grader.grading.result_writer import Keeper
 from grader.publishing.grades import grade_of
 from grader.publishing.publication import open_reasons
 from grader.results.class_files import write_class
-from grader.results.revision import results_now
+from grader.results.current_results import results_now
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 STUDENT = "400101201"

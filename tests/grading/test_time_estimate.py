@@ -20,7 +20,7 @@ from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.class_run import graded
 from grader.grading.progress import UNCHANGED, Progress, Stage
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.time_estimate import Plan, Rates, StageRate, kind_of_work, planned
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -113,11 +113,11 @@ def test_the_plan_is_what_is_done(
                     trained = dict(list(earlier_runs(longer)))[submissions[1]]
                     book.record(replace(trained, student_id=student_id, submission_digest=digest), {})
 
-        def examine(_: Run, submission: Submission, *more: Any, **given: Any) -> Findings:
+        def examine(_: Run, submission: Submission, *more: Any, **given: Any) -> EvidenceBuilder:
             done.add(submission.student_id)
             given["watch"](Progress(submission.student_id, Stage.DONE, 1.0))
             found = Evidence(submission.student_id, longer.id, submission.digest, NOW, status="refused")
-            return Findings(found)
+            return EvidenceBuilder(found)
 
         monkeypatch.setattr(class_run, "examined", examine)
         monkeypatch.setattr(class_run, "examined_longer", examine)

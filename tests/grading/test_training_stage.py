@@ -18,7 +18,7 @@ from grader.domain.program import Program
 from grader.domain.submission import Submission
 from grader.grading import training_stage
 from grader.grading.gpu_slots import Turns
-from grader.grading.run import Findings, Run
+from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.training_stage import waits_for_more_time
 from grader.training import Job, Measured
 
@@ -74,7 +74,7 @@ def test_what_a_worker_that_trains_says_is_kept_apart_from_the_reports_notes(
     told = Measured(Training(TrainingOutcome.COMPLETED, accuracy=0.9), {}, (Note("3Pr++/Xa/9n8."),) * 2)
     monkeypatch.setattr(training_stage, "repeated_training", lambda *_: told)
     run = cast(Run, SimpleNamespace(assignment=assignment, turns=Turns(1), device="cpu"))
-    found = Findings(replace(EVIDENCE, notes=(Note("Of the files."),)))
+    found = EvidenceBuilder(replace(EVIDENCE, notes=(Note("Of the files."),)))
     job = Job(cast(Any, None), cast(Any, None), assignment.limits)
     training_stage._measure(run, lambda number: job, found, lambda progress: None)
     assert found.evidence.notes == (Note("Of the files."),)

@@ -157,7 +157,7 @@ def test_nothing_is_read_or_written_where_nothing_is_older(
     say(MARK)
     for name in ("told_results", "write_pages"):
         monkeypatch.setattr(f"grader.results.catching_up.{name}", None)
-    monkeypatch.setattr("grader.results.revision.told_submissions", None)
+    monkeypatch.setattr("grader.results.class_pages.told_submissions", None)
     before = {path: path.stat().st_mtime_ns for path in graded_class.rglob("*.*") if path.suffix != ".sqlite"}
     assert "note:" not in say(NEXT["history"]) + say(NEXT["marks export"]) + say(NEXT["export"])
     after = {path: path.stat().st_mtime_ns for path in graded_class.rglob("*.*") if path.suffix != ".sqlite"}
@@ -299,8 +299,8 @@ def test_a_report_is_written_once_in_a_run(
 ) -> None:
     """At its end nothing is written that says what was written when it was examined."""
     from grader.grading.result_writer import Keeper
+    from grader.results.class_pages import ClassPages, digest, told_digests
     from grader.results.kept_scores import KnownScores
-    from grader.results.revision import ClassPages, digest, told_digests
 
     when = class_evidence(STUDENT).graded_at
     with Gradebook(graded_class) as book:

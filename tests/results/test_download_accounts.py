@@ -18,7 +18,7 @@ from grader.cli import cli
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
-from grader.grading.run import Findings
+from grader.grading.run import EvidenceBuilder
 from grader.intake.unpacking import HERE
 
 A, B, C, D, E = (f"40010120{number}" for number in range(1, 6))
@@ -115,7 +115,9 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def nothing(*_: object, **__: object) -> Iterator[None]:
         yield None
 
-    def examine(run: Any, submission: Submission, *, attempt: int, graded_at: Any, watch: Any) -> Findings:
+    def examine(
+        run: Any, submission: Submission, *, attempt: int, graded_at: Any, watch: Any
+    ) -> EvidenceBuilder:
         findings = tuple(Finding(s.id, s.component, s.title, Status.PASSED) for s in run.assignment.checks)
         evidence = Evidence(
             submission.student_id,
@@ -128,7 +130,7 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             engine=__version__,
             assignment_digest=run.assignment.digest,
         )
-        return Findings(evidence, {})
+        return EvidenceBuilder(evidence, {})
 
     monkeypatch.setattr("grader.grading.grade_class.running_parsers", nothing)
     monkeypatch.setattr("grader.grading.grade_class.running_hosts", nothing)

@@ -17,8 +17,9 @@ from grader.domain.score import Score
 from grader.files.typed_json import validator
 from grader.gradebook import Gradebook
 from grader.results import kept_scores as module
+from grader.results.class_pages import write_pages
+from grader.results.current_results import results_now
 from grader.results.kept_scores import FILE
-from grader.results.revision import results_now, write_pages
 from grader.results.session import ClassSession, SessionRequest, class_session
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -21,7 +21,7 @@ from grader.cli import cli
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
 from grader.domain.note import Note
 from grader.domain.submission import Submission
-from grader.grading.run import Findings
+from grader.grading.run import EvidenceBuilder
 from grader.intake.unpacking import HERE
 
 GOOD, BAD = "x = 2\n", "x = 3\n"
@@ -138,7 +138,9 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exa
     def nothing(*_: object, **__: object) -> Iterator[None]:
         yield None
 
-    def examine(run: Any, submission: Submission, *, attempt: int, graded_at: Any, watch: Any) -> Findings:
+    def examine(
+        run: Any, submission: Submission, *, attempt: int, graded_at: Any, watch: Any
+    ) -> EvidenceBuilder:
         examined.append(submission.student_id)
         good = any(file.read_text("utf-8") == GOOD for file in submission.files)
         status, blame = (Status.PASSED, None) if good else (Status.FAILED, Blame.STUDENT)
@@ -158,7 +160,7 @@ def desk(tiny_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exa
             engine=__version__,
             assignment_digest=run.assignment.digest,
         )
-        return Findings(evidence, {})
+        return EvidenceBuilder(evidence, {})
 
     monkeypatch.setattr("grader.grading.grade_class.running_parsers", nothing)
     monkeypatch.setattr("grader.grading.grade_class.running_hosts", nothing)

@@ -16,7 +16,8 @@ from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.releases import note_releases
 from grader.results import kept_scores, page_state
-from grader.results.revision import Revision, results_now, revised
+from grader.results.current_results import results_now
+from grader.results.revision import Revision, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 Q6 = Marked(
