@@ -223,9 +223,9 @@ def test_a_changed_rubric_is_not_made_up_for(
 ) -> None:
     """That is for `grader regrade`, which tells whose total changes."""
     kill()
-    from grader.results import revision
+    from grader.results import current_results
 
-    real = revision.results_now
+    real = current_results.results_now
 
     def dearer(*given: Any) -> Any:
         results = real(*given)
@@ -233,7 +233,7 @@ def test_a_changed_rubric_is_not_made_up_for(
             object.__setattr__(one.score, "total", 1.0)
         return results
 
-    monkeypatch.setattr(revision, "results_now", dearer)
+    monkeypatch.setattr(current_results, "results_now", dearer)
     output = say(NEXT["history"])
     assert "note: The pages are older than the gradebook, and the rubric changed since." in output
     assert told(graded_class) == OLD

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -18,20 +19,26 @@ CHILD = "sandbox_child"
 
 
 @pytest.fixture(scope="session")
+def mark() -> str:
+    """An argument of each host that these tests start, which those of tests beside these have not."""
+    return f"of-the-tests-{os.getpid()}-"
+
+
+@pytest.fixture(scope="session")
 def started_pids() -> set[int]:
     """The hosts that these tests started, whether they still run or not."""
     return set()
 
 
 @pytest.fixture(scope="session")
-def start_host(started_pids: set[int]) -> Callable[..., AbstractContextManager[Host]]:
+def start_host(mark: str, started_pids: set[int]) -> Callable[..., AbstractContextManager[Host]]:
     """Start a host of the tests' own module; environment variables steer it."""
     if sys.platform != "linux":
         pytest.skip("the layers need Linux")
 
     def started(**options: Any) -> AbstractContextManager[Host]:
         environment = {"PYTHONPATH": str(HERE), **options.pop("env", {})}
-        host = Host.start(CHILD, env=environment, timeout=60, **options)
+        host = Host.start(CHILD, [mark], env=environment, timeout=60, **options)
         started_pids.add(host._pid)
         return host
 
@@ -103,11 +110,11 @@ def processes_of() -> Callable[[Host], list[int]]:
 
 
 @pytest.fixture(scope="session")
-def traces(traces_of: Callable[..., set[str]], started_pids: set[int]) -> Callable[..., set[str]]:
+def traces(traces_of: Callable[..., set[str]], mark: str, started_pids: set[int]) -> Callable[..., set[str]]:
     """What the sandboxes of these tests could leave on the machine, but for the spares of the hosts given."""
 
     def is_ours(pid: int) -> bool:
-        return pid in started_pids or CHILD.encode() in _command_line(pid)
+        return pid in started_pids or mark.encode() in _command_line(pid)
 
     return lambda *hosts: traces_of(is_ours, hosts)
 

@@ -133,16 +133,16 @@ def test_nothing_is_left_behind(start_host, host, answer, traces, left_behind):
 STARTER = """
 import os, sys, time
 from grader.sandbox import Host, ProcessLimits
-host = Host.start("sandbox_child", env={{"PYTHONPATH": {path!r}}})
+host = Host.start("sandbox_child", [{mark!r}], env={{"PYTHONPATH": {path!r}}})
 child = host.spawn(ProcessLimits())
 print(host.address, flush=True)
 time.sleep(60)
 """
 
 
-def test_a_host_dies_with_its_starter(host, traces, left_behind):
+def test_a_host_dies_with_its_starter(host, mark, traces, left_behind):
     before = traces()
-    code = STARTER.format(path=str(Path(__file__).parent))
+    code = STARTER.format(mark=mark, path=str(Path(__file__).parent))
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as starter:
         folder = Path(starter.stdout.readline().strip()).parent
         assert any(trace.startswith("process") for trace in traces() - before)
