@@ -15,6 +15,9 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -rs
 
+# without bytecode every run would rewrite the assertions of all test files, in each of its processes
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-rest test-all coverage bench lint types floors unit compiled template picture lock setup clean
 
 setup: $(STAMP)

@@ -196,7 +196,7 @@ def honest() -> Iterator[tuple[str, str]]:
         yield path.parent.name, path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("step", [20, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [60, pytest.param(1, marks=pytest.mark.slow)])
 def test_homework_holds_less_than_half_of_what_is_noted(of: Callable[[str], Program], step: int) -> None:
     """The solution, the template, all forms, mistakes, styles of training, recipes and submissions."""
     held = {}

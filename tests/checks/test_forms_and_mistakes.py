@@ -28,8 +28,7 @@ FORMS = sorted(
 )
 MISTAKES = sorted(path.stem for path in (ROOT / "reference/vit_defects/mistakes").glob("*.py"))
 QUICK = {
-    *("attention_convolutions", "feed_forward_own_gelu", "loops_with_progress", "plots_by_display"),
-    *("resolution_free", "transformer_recursive", "vit_unfold"),
+    *("attention_convolutions", "loops_with_progress", "transformer_recursive"),
     *("confusion_transposed", "feed_forward_no_activation", "labels_exchanged", "loss_wrong_divisor"),
     *("missing_scale", "missing_zero_grad", "no_attention_residual", "no_positions", "post_norm"),
 }

@@ -77,6 +77,7 @@ def test_what_is_added_and_used_does_not_hide_a_mistake(
     assert found["attention_matches_oracle"] == ("failed", "missing_scale")
 
 
+@pytest.mark.slow
 def test_a_mistake_without_a_name_is_decided_too(
     judged_with: Callable[..., dict[str, tuple[str, str]]],
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_right_attention_stays_right_beside_what_it_does_not_use(
     assert found["attention_matches_oracle"] == ("passed", "")
 
 
+@pytest.mark.slow
 def test_a_right_attention_with_a_part_of_its_own_goes_to_a_person(
     judged_with: Callable[..., dict[str, tuple[str, str]]],
 ) -> None:

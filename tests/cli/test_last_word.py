@@ -216,6 +216,7 @@ def test_a_fault_of_the_grader_is_nobodys_zero(out: Path) -> None:
 # --- nothing handed in ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_the_lms_lists_and_nobody_graded_holds_the_class(out: Path, tmp_path: Path) -> None:
     """D6: it was a line at the page's end, and the class was published without that student."""
     mark(out, RIGHT, 2)

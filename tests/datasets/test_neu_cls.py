@@ -346,6 +346,7 @@ def test_links_in_circles_end(neu_cls, folder, course_files):
 # --- the real images -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_real_images(neu_cls, real_zip, tmp_path, decodings):
     splits = neu_cls.load(real_zip, seed=42, cache=tmp_path)
     assert splits.train_images.shape[1:] == (200, 200)

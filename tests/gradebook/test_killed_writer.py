@@ -35,6 +35,7 @@ with Gradebook(Path(sys.argv[1])) as book:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
 def test_a_killed_writer_leaves_a_whole_book(tmp_path: Path, start_script: Start) -> None:
     moments = random.Random(3)

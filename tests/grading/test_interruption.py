@@ -77,6 +77,7 @@ def run(tiny_course: Path, start_script: Start) -> Callable[[Path, int], tuple[i
     return ran
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
 def test_nothing_half_written_is_believed(
     tiny_course: Path, tmp_path: Path, run: Callable[[Path, int], tuple[int, str]]

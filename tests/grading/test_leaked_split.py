@@ -82,6 +82,7 @@ def trained(
     return run_of
 
 
+@pytest.mark.slow
 def test_what_an_attempt_tells_of_its_split_is_no_later_ones_and_not_on_the_students_page(
     assignment: Assignment, trained: Callable[..., tuple[HiddenSplits, list[Evidence]]]
 ) -> None:

@@ -101,6 +101,11 @@ def judge(tiny: Assignment, hosts: tuple[Host, Host]) -> Judging:
 
 
 LIMITS: dict[str, tuple[str, dict[str, float], str]] = {
+    "file": (
+        "open('big', 'wb').write(bytes(3_000_000))",
+        {"file_mb": 2},
+        "its limit is 2 MB for one file",
+    ),
     "memory": (
         "y = [0] * 500_000_000",
         {"memory_mb": 700},
@@ -115,11 +120,6 @@ LIMITS: dict[str, tuple[str, dict[str, float], str]] = {
         "while True: pass",
         {"checks_seconds": 1.0},
         "more than its limit of 2 s of processor time",
-    ),
-    "file": (
-        "open('big', 'wb').write(bytes(3_000_000))",
-        {"file_mb": 2},
-        "its limit is 2 MB for one file",
     ),
     "checkpoint": (
         "torch.save(torch.zeros(10**6), 'a.pth')",

@@ -80,6 +80,7 @@ def written(out: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX kills in the middle of a step")
 def test_a_run_that_is_killed_at_any_moment_ends_like_one_that_is_not(
     tiny_course: Path, tmp_path: Path, start_script: Start

@@ -53,6 +53,7 @@ def test_the_host_sees_little(host, installed, start_host, tmp_path):
         assert mine != its
 
 
+@pytest.mark.slow
 def test_nothing_of_it_stays(host, installed, start_host, answer, traces, left_behind):
     before = traces()
     with start_host(wrapped=True) as own:

@@ -83,6 +83,7 @@ def test_a_notebook_with_little_in_it_fails_kindly(handout, tmp_path, run_here):
         assert foreign not in said
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_told_once(handout):
     (handout / "broken.py").write_text("x = 1\ndef attention(:\n", encoding="utf-8")
     done = run(handout, "--submission", "broken.py")

@@ -87,6 +87,7 @@ def test_hostile_pdfs_cost_their_pages_at_most(kept, pdfs, name, pages, drawn, u
     assert time.monotonic() - began < 60
 
 
+@pytest.mark.slow
 def test_a_page_that_ends_its_parser_costs_that_page_alone(kept, pdfs):
     answers, _ = kept(pdfs.laughs())
     assert [page.number for page in answers.drawn] == [1, 3]

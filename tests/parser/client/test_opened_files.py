@@ -79,6 +79,7 @@ def test_what_cannot_be_opened_gets_the_same_sentence(parsers: Host, tmp_path: P
     assert said[0] == said[1] and said[0].startswith("upload.zip: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_bomb_ends_its_own_process_only(
     parsers: Host, tmp_path: Path, method: int, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
@@ -200,6 +201,7 @@ def test_the_list_of_a_gradescope_export_is_read_apart(parsers: Host, tmp_path: 
             opener.metadata_rows(path)
 
 
+@pytest.mark.slow
 def test_a_list_that_uses_up_memory_ends_its_own_process_only(
     parsers: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
