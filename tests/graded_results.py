@@ -9,7 +9,7 @@ import pytest
 
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
 from grader.domain.score import GradeStatus, LateRecord, Score, ScoreLine
-from grader.lms.export_format import Choices, Export, Format, Order
+from grader.lms.export_format import Choices, Export, ExportFormat, Order
 from grader.publishing.exporting import exported
 
 Result = tuple[Evidence, Score]
@@ -77,7 +77,7 @@ def a_result() -> Callable[..., Result]:
 
 
 def export(
-    what: Format,
+    what: ExportFormat,
     results: list[Result],
     file: tuple[str, bytes] | None = None,
     choices: Choices = PLAIN,

@@ -78,6 +78,7 @@ def _show_software(page: "Page") -> str:
     """Python, PyTorch and the GPU; what keeps them from checking anything, if something does."""
     from importlib.metadata import PackageNotFoundError, version
 
+    from grader.grading.hosts import is_new_enough
     from grader.students.own_training import torch_probe
 
     page.heading("Software")
@@ -91,7 +92,7 @@ def _show_software(page: "Page") -> str:
     if probe.fault:
         page.item("failed", f"PyTorch {torch} is installed, but cannot be imported: {probe.fault}")
         return "Install torch and torchvision again, both from the same place."
-    if _new_enough(torch):
+    if is_new_enough(torch):
         page.item("passed", f"PyTorch {torch}")
     else:
         page.item(
@@ -149,6 +150,8 @@ def _hindrance(found: "Survey", course: "Course | None") -> str:
     """Why others' work cannot be graded here, in a sentence; empty when it can."""
     from importlib.metadata import PackageNotFoundError, version
 
+    from grader.grading.hosts import is_new_enough
+
     if found.verdict == "refused":
         return f"It gives too little isolation: {' '.join(found.missing)}"
     if course is not None and course.minimum_level == "strict" and found.verdict != "strict":
@@ -157,11 +160,4 @@ def _hindrance(found: "Survey", course: "Course | None") -> str:
         torch = version("torch")
     except PackageNotFoundError:
         return "PyTorch is not installed."
-    return "" if _new_enough(torch) else f"PyTorch {torch} is older than 2.10: install a newer one."
-
-
-def _new_enough(torch: str) -> bool:
-    from grader.grading.hosts import MINIMUM_TORCH
-
-    numbers = tuple(int(part) for part in torch.split("+")[0].split(".")[:2])
-    return numbers >= MINIMUM_TORCH
+    return "" if is_new_enough(torch) else f"PyTorch {torch} is older than 2.10: install a newer one."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from grader.cli.book import session, session_options
-from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Choices, Format, InputFile, Option
+from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Choices, ExportFormat, InputFile, Option
 from grader.publishing.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command() -> None:
     """
 
 
-def format_command(one: Format) -> click.Command:
+def format_command(one: ExportFormat) -> click.Command:
     """The subcommand of a format."""
 
     def run(

@@ -30,7 +30,7 @@ class DrawnPage:
 
     @property
     def image(self) -> str:
-        """The name of a file in the evidence folder (WebP)."""
+        """The name of one of the images that belong to the evidence (WebP)."""
         return f"answers-{self.number:02}.webp"
 
 

@@ -130,7 +130,7 @@ class Prediction:
     """One hidden test image and what the model said.
 
     Attributes:
-        image: The name of a file in the evidence folder (PNG).
+        image: The name of one of the images that belong to the evidence (PNG).
         true_class, predicted_class: Indices into the class names.
         confidence: The softmax probability of the predicted class, 0 to 1.
     """
@@ -147,7 +147,8 @@ class AttentionMap:
 
     Attributes:
         prediction: The name of the image in `Training.predictions`.
-        last_layer: The name of a file in the evidence folder (PNG): the last layer, the mean over its heads.
+        last_layer: The name of one of the images that belong to the evidence (PNG): the last layer, the mean
+            over its heads.
         rollout: The same for the rollout over all layers (Abnar and Zuidema, 2020).
     """
 
@@ -266,7 +267,7 @@ class Figure:
 
     Attributes:
         check: The component that drew it (`plot_confusion_matrix`).
-        image: The name of a file in the evidence folder (PNG).
+        image: The name of one of the images that belong to the evidence (PNG).
     """
 
     check: str

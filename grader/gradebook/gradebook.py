@@ -47,7 +47,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
 class Gradebook:
-    """What is known about one assignment's submissions. BookRows are added; none is ever changed or deleted.
+    """What is known about one assignment's submissions. Rows are added; none is ever changed or deleted.
 
     Args:
         folder: The results folder (`--out`): the book is `gradebook.sqlite` in it. It need not exist before
@@ -93,6 +93,8 @@ class Gradebook:
     ) -> int:
         """Add what was found out about one submission, whole or not at all.
 
+        The row is that of the student: a new one where the row that began with the id is another's by now.
+
         Args:
             evidence: What was found out.
             images: The files that belong to the evidence, by name: pictures, the view of the code, and
@@ -100,8 +102,6 @@ class Gradebook:
             who: Who ran the command.
             total: The total that came of it.
             edits: What is decided with it, about this run unless they say which.
-
-        The row is that of the student: a new one where the row that began with the id is another's by now.
 
         Returns:
             The run's number, 1 for the student's first.

@@ -32,7 +32,7 @@ def graded(
     jobs: int,
     clock: Clock,
     watch: Watcher,
-    book: Gradebook | None = None,
+    book: Gradebook,
     who: str = "",
     force: bool = False,
     allow_lower: bool = False,
@@ -45,7 +45,7 @@ def graded(
     Args:
         out: The folder of the results.
         jobs: How many at once; each uses one thread for its computations.
-        book: The gradebook; by default the one in the folder.
+        book: The gradebook, which stays open.
         who: Who grades, for the record.
         force: Examine also what nothing has changed about.
         allow_lower: Totals that were told may fall.
@@ -53,17 +53,15 @@ def graded(
     Returns:
         The results in the order of the submissions.
     """
-    book = book or Gradebook(out, assignment_id=run.assignment.id)
     keeper = Keeper(run.assignment, book, out, who, allow_lower)
-    grading = _Grading(run, keeper, mates(submissions), clock, watch, force)
-    firsts = [one for one in submissions if one.student_id in grading.teams]
-    side_by_side(grading.first, firsts, jobs, interrupted=grading.stop)
-    side_by_side(grading.longer, grading.waiting(firsts), jobs, interrupted=grading.stop)
-    book.close()
-    return [grading.results[submission.student_id] for submission in submissions]
+    work = _SubmissionsAtWork(run, keeper, mates(submissions), clock, watch, force)
+    firsts = [one for one in submissions if one.student_id in work.teams]
+    side_by_side(work.first, firsts, jobs, interrupted=work.stop)
+    side_by_side(work.longer, work.waiting(firsts), jobs, interrupted=work.stop)
+    return [work.results[submission.student_id] for submission in submissions]
 
 
-class _Grading:
+class _SubmissionsAtWork:
     """The work on each submission of a run, of which some is done at once.
 
     Attributes:

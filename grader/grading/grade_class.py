@@ -158,12 +158,12 @@ def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: 
     assignment = read_assignment(course.reference(request.assignment_id))
     class_list = ClassList(read_roster(request.roster) if request.roster else None)
     with Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book:
-        run = _ClassRun(request, course, assignment, class_list, book, clock, watch)
+        run = _ClassBeingGraded(request, course, assignment, class_list, book, clock, watch)
         return run.result()
 
 
 @dataclass(frozen=True)
-class _ClassRun:
+class _ClassBeingGraded:
     """The work on one request, and what all of its steps need."""
 
     request: GradeRequest

@@ -97,10 +97,14 @@ def running_hosts(
         yield Hosts(parsers, judges, workers)
 
 
+def is_new_enough(torch: str) -> bool:
+    """Whether this version of PyTorch (`2.10.0+cpu`) may open other people's checkpoints."""
+    return tuple(int(part) for part in torch.split("+")[0].split(".")[:2]) >= MINIMUM_TORCH
+
+
 def _require_torch() -> None:
     installed = version("torch")
-    numbers = tuple(int(part) for part in installed.split("+")[0].split(".")[:2])
-    if numbers < MINIMUM_TORCH:
+    if not is_new_enough(installed):
         raise UsageError(
             f"PyTorch {installed} has known holes in loading other people's checkpoints. Install torch >= "
             f"{'.'.join(map(str, MINIMUM_TORCH))} to grade; `grader check` of your own code works with it."

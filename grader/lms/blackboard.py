@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from grader.domain.errors import UsageError
 from grader.files.csv_text import CsvText, csv_text
 from grader.files.names import displayable, plain
-from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Export, Format, InputFile, Order
+from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Export, ExportFormat, InputFile, Order
 from grader.lms.filling import Form, filled, is_no_grade, the_column
 from grader.lms.matching import NumberColumn
 from grader.lms.system import ClassListForm, DownloadName, Lms, Together
@@ -323,9 +323,9 @@ def _is_own(header: Sequence[str]) -> bool:
 
 
 BLACKBOARD = Lms(
-    LMS,
-    blackboard_name,
-    ClassListForm(
+    name=LMS,
+    read_name=blackboard_name,
+    class_list=ClassListForm(
         is_own=_is_own,
         logins=(USERNAME,),
         number=USERNAME,
@@ -334,7 +334,7 @@ BLACKBOARD = Lms(
         is_student=_is_student,
     ),
     formats=(
-        Format(
+        ExportFormat(
             name="blackboard",
             help="""Fill a column of Blackboard's grade center.
 

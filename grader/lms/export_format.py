@@ -145,7 +145,7 @@ class InputFile:
 
 
 @dataclass(frozen=True)
-class Format:
+class ExportFormat:
     """A format of `grader export`.
 
     Attributes:

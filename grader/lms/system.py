@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from grader.files.csv_text import CsvText
-from grader.lms.export_format import Format
+from grader.lms.export_format import ExportFormat
 from grader.lms.matching import last_number
 from grader.lms.submission_list import SubmissionList
 
@@ -129,7 +129,7 @@ class Lms:
     name: str
     read_name: Callable[[str], DownloadName | None]
     class_list: ClassListForm
-    formats: tuple[Format, ...]
+    formats: tuple[ExportFormat, ...]
     read_together: Callable[[Mapping[str, Path]], Together] = nothing_together
     metadata: Metadata | None = None
     label_without_name: re.Pattern[str] | None = None

@@ -9,7 +9,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.files import atomic
 from grader.gradebook import Gradebook
-from grader.lms.export_format import Choices, Export, Format, Order
+from grader.lms.export_format import Choices, Export, ExportFormat, Order
 from grader.lms.matching import candidates
 from grader.publishing.grades import exported_grades, warnings
 from grader.publishing.release import require_nothing_lacking
@@ -33,7 +33,7 @@ class ExportRequest:
         partial: Grades that await a person are left out.
     """
 
-    format: Format
+    format: ExportFormat
     into: Path | None = None
     to: Path | None = None
     choices: Choices = field(default_factory=Choices)
@@ -91,7 +91,7 @@ def export_grades(
     return Exported(place, export, unnoted)
 
 
-def exported(what: Format, order: Order, *, partial: bool) -> Export:
+def exported(what: ExportFormat, order: Order, *, partial: bool) -> Export:
     """The export of results, with all that somebody should know of it.
 
     Args:

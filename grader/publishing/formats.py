@@ -1,6 +1,6 @@
 """The formats of `grader export`: what each LMS reads."""
 
 from grader.lms import LMSS
-from grader.lms.export_format import Format
+from grader.lms.export_format import ExportFormat
 
-FORMATS: tuple[Format, ...] = tuple(one for lms in LMSS for one in lms.formats)
+FORMATS: tuple[ExportFormat, ...] = tuple(one for lms in LMSS for one in lms.formats)

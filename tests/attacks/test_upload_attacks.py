@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
 from grader.grading.run import Run
 from grader.intake import submissions
@@ -56,7 +57,10 @@ def graded_class(request, planted_course, attacked, hosts, uploads, composed, pl
     scratch.mkdir()
     run = Run(planted_course[0], attacked, hosts, None)
     found = submissions(handed_in, attacked, scratch, ParserOpener(hosts.parsers))
-    results = graded(run, found.submissions, out, jobs=2, clock=lambda: NOW, watch=lambda progress: None)
+    with Gradebook(out, assignment_id=attacked.id) as book:
+        results = graded(
+            run, found.submissions, out, jobs=2, clock=lambda: NOW, book=book, watch=lambda progress: None
+        )
     write_class(attacked, results, out, NOW)
     after = {str(path) for folder in (handed_in, Path("/tmp")) for path in folder.glob("*")}
     return out, after - before, {path.name for path in around.iterdir()}

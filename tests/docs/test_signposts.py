@@ -114,6 +114,8 @@ def test_every_package_is_on_the_map_in_the_order_of_the_floors() -> None:
         name: number for number, layer in enumerate(floors["layers"]) for name in re.findall(r"\w+", layer)
     }
     assert [floor_of[name] for name in names] == sorted(floor_of[name] for name in names)
+    drawn = re.findall(r"[^`\n]+", section("Map").split("```")[1])
+    assert drawn == [layer.replace(" |", "") for layer in floors["layers"] if layer != "__main__"]
 
 
 def test_the_likely_changes_name_files() -> None:

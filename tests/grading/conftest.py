@@ -12,6 +12,7 @@ import pytest
 
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
+from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.grading.hosts import running_hosts
@@ -105,7 +106,8 @@ def run_of_class(
         running_hosts(course, assignment, hidden=(class_folder, out), unofficial=False) as hosts,
     ):
         run = Run(course, assignment, hosts, few_images(assignment.data.classes))
-        results = graded(run, uploads, out, jobs=2, clock=lambda: NOW, watch=told.append)
+        with Gradebook(out, assignment_id=assignment.id) as book:
+            results = graded(run, uploads, out, jobs=2, clock=lambda: NOW, book=book, watch=told.append)
     write_class(assignment, results, out, NOW)
     return out, told
 

@@ -143,7 +143,17 @@ def grade(
 
     def once(*submissions: Submission, force: bool = False) -> list[tuple[str, str, int]]:
         trained.clear()
-        graded(run, submissions, tmp_path, jobs=1, clock=lambda: NOW, watch=lambda told: None, force=force)
+        with Gradebook(tmp_path, assignment_id=tiny.id) as book:
+            graded(
+                run,
+                submissions,
+                tmp_path,
+                jobs=1,
+                clock=lambda: NOW,
+                book=book,
+                watch=lambda told: None,
+                force=force,
+            )
         return list(trained)
 
     return once

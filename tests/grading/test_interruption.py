@@ -24,6 +24,7 @@ from grader.course.assignment_file import read_assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.results import class_files
+from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.run import EvidenceBuilder
 from sqlalchemy import Engine, event
@@ -59,7 +60,10 @@ event.listen(Engine, "commit", stepping(lambda connection: None))
 event.listen(Engine, "before_cursor_execute", stepping(lambda *statement: None))
 with mock.patch.object(class_run, "examined", examined):
     submissions = [Submission(name, "tiny", (), "0") for name in ("400101204", "400101205")]
-    results = class_run.graded(run, submissions, out, jobs=1, clock=lambda: NOW, watch=lambda p: None)
+    with Gradebook(out, assignment_id=assignment.id) as book:
+        results = class_run.graded(
+            run, submissions, out, jobs=1, clock=lambda: NOW, book=book, watch=lambda p: None
+        )
 class_files.write_class(assignment, results, out, NOW)
 print(steps)
 """

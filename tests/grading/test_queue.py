@@ -82,7 +82,10 @@ def test_the_queue_begins_when_all_others_are_done(
     submissions = [Submission(f"40010120{number}", "tiny", (), "0") for number in range(1, 5)]
     clock: Callable[[], datetime] = lambda: NOW  # noqa: E731
     run = cast(Run, SimpleNamespace(assignment=small, splits=object()))
-    results = class_run.graded(run, submissions, tmp_path, jobs=1, clock=clock, watch=lambda told: None)
+    with Gradebook(tmp_path, assignment_id=small.id) as book:
+        results = class_run.graded(
+            run, submissions, tmp_path, jobs=1, clock=clock, book=book, watch=lambda told: None
+        )
     assert order[:4] == [submission.student_id for submission in submissions]
     assert order[4:] == ["400101201 again", "400101203 again"]
     assert [result.evidence.training.outcome for result in results] == [TrainingOutcome.COMPLETED] * 4
@@ -112,7 +115,10 @@ def test_a_slow_training_is_projected_queued_and_trained_as_a_whole(
     out = tmp_path / "out"
     with running_hosts(course, hasty, hidden=(class_folder, out), unofficial=False) as hosts:
         run = Run(course, hasty, hosts, images(hasty.data.classes, train=12))
-        results = class_run.graded(run, found, out, jobs=1, clock=lambda: NOW, watch=told.append)
+        with Gradebook(out, assignment_id=hasty.id) as book:
+            results = class_run.graded(
+                run, found, out, jobs=1, clock=lambda: NOW, book=book, watch=told.append
+            )
     book = Gradebook(out)
     first, last = (book.evidence("400101201", number) for number in (1, 2))
     assert first.training.outcome is TrainingOutcome.BUDGET and len(first.training.epochs) == 2

@@ -40,6 +40,7 @@ from grader.course.assignment_file import read_assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
 from grader.domain.submission import Submission
 from grader.results import class_files
+from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.run import EvidenceBuilder
 
@@ -65,7 +66,10 @@ run = SimpleNamespace(assignment=assignment, splits=None)
 submissions = [Submission(str(400101200 + n), "tiny", (), "digest") for n in range(12)]
 print("ready", flush=True)
 with mock.patch.object(class_run, "examined", examined):
-    results = class_run.graded(run, submissions, out, jobs=2, clock=lambda: NOW, watch=lambda p: None)
+    with Gradebook(out, assignment_id=assignment.id) as book:
+        results = class_run.graded(
+            run, submissions, out, jobs=2, clock=lambda: NOW, book=book, watch=lambda p: None
+        )
 class_files.write_class(assignment, results, out, NOW)
 print("finished", flush=True)
 """
@@ -175,9 +179,17 @@ def grade(tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         more_evidence.update(found or {})
         splits = OneSplit(data) if data else None
         run = cast(Run, SimpleNamespace(assignment=assignment, splits=splits))
-        results = graded(
-            run, [submission], tmp_path, jobs=1, clock=lambda: NOW, watch=lambda told: None, force=force
-        )
+        with Gradebook(tmp_path, assignment_id=assignment.id) as book:
+            results = graded(
+                run,
+                [submission],
+                tmp_path,
+                jobs=1,
+                clock=lambda: NOW,
+                book=book,
+                watch=lambda told: None,
+                force=force,
+            )
         return results[0], len(examined)
 
     return once
@@ -270,8 +282,8 @@ def test_an_interruption_records_nothing_of_what_was_under_way(
     monkeypatch.setattr(class_run, "examined", examine)
     run = cast(Run, SimpleNamespace(assignment=tiny, splits=None))
     submissions = [Submission(name, "tiny", (), "") for name in ("1", "2")]
-    with pytest.raises(KeyboardInterrupt):
-        graded(run, submissions, tmp_path, jobs=2, clock=lambda: NOW, watch=lambda told: None)
+    with pytest.raises(KeyboardInterrupt), Gradebook(tmp_path, assignment_id=tiny.id) as book:
+        graded(run, submissions, tmp_path, jobs=2, clock=lambda: NOW, book=book, watch=lambda told: None)
     time.sleep(0.6)
     with Gradebook(tmp_path, assignment_id="tiny") as book:
         assert book.students() == ()
@@ -317,7 +329,8 @@ def grade_team(
         chosen = [one for one in (*team, Submission("3", "tiny", (), "own")) if one.student_id in students]
         run = cast(Run, SimpleNamespace(assignment=tiny, splits=None))
         clock, watch = (lambda: NOW), (lambda told: None)
-        results = graded(run, chosen, tmp_path, jobs=2, clock=clock, watch=watch, **given)
+        with Gradebook(tmp_path, assignment_id=tiny.id) as book:
+            results = graded(run, chosen, tmp_path, jobs=2, clock=clock, book=book, watch=watch, **given)
         assert [one.evidence.student_id for one in results] == [one.student_id for one in chosen]
         return {one.evidence.student_id: one for one in results}, examined
 

@@ -4,4 +4,11 @@ from grader.lms.canvas.attachments import ANONYMOUS, LMS, canvas_name, read_toge
 from grader.lms.canvas.gradebook_columns import CLASS_LIST, GRADEBOOK
 from grader.lms.system import Lms
 
-CANVAS = Lms(LMS, canvas_name, CLASS_LIST, (GRADEBOOK,), read_together, label_without_name=ANONYMOUS)
+CANVAS = Lms(
+    name=LMS,
+    read_name=canvas_name,
+    class_list=CLASS_LIST,
+    formats=(GRADEBOOK,),
+    read_together=read_together,
+    label_without_name=ANONYMOUS,
+)

@@ -15,7 +15,7 @@ from functools import partial
 from grader.domain.errors import UsageError
 from grader.files.csv_text import CsvText, csv_text
 from grader.lms.canvas.attachments import LMS
-from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Export, Format, InputFile, Order
+from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Export, ExportFormat, InputFile, Order
 from grader.lms.filling import Form, filled, the_column
 from grader.lms.matching import NumberColumn
 from grader.lms.system import ClassListForm, has_columns
@@ -121,7 +121,7 @@ CLASS_LIST = ClassListForm(
     number="id",
     is_student=_is_student,
 )
-GRADEBOOK = Format(
+GRADEBOOK = ExportFormat(
     name="canvas",
     help="""Fill the assignment's column of Canvas's gradebook.
 

@@ -22,9 +22,11 @@ def _has_submission(table: CsvText, header: Sequence[str], row: int) -> bool:
 
 
 GRADESCOPE = Lms(
-    LMS,
-    gradescope_name,
-    ClassListForm(is_own=has_columns("sid", "email"), numbers=("sid",), has_submission=_has_submission),
+    name=LMS,
+    read_name=gradescope_name,
+    class_list=ClassListForm(
+        is_own=has_columns("sid", "email"), numbers=("sid",), has_submission=_has_submission
+    ),
     formats=(RESULTS,),
     metadata=Metadata(METADATA, metadata_rows, submission_list),
     label_without_name=LABEL,

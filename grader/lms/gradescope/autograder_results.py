@@ -12,7 +12,7 @@ from typing import Any
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.formatting import points, printable
 from grader.domain.score import Score, ScoreLine
-from grader.lms.export_format import Export, Format, Grade, Option, Order
+from grader.lms.export_format import Export, ExportFormat, Grade, Option, Order
 
 FILE = "results.json"
 HIDDEN = "hidden"
@@ -125,7 +125,7 @@ def sentences(finding: Finding, waived: str = "") -> Iterator[str]:
         yield finding.hint
 
 
-RESULTS = Format(
+RESULTS = ExportFormat(
     name="gradescope",
     help="""Write a Gradescope results.json for each student.
 

@@ -6,4 +6,9 @@ from grader.lms.moodle.participants import LMS, moodle_name
 from grader.lms.moodle.worksheet import CLASS_LIST, WORKSHEET
 from grader.lms.system import Lms
 
-MOODLE = Lms(LMS, moodle_name, CLASS_LIST, formats=(WORKSHEET, GRADEBOOK, FEEDBACK_ZIP))
+MOODLE = Lms(
+    name=LMS,
+    read_name=moodle_name,
+    class_list=CLASS_LIST,
+    formats=(WORKSHEET, GRADEBOOK, FEEDBACK_ZIP),
+)

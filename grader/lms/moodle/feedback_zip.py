@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from grader.domain.errors import UsageError
 from grader.domain.formatting import printable
 from grader.files.zip_archive import zipped
-from grader.lms.export_format import ANYWAY, Choices, Export, Format, InputFile, Order
+from grader.lms.export_format import ANYWAY, Choices, Export, ExportFormat, InputFile, Order
 from grader.lms.filling import unsaid
 from grader.lms.matching import Candidate, NumberColumn, matching
 from grader.lms.moodle.participants import LMS, moodle_name
@@ -123,7 +123,7 @@ def _clean(name: str) -> str:
     return " ".join(told.split()).lstrip(".~ ") or "Participant"
 
 
-FEEDBACK_ZIP = Format(
+FEEDBACK_ZIP = ExportFormat(
     name="feedback-zip",
     help="""Pack the reports for Moodle to hand back.
 

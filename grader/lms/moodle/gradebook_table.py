@@ -15,7 +15,7 @@ from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
 from grader.files.csv_text import csv_text
 from grader.files.spreadsheet_cell import guarded
-from grader.lms.export_format import ANYWAY, COLUMN, Export, Format, InputFile, Order
+from grader.lms.export_format import ANYWAY, COLUMN, Export, ExportFormat, InputFile, Order
 from grader.lms.filling import Form, filled, the_column
 
 MOST = 100  # the default of the site's `gradepointmax`
@@ -87,7 +87,7 @@ def _called(header: str) -> Sequence[str]:
     return [header, whole.strip(), item["title"].strip()]
 
 
-GRADEBOOK = Format(
+GRADEBOOK = ExportFormat(
     name="moodle-gradebook",
     help="""Write a table for Moodle's gradebook import.
 

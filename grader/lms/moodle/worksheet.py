@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from grader.domain.errors import UsageError
 from grader.files.csv_text import CsvText, csv_text
-from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Export, Format, InputFile, Order
+from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Export, ExportFormat, InputFile, Order
 from grader.lms.filling import Form, filled, the_column
 from grader.lms.matching import NumberColumn
 from grader.lms.moodle.participants import LMS
@@ -99,7 +99,7 @@ CLASS_LIST = ClassListForm(
     number=IDENTIFIER,
     has_submission=_has_submission,
 )
-WORKSHEET = Format(
+WORKSHEET = ExportFormat(
     name="moodle-worksheet",
     help="""Fill Moodle's offline grading worksheet.
 
