@@ -11,6 +11,7 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
 from grader.domain.errors import SandboxError
+from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
 from grader.grading.hosts import running_hosts
 from grader.grading.run import Run
@@ -98,9 +99,16 @@ def test_honest_results_are_those_of_a_class_without_attackers(course, tmp_path,
                 folder = class_of(tmp_path / f"class {attacked}", attacked=attacked)
                 uploads = submissions(folder, assignment, tmp_path / "scratch")
                 run = Run(course, assignment, hosts, None)
-                found = graded(
-                    run, uploads.submissions, out, jobs=2, clock=lambda: NOW, watch=lambda progress: None
-                )
+                with Gradebook(out, assignment_id=assignment.id) as book:
+                    found = graded(
+                        run,
+                        uploads.submissions,
+                        out,
+                        jobs=2,
+                        book=book,
+                        clock=lambda: NOW,
+                        watch=lambda progress: None,
+                    )
                 write_class(assignment, found, out, NOW)
                 results[attacked] = entries(out)
     except SandboxError as error:
