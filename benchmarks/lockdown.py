@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.section import Section, spread, verdict
@@ -26,7 +27,7 @@ def measured(rounds: int = ROUNDS) -> Section:
     """
     assignment = read_assignment(ROOT / "reference" / "vit_defects")
     source = (assignment.folder / "solution.py").read_bytes()
-    request = Load(program("homework.py", source, components=assignment.components, forbidden=()))
+    request = Load(program("homework.py", source, replace(assignment.program_rules, forbidden=())))
     with (
         Host.start("grader.worker", wrapped=True) as locked,
         Host.start("unconfined_worker", env={"PYTHONPATH": str(ROOT / "tests")}) as unlocked,

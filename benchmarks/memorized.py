@@ -489,8 +489,7 @@ def is_noted(letters: int) -> bool:
     made = program(
         "homework.py",
         f"{homework}\nTABLE = '{table}'\n".encode(),
-        components=ASSIGNMENT.components,
-        forbidden=ASSIGNMENT.forbidden,
+        ASSIGNMENT.program_rules,
     )
     return bool(written_data(made))
 

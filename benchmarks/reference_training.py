@@ -36,9 +36,7 @@ def reference_job(splits: Splits, epochs: int, device: str = "cpu") -> tuple[str
     path = ASSIGNMENT.folder / "solution.py"
     source = solved_source(path.read_text(encoding="utf-8"), path.name)
     source = source.replace("N_EPOCHS = 30", f"N_EPOCHS = {epochs}")
-    found = program(
-        "homework.py", source.encode(), components=ASSIGNMENT.components, forbidden=ASSIGNMENT.forbidden
-    )
+    found = program("homework.py", source.encode(), ASSIGNMENT.program_rules)
     limits = ASSIGNMENT.limits
     return source, Job(found, splits, limits, device=device, gpu_memory_mb=limits.gpu_memory_mb)
 

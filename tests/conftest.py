@@ -139,9 +139,7 @@ def analyzed(assignment: Assignment) -> Callable[[str], Program]:
 
     @functools.lru_cache(500)
     def of(text: str) -> Program:
-        return program(
-            "homework.py", text.encode(), components=assignment.components, forbidden=assignment.forbidden
-        )
+        return program("homework.py", text.encode(), assignment.program_rules)
 
     return of
 
@@ -549,13 +547,21 @@ class MeasuringWorker:
         self._link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
         self._ask(load, Loaded)
         arrays = {"train_labels": train.arrays["train_labels"], "test_images": test_images}
-        self.built = self._ask(Measure(load.class_names, train.device, train.seed, arrays=arrays), Measurable)
+        self._measure = Measure(load.class_names, train.device, train.seed, arrays=arrays)
+        self._built: Measurable | None = None
+
+    def built(self, made: Any = None) -> Measurable:
+        """The model that the source builds, or that is made with these arguments."""
+        if self._built is None:
+            self._built = self._ask(replace(self._measure, made=made), Measurable)
+        return self._built
 
     def _ask(self, request: Any, reply: type[Any]) -> Any:
         return self._link.ask(request, reply, seconds=20, limit=FrameLimit())
 
     def measured(self, told: Any) -> Any:
         """What a training worker tells of, with what the model answers in the place of its weights."""
+        self.built(getattr(told, "made", None))
         state = {name: value for name, value in told.arrays.items() if name.startswith((STATE, "probe"))}
         state.pop("probe_logits", None)
         answered = self._ask(Answer(arrays=state), Answered)

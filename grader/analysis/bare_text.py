@@ -84,18 +84,10 @@ class BareTexts:
 
     def recipe(self, recipe: Recipe) -> Recipe:
         """The recipe with bare texts in all of its statements; its expressions have nothing else."""
-        replay = recipe.replay
-        if replay is not None:
-            [loop] = self.statements([replay.loop])
-            before, after = self.statements(replay.before), self.statements(replay.after)
-            replay = replace(replay, before=before, loop=loop, after=after)
         return replace(
             recipe,
             statements=self.statements(recipe.statements),
             after_data=self.statements(recipe.after_data),
-            after_model=self.statements(recipe.after_model),
-            after_optimizer=self.statements(recipe.after_optimizer),
-            replay=replay,
         )
 
     def text(self, source: str) -> str:

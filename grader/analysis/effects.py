@@ -196,10 +196,12 @@ class Effects:
             name: Effect.MODEL if kind == "class" else Effect.TRAIN for name, kind in graded.items()
         }
         self._functions: dict[str, Effect] = dict(self._graded)
+        self._classes: set[str] = set()
         callers: dict[str, set[str]] = defaultdict(set)
         for unit in units:
             if isinstance(unit.node, ast.ClassDef) and unit.node.name not in graded:
                 self._functions[unit.node.name] = self._base_effect(unit.node)
+                self._classes.add(unit.node.name)
             if not isinstance(unit.node, ast.FunctionDef | ast.AsyncFunctionDef) or unit.node.name in graded:
                 continue
             name = unit.node.name
@@ -252,6 +254,22 @@ class Effects:
     def of_function(self, name: str) -> Effect:
         """The effects of calling a top-level function."""
         return self._functions.get(name, Effect.NONE)
+
+    def of_call(self, node: ast.Call, *, but: Collection[str] = ()) -> Effect:
+        """The effects of a call, but for those of the program's own functions.
+
+        Args:
+            node: The call.
+            but: As in `direct`.
+        """
+        path = _path(node.func)
+        if not path:
+            return Effect.NONE
+        if path[0] in self._functions:  # a class of data sets has the effects of its bases
+            return self._functions[path[0]] & Effect.DATA if path[0] in self._classes else Effect.NONE
+        return self._direct(
+            r for r in [Reference(path, False, node.lineno, True, True)] if not self._is_one_of(r, but)
+        )
 
     def of(self, used: Iterable[Reference]) -> Effect:
         """The effects of executing a statement that refers to `used`."""

@@ -1,7 +1,7 @@
 """The statements on the way to a point of the program, functions opened up: what is bound there."""
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from grader.analysis.effects import Effect, Effects
@@ -9,6 +9,7 @@ from grader.analysis.folding import Unknown, value
 from grader.analysis.roles import bindings
 from grader.analysis.source import Cell
 from grader.analysis.units import Unit, calls, is_main_guard, segment, statements_within, unit
+from grader.domain.program import Place
 
 OPENED = Effect.TRAIN | Effect.MODEL | Effect.OPTIMIZER | Effect.DATA | Effect.FILES
 DEEPEST_CALL = 5
@@ -62,9 +63,18 @@ class Flow:
 class Flows:
     """The ways to the program's points."""
 
-    def __init__(self, units: Sequence[Unit], effects: Effects, kept: Iterable[int]) -> None:
-        """Args: the program, its effects, and the statements that are executed on loading."""
-        self.units = tuple(units)
+    def __init__(
+        self, units: Sequence[Unit], effects: Effects, kept: Iterable[int], aside: Collection[Place] = ()
+    ) -> None:
+        """Of a program.
+
+        Args:
+            units: The program.
+            effects: Its effects.
+            kept: The statements that are executed on loading.
+            aside: Where statements are that are looked at as if they were not there.
+        """
+        self.units = tuple(item for item in units if item.place not in aside)
         self.kept = frozenset(kept)
         self._effects = effects
         self._whole = {id(units[index].node) for index in self.kept}

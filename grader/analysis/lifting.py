@@ -21,8 +21,6 @@ class Phase(IntEnum):
     START = 0
     DATA = 1
     MODEL = 2
-    OPTIMIZER = 3
-    LOOP = 4
 
 
 class Lifting:

@@ -1,10 +1,11 @@
 """The loop over epochs: where it is, how often it runs, and what it steps."""
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from grader.analysis.units import DEFINITIONS, Unit, calls, statements_within
+from grader.domain.program import Place
 
 LOOPS = (ast.For, ast.While)
 PROGRESS = {"tqdm", "trange", "track", "master_bar", "progress_bar", "enumerate"}
@@ -28,10 +29,13 @@ class EpochLoop:
     rank: int
 
 
-def epoch_loop(units: tuple[Unit, ...], trainer: str | None, graded: set[str]) -> EpochLoop | None:
+def epoch_loop(
+    units: tuple[Unit, ...], trainer: str | None, graded: set[str], among: Collection[Place]
+) -> EpochLoop | None:
     """The loop that trains the final model: the last one that calls the training function.
 
     Args:
+        among: Where the loops are that train the model that counts; empty: any may be it.
         units: The program.
         trainer: The graded function that trains for one epoch, as it is defined.
         graded: All graded names, as they are defined: loops in those are not over epochs.
@@ -44,6 +48,8 @@ def epoch_loop(units: tuple[Unit, ...], trainer: str | None, graded: set[str]) -
         function = unit.node.name if isinstance(unit.node, ast.FunctionDef) else None
         for node in statements_within(unit.node):
             if isinstance(node, LOOPS):
+                if among and unit.cell.place(node.lineno) not in among:
+                    continue
                 rank = _rank(node, stepping)
                 if rank is not None:
                     found.append(EpochLoop(node, function, unit, rank))
@@ -130,44 +136,3 @@ def _count(call: ast.Call) -> ast.expr | None:
         return None
     counted = ast.Call(ast.Name("len", ast.Load()), [ast.Call(ast.Name("range", ast.Load()), args, [])], [])
     return ast.copy_location(ast.fix_missing_locations(ast.copy_location(counted, call)), call)
-
-
-def scheduler_steps(
-    loop: EpochLoop | None, scheduler: str, functions: Mapping[str, ast.FunctionDef], trainer: str | None
-) -> str:
-    """`epoch`, `batch` or `none`: who steps the scheduler.
-
-    Args:
-        loop: The loop over epochs.
-        scheduler: The scheduler's variable.
-        functions: The program's functions by name.
-        trainer: The graded training function, as it is defined.
-    """
-    if (
-        trainer is not None
-        and trainer in functions
-        and _steps(functions[trainer], scheduler, calls(functions[trainer]))
-    ):
-        return "batch"
-    if loop is None:
-        return "none"
-    own = list(own_calls(loop.node))
-    if _steps(loop.node, scheduler, own):
-        return "epoch"
-    for call in own:
-        if isinstance(call.func, ast.Name) and call.func.id in functions and call.func.id != trainer:
-            called = functions[call.func.id]
-            if _steps(called, scheduler, calls(called)):
-                return "epoch"
-    inner = [node for node in statements_within(loop.node) if isinstance(node, LOOPS)]
-    return "batch" if any(_steps(node, scheduler, own_calls(node)) for node in inner) else "none"
-
-
-def _steps(node: ast.stmt, scheduler: str, found: Iterator[ast.Call] | list[ast.Call]) -> bool:
-    """Whether one of the calls is `scheduler.step(...)`, under its name or one that is like it."""
-    for call in found:
-        if _method(call) == "step" and isinstance(call.func, ast.Attribute):
-            name = ast.unparse(call.func.value)
-            if name == scheduler or "sched" in name.lower():
-                return True
-    return False

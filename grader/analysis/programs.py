@@ -1,5 +1,6 @@
 """A submission's source, reduced to what may be executed. Nothing is executed here."""
 
+import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,47 +11,42 @@ from grader.analysis.flow import Flows
 from grader.analysis.forbidden import forbidden_uses, suspicions
 from grader.analysis.near import definitions, near_names
 from grader.analysis.randomness import state_reads
-from grader.analysis.recipe import Sources, ingredients, reading
-from grader.analysis.roles import RoleReader, roles
+from grader.analysis.recipe import DATA_ROLES, Sources, ingredients, reading
+from grader.analysis.roles import RoleReader, bindings, roles
+from grader.analysis.script.training_script import Known, ScriptReader
 from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
 from grader.analysis.training_code import training_code
 from grader.analysis.tuned import tuned
-from grader.analysis.units import Unit, further_units, text_constants, units
+from grader.analysis.units import Unit, further_units, statements_within, text_constants, units
 from grader.analysis.written_data import written_data
-from grader.domain.assignment import Component, ForbiddenRule
+from grader.domain.assignment import Component, ProgramRoles, ProgramRules, trainers
 from grader.domain.errors import SubmissionError
 from grader.domain.note import Note
-from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe
+from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe, Script
 
 
-def program(
-    path_name: str,
-    data: bytes,
-    *,
-    components: Sequence[Component],
-    forbidden: Sequence[ForbiddenRule],
-) -> Program:
+def program(path_name: str, data: bytes, rules: ProgramRules) -> Program:
     """The program that a submitted file holds.
 
     Args:
         path_name: The file's name, for messages; folders before it are dropped.
         data: Its content.
-        components: What is graded.
-        forbidden: What the assignment does not allow.
+        rules: What it is read by.
 
     Raises:
         SubmissionError: The file cannot be read as a script or a notebook; the sentence says where and why.
     """
     name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
     try:
-        return _analyzed(source(name, data), components, forbidden)
+        return _analyzed(source(name, data), rules)
     except (RecursionError, MemoryError) as error:
         raise SubmissionError(f"{name}: {TOO_DEEP}") from error
 
 
-def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence[ForbiddenRule]) -> Program:
+def _analyzed(read: Source, rules: ProgramRules) -> Program:
     """The program of a source that could be read."""
+    components, forbidden, stated = rules.components, rules.forbidden, rules.roles
     strings = text_constants(read.cells)
     whole = units(read.cells, strings)
     defined = definitions(whole)
@@ -60,7 +56,9 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
     kinds = {names[c.name]: c.kind for c in components if c.name in names}
     effects = Effects(whole, aliases, kinds)
     cut, taken_out = pruned(whole, effects, aliases)
-    model_class = _last([names[c.name] for c in components if c.kind == "class" and c.name in names])
+    classes = [c.name for c in components if c.kind == "class" and c.name in names]
+    model_class = names.get(stated.model) or _last([names[name] for name in classes])
+    trainer = next((names[name] for name in trainers(components, stated) if name in names), None)
     reader = RoleReader(aliases, cut, model_class)
     known_roles = roles(cut, effects, reader)
     graph = Graph(cut, effects, kinds, known_roles)
@@ -72,17 +70,40 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         effects=effects,
         reader=reader,
         roles=known_roles,
-        trainer=_trainer(components, names),
+        trainer=trainer,
         graded=set(kinds),
         statements=loaded,
     )
-    parts = ingredients(sources)
+    reading_of_script = ScriptReader(
+        Known(
+            units=whole,
+            aliases=aliases,
+            effects=effects,
+            reader=reader,
+            kinds=kinds,
+            trainer=trainer,
+            evaluators=tuple(names[name] for name in _measuring(components, stated) if name in names),
+            final=stated.final,
+            model_class=model_class,
+            data={name: role for name, role in known_roles.items() if role in DATA_ROLES}
+            | _all_data(whole, effects, reader),
+            top_data={name: role for name, role in known_roles.items() if role in DATA_ROLES},
+            checkpoint=rules.checkpoint,
+        )
+    )
+    script = reading_of_script.script()
+    aside = {one.place for one in script.left_alone}  # what it calls, it calls for another model
+    focused = replace(sources, flows=Flows(cut, effects, kept, aside))
+    parts = ingredients(focused, [loop.place for loop in script.loops])
+    if (built := reading_of_script.built) is not None:
+        before = sources.flows.before(built.statement, built.function)
+        parts = replace(parts, model=(built.name, built.expression, before))
     recipe = reading(sources, parts)
     deep = {
         graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")
         for graded in names
     }
-    trained = further_units(read.cells, strings, training_code(read.cells, recipe), len(whole))
+    trained = further_units(read.cells, strings, training_code(read.cells, recipe, script), len(whole))
     every_alias = Aliases((*whole, *trained))
     deep[TRAINING] = _and(graph.reach(_names(trained, lazy=True), executed=False), trained)
     uses = forbidden_uses((*whole, *trained), every_alias, forbidden, deep)
@@ -94,22 +115,39 @@ def _analyzed(read: Source, components: Sequence[Component], forbidden: Sequence
         statements=bare.statements(loaded),
         defined={graded: defined[found][0] for graded, found in names.items()},
         near_names=near,
-        omissions=_ordered([*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe)], read),
+        omissions=_ordered(
+            [*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe, script)], read
+        ),
         unresolved=_unresolved(reaches),
         roles=_used_roles(reaches, known_roles) | recipe.roles,
         forbidden=uses,
         tuned=tuned(parts, cut, sources.flows.functions),
         recipe=bare.recipe(recipe.recipe),
+        script=replace(script, statements=bare.statements(script.statements)),
         claim=claim_in_outputs(read.printed),
         shown_epochs=epochs_in_outputs(read.printed),
         notes=(
             *map(Note, (*read.notes, *recipe.notes)),
             *suspicions(whole, trained, every_alias, forbidden, deep, kept),
-            *state_reads(whole, aliases, used, graph, recipe.recipe),
+            *state_reads(whole, aliases, used, graph, recipe.recipe, script),
         ),
         source=read.text,
     )
     return replace(made, notes=(*made.notes, *written_data(made)))
+
+
+def _all_data(units: Sequence[Unit], effects: Effects, reader: RoleReader) -> dict[str, str]:
+    """Names of data, within functions too -> role."""
+    found: dict[str, str] = {}
+    for unit in units:
+        if isinstance(unit.node, ast.ClassDef):
+            continue
+        for node in statements_within(unit.node):
+            for name, value in bindings(node):
+                role = reader.role(name, value, found) if value is not None else None
+                if role in DATA_ROLES and role is not None:
+                    found[name] = role
+    return found
 
 
 def _names(units: Iterable[Unit], lazy: bool = False) -> set[str]:
@@ -134,18 +172,16 @@ def _found_names(
     }
 
 
+def _measuring(components: Sequence[Component], stated: ProgramRoles) -> list[str]:
+    """The graded functions that measure: the one that is stated, else any may."""
+    if stated.evaluator:
+        return [stated.evaluator]
+    return [component.name for component in components if component.kind == "function"]
+
+
 def _last(names: Sequence[str]) -> str | None:
     """The model is the last of the graded classes: the others are its parts."""
     return names[-1] if names else None
-
-
-def _trainer(components: Sequence[Component], names: Mapping[str, str]) -> str | None:
-    """The graded function that trains: the one that is given the optimizer."""
-    for component in components:
-        parameters = [part.split("=")[0].strip() for part in component.signature.split(",")]
-        if component.kind == "function" and "optimizer" in parameters and component.name in names:
-            return names[component.name]
-    return None
 
 
 def _unresolved(reaches: Mapping[str, Reach]) -> tuple[tuple[str, str], ...]:
@@ -157,12 +193,9 @@ def _used_roles(reaches: Mapping[str, Reach], known: Mapping[str, str]) -> dict[
     return {name: known[name] for name in sorted(used)}
 
 
-def _left_out(graph: Graph, kept: Mapping[int, str], recipe: Recipe) -> list[Omission]:
+def _left_out(graph: Graph, kept: Mapping[int, str], recipe: Recipe, script: Script) -> list[Omission]:
     """What is executed neither on loading nor for training."""
-    phases = [recipe.statements, recipe.after_data, recipe.after_model, recipe.after_optimizer]
-    if recipe.replay is not None:
-        phases += [recipe.replay.before, (recipe.replay.loop,), recipe.replay.after]
-    lifted = {statement.place for phase in phases for statement in phase}
+    lifted = {statement.place for statement in (*recipe.all_statements, *script.statements)}
     return [omission for omission in omissions(graph, kept) if omission.place not in lifted]
 
 

@@ -18,7 +18,7 @@ from grader.analysis.references import FUNCTIONS, references
 from grader.analysis.slicing import Graph, Reach
 from grader.analysis.units import Unit, assigned
 from grader.domain.note import Note
-from grader.domain.program import TRAINING, Place, Recipe
+from grader.domain.program import TRAINING, Place, Recipe, Script
 
 # whatever they are attributes of, and however their names are written
 READING = frozenset(
@@ -62,21 +62,10 @@ class TrainingCode:
         return within or unit.index in self.reach.units
 
 
-def training_code(graph: Graph, recipe: Recipe) -> TrainingCode:
+def training_code(graph: Graph, recipe: Recipe, script: Script) -> TrainingCode:
     """What a recipe executes: its statements, its loop, its expressions, and what they depend on."""
-    phases = [recipe.statements, recipe.after_data, recipe.after_model, recipe.after_optimizer]
-    if recipe.replay is not None:
-        phases += [recipe.replay.before, (recipe.replay.loop,), recipe.replay.after]
-    statements = [statement for phase in phases for statement in phase]
-    texts = [statement.source for statement in statements]
-    texts += [
-        text
-        for text in (
-            *(recipe.model, recipe.optimizer, recipe.scheduler, recipe.batch_size, recipe.epochs),
-            *(recipe.train_transform, recipe.test_transform),
-        )
-        if text is not None
-    ]
+    statements = (*recipe.all_statements, *script.statements)
+    texts = [*(statement.source for statement in statements), *recipe.expressions]
     names: set[str] = set()
     for text in texts:
         for node in ast.parse(text).body:
@@ -89,7 +78,12 @@ def training_code(graph: Graph, recipe: Recipe) -> TrainingCode:
 
 
 def state_reads(
-    units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach], graph: Graph, recipe: Recipe
+    units: Sequence[Unit],
+    aliases: Aliases,
+    reaches: Mapping[str, Reach],
+    graph: Graph,
+    recipe: Recipe,
+    script: Script,
 ) -> list[Note]:
     """What a person should look at: what reads a seed or a generator's state in code that grading reaches.
 
@@ -98,12 +92,12 @@ def state_reads(
         aliases: Of the same program.
         reaches: Graded name, or TRAINING -> what it depends on.
         graph: Of the same program.
-        recipe: What training executes.
+        recipe, script: What training executes.
     """
     # Python reads identifiers in this form
     if not any(HINTS.search(unicodedata.normalize("NFKC", unit.text)) for unit in units):
         return []
-    source, training = _Source(units, aliases), training_code(graph, recipe)
+    source, training = _Source(units, aliases), training_code(graph, recipe, script)
     found: dict[Place, tuple[str, list[str]]] = {}
     for unit in units:
         for node, name in source.reads(unit):

@@ -8,11 +8,10 @@ from grader.analysis.effects import Effect, Effects
 from grader.analysis.flow import Flow, Flows
 from grader.analysis.lifting import Lifting, Phase
 from grader.analysis.loading import DataUse, Found
-from grader.analysis.loops import EpochLoop, epoch_loop, epochs, scheduler_steps
-from grader.analysis.replay import NoReplay, Replaying
+from grader.analysis.loops import EpochLoop, epoch_loop, epochs
 from grader.analysis.roles import RoleReader, unwrapped
 from grader.analysis.units import Unit
-from grader.domain.program import Recipe, Statement
+from grader.domain.program import Place, Recipe, Statement
 from grader.domain.quoting import as_code, named
 
 EPOCH_NAMES = ("n_epochs", "num_epochs", "epochs", "epoch_count", "max_epochs", "nb_epochs", "total_epochs")
@@ -80,10 +79,14 @@ class Sources:
     statements: Sequence[Statement]
 
 
-def ingredients(sources: Sources) -> Ingredients:
-    """The parts of the student's training, wherever in the program they are."""
+def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
+    """The parts of the student's training, wherever in the program they are.
+
+    Args:
+        loops: Where the loops are that train the model that counts.
+    """
     flows, reader = sources.flows, sources.reader
-    loop = epoch_loop(flows.units, sources.trainer, sources.graded)
+    loop = epoch_loop(flows.units, sources.trainer, sources.graded, loops)
     if loop is not None:
         flow = flows.before(loop.node, loop.function)
     else:
@@ -175,11 +178,9 @@ def reading(sources: Sources, found: Ingredients) -> Reading:
         found: Its parts.
     """
     model = found.model[0] if found.model else "model"
-    optimizer = found.optimizer[0] if found.optimizer else "optimizer"
-    scheduler = found.scheduler[0] if found.scheduler else "scheduler"
     data = _data_names(sources, found)
     late = dict.fromkeys(data, Phase.DATA)
-    late |= {model: Phase.MODEL, optimizer: Phase.OPTIMIZER, scheduler: Phase.OPTIMIZER}
+    late[model] = Phase.MODEL
     lifting = Lifting(sources.effects, _loaded(sources.statements), late)
     kept = {id(sources.flows.units[index].node) for index in sources.flows.kept}
     made = Reading(Recipe(), found)
@@ -196,35 +197,17 @@ def reading(sources: Sources, found: Ingredients) -> Reading:
         )
         return None
 
-    # all that is evaluated comes first: what the loop needs is taken in last
-    parts = Recipe(
+    made.recipe = Recipe(
         model=text("model", unwrapped(found.model[1]), found.model[2], Phase.DATA) if found.model else None,
         model_name=model,
-        optimizer=text("optimizer", *found.optimizer[1:], Phase.MODEL) if found.optimizer else None,
-        optimizer_name=optimizer,
-        scheduler=text("schedule", *found.scheduler[1:], Phase.OPTIMIZER) if found.scheduler else None,
-        scheduler_name=scheduler,
-        scheduler_steps=_steps(sources, found, scheduler),
         train_transform=_of(text, "training transform", found.train_transform),
         test_transform=_of(text, "test transform", found.test_transform),
         batch_size=_of(text, "batch size", found.batch_size),
-        epochs=text("number of epochs", found.epochs, found.flow, Phase.START),
     )
-    replay, no_replay = None, "there is no loop over epochs"
-    if found.loop is not None:
-        try:
-            replaying = Replaying(sources.flows, sources.effects, lifting, kept, data)
-            replay, no_replay = replaying.replay(found.loop, found.flow, model), ""
-        except NoReplay as reason:
-            no_replay = str(reason)
     made.recipe = replace(
-        parts,
-        replay=replay,
-        no_replay=no_replay,
+        made.recipe,
         statements=lifting.statements(Phase.START),
         after_data=lifting.statements(Phase.DATA),
-        after_model=lifting.statements(Phase.MODEL),
-        after_optimizer=lifting.statements(Phase.OPTIMIZER),
     )
     made.roles = {name: data[name] for name in sorted(lifting.used_late) if name in data}
     return made
@@ -232,12 +215,6 @@ def reading(sources: Sources, found: Ingredients) -> Reading:
 
 def _of(text: Text, what: str, found: Found | None) -> str | None:
     return text(what, found.node, found.flow, Phase.START) if found is not None else None
-
-
-def _steps(sources: Sources, found: Ingredients, scheduler: str) -> str:
-    if found.scheduler is None:
-        return "none"
-    return scheduler_steps(found.loop, scheduler, sources.flows.functions, sources.trainer)
 
 
 def _data_names(sources: Sources, found: Ingredients) -> dict[str, str]:

@@ -137,11 +137,18 @@ class RoleReader:
         if unit.is_definition or unit.is_import:
             return {}
         found: dict[str, str] = {}
+        # what a loop goes over may be anything: sizes, rates, names
+        loop_variables = {
+            name
+            for node in statements_within(unit.node)
+            if isinstance(node, ast.For)
+            for name in _names(node.target)
+        }
         out = effects.of(unit.references.used) & BLOCKING or unit.eager & known.keys()
         for name, value in bindings(unit.node):
             role = self.role(name, value, {**known, **found}) if value is not None else None
-            if role is None and not _is_number(value):
-                told = role_by_name(name)
+            told = role_by_name(name)
+            if role is None and not _is_number(value) and (name not in loop_variables or told == "epoch"):
                 made_elsewhere = value is None or isinstance(value, ast.Call)
                 if out or (made_elsewhere and told in ("train_loader", "test_loader")):
                     role = told

@@ -6,24 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from grader.analysis.recipe import Reading
 from grader.analysis.source import Cell
-from grader.domain.program import Statement
+from grader.domain.program import Script, Statement
 
 
-def training_code(cells: Sequence[Cell], reading: Reading) -> Iterator[tuple[ast.stmt, Cell]]:
+def training_code(cells: Sequence[Cell], reading: Reading, script: Script) -> Iterator[tuple[ast.stmt, Cell]]:
     """Each statement of the recipe, the loop over epochs, and each expression, with its cell.
 
     Args:
         cells: The program's.
-        reading: How the student trains.
+        reading: How the student builds the model and loads data.
+        script: How the student trains.
     """
     by_file = {cell.file: cell for cell in cells}
     recipe, parts = reading.recipe, reading.ingredients
-    phases = [recipe.statements, recipe.after_data, recipe.after_model, recipe.after_optimizer]
-    if recipe.replay is not None:
-        phases += [recipe.replay.before, (recipe.replay.loop,), recipe.replay.after]
-    for phase in phases:
-        for statement in phase:
-            yield from _parsed(statement, by_file.get(statement.place.file, cells[0]))
+    for statement in (*recipe.all_statements, *script.statements):
+        yield from _parsed(statement, by_file.get(statement.place.file, cells[0]))
     bound = [part[1] for part in (parts.model, parts.optimizer, parts.scheduler) if part]
     given = [part.node for part in (parts.train_transform, parts.test_transform, parts.batch_size) if part]
     for node in (*bound, *given, *([parts.epochs] if parts.epochs is not None else [])):

@@ -135,7 +135,7 @@ def unit(
     found = references(node, strings, lazy_annotations)
     if any(imported.name == "*" for imported in found.imported):
         bound.add("*")
-    changes = frozenset(_changed([node])) - bound
+    changes = frozenset(changed_names([node])) - bound
     return Unit(index, node, cell, text, first_line(node), frozenset(bound), changes, found)
 
 
@@ -299,7 +299,7 @@ def _is_future_annotations(node: ast.stmt) -> bool:
     )
 
 
-def _changed(nodes: Iterable[ast.stmt]) -> set[str]:
+def changed_names(nodes: Iterable[ast.stmt]) -> set[str]:
     """The names whose values statements change in place."""
     found: set[str] = set()
     for outer in nodes:

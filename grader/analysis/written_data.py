@@ -92,6 +92,9 @@ def data_held(program: Program) -> tuple[Held, ...]:
     amount = _Amount()
     ends: dict[str, int] = {}
     statements = dict.fromkeys((*program.statements, *program.recipe.all_statements))
+    # what is executed again, with something else in some places, holds what it held
+    known = {statement.place for statement in statements}
+    statements |= {one: None for one in program.script.statements if one.place not in known}
     files = sorted({program.file, *(statement.place.file for statement in statements)})
     found = [Held(Place(file, 1), amount.of_name(file)) for file in files]
     for statement in statements:

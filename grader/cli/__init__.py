@@ -17,6 +17,7 @@ from grader.domain.errors import GraderError
 STUDENTS = {
     "check": ("grader.cli.check:command", "Run the public checks on your homework."),
     "train": ("grader.cli.train:command", "Train your homework the way your grade will be measured."),
+    "program": ("grader.cli.program:command", "Tell which model counts, and what trains it."),
     "pack": ("grader.cli.pack:command", "Put together the files to hand in, and verify them."),
 }
 ASSISTANTS = {

@@ -11,9 +11,11 @@ from grader.cli.page import Page
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
-from grader.domain.program import ForbiddenUse, Omission, Place, Program, Recipe
+from grader.domain.plan import Plan
+from grader.domain.program import ForbiddenUse, Omission, Place, Program
 from grader.domain.quoting import named
 from grader.reports.student.excerpt import excerpt
+from grader.reports.student.plan_rows import plan_rows
 from grader.students.own_check import LocalCheck
 
 SHOWN_CELLS = 3  # places in a notebook, for each reason
@@ -110,7 +112,7 @@ class CheckView:
         self._show_names(found)
         self._show_forbidden(found)
         page.heading("What would be trained")
-        page.pairs(training_rows(program, found.parameters))
+        page.pairs(training_rows(program, found.parameters, found.plan))
         notes = [
             *(note.text for note in program.notes),
             *(f"{named(name)} is not installed here: a stand-in took its place." for name in found.stand_ins),
@@ -124,7 +126,7 @@ class CheckView:
             for note in notes:
                 page.item("note", note)
         show_omissions(page, program, details=details)
-        page.verdict(found.passed, verdict(found.findings))
+        page.verdict(found.passed, verdict(found))
 
     def _show_names(self, found: LocalCheck) -> None:
         """Nearly right names that no check has told of."""
@@ -216,44 +218,34 @@ def line_at(program: Program | None, where: str) -> str:
     return text
 
 
-def training_rows(program: Program, parameters: int | None) -> list[tuple[str, str]]:
+def training_rows(program: Program, parameters: int | None, plan: Plan) -> list[tuple[str, str]]:
     """What the grader would train, and how, as names and values."""
     recipe = program.recipe
     tuned = {value.name: value.value for value in program.tuned}
-    model = f"{quantity(parameters)} parameters" if parameters is not None else "it cannot be built yet"
+    built = [f"{quantity(parameters)} parameters"] if parameters is not None else []
     values = [f"{name} {tuned[name]}" for name in MODEL_VALUES if name in tuned]
-    if recipe.model is None:
-        model = "no statement like `model = ViT(image_size=28, ...)` was found"
-    rows = [("model", ", ".join([model, *values]))]
-    optimizer = tuned.get("optimizer") or _one_line(recipe.optimizer) or "none was found"
+    rows = [("model", ", ".join([*built, *values]) or "it is built when it is trained")]
+    optimizer = tuned.get("optimizer", "none was found")
     settings = [f"{name.replace('_', ' ')} {tuned[name]}" for name in OPTIMIZER_VALUES if name in tuned]
     rows.append(("optimizer", ", ".join([optimizer, *settings])))
-    if schedule := tuned.get("scheduler") or _one_line(recipe.scheduler):
-        rows.append(("schedule", schedule))
-    rows.append(("epochs", tuned.get("epochs") or _one_line(recipe.epochs) or "no number was found"))
     batch = tuned.get("batch_size") or _one_line(recipe.batch_size) or "not found: 64, as handed out"
     rows.append(("batch size", batch))
     transform = tuned.get("transform") or _one_line(recipe.train_transform) or "not found: as handed out"
     rows.append(("transform", transform))
-    rows.append(("loop", _loop(recipe)))
-    return rows
+    return [*rows, *plan_rows(plan, program.file)]
 
 
-def _loop(recipe: Recipe) -> str:
-    """Whose loop over epochs trains."""
-    if recipe.replay is None:
-        return f"rebuilt from these values, because {recipe.no_replay}: less than full points await a person"
-    kept = "; it decides by what it evaluates, so a tenth of the training images is kept for that"
-    return f"yours, as it stands ({recipe.replay.loop.place}){kept if recipe.replay.validates else ''}"
-
-
-def verdict(findings: Sequence[Finding]) -> str:
+def verdict(found: LocalCheck) -> str:
     """The findings in a sentence."""
+    findings = found.findings
     passed = sum(finding.status is Status.PASSED for finding in findings)
     if passed == len(findings):
-        return (
-            f"All {passed} public checks pass. More are made when it is graded; they look at the same things."
-        )
+        told = f"All {passed} public checks pass"
+        if found.plan.missing:
+            return f"{told}, but the grader would train nothing: {found.plan.missing}."
+        if not found.can_be_trained:
+            return f"{told}, but your training was tried on made-up images, and it does not run."
+        return f"{told}. More are made when it is graded; they look at the same things."
     ours = [finding for finding in findings if finding.status is Status.ERRORED]
     text = f"{passed} of {len(findings)} public checks pass."
     open_ = [finding for finding in findings if finding.status in (Status.FAILED, Status.SKIPPED)]
@@ -288,6 +280,7 @@ def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dic
             for one in found.findings
         ],
         "parameters": found.parameters,
+        "plan": dict(plan_rows(found.plan, program.file)),
         "tuned": [{"name": v.name, "value": v.value, "where": str(v.place)} for v in program.tuned],
         "near_names": [
             {"expected": near.expected, "found": near.found, "where": str(near.place)}

@@ -15,7 +15,7 @@ from grader.domain.quoting import about_file
 if TYPE_CHECKING:
     from grader.grading.grade_class import ClassResult, TakenIn
     from grader.grading.progress import Watcher
-    from grader.grading.time_estimate import Plan
+    from grader.grading.time_estimate import Workload
     from grader.results.catching_up import CatchUp
 
 
@@ -152,12 +152,12 @@ class _Shown:
         click.echo("Starting (PyTorch and the checks are loaded once) ...", err=True)
 
     @contextlib.contextmanager
-    def grading(self, plan: "Plan", *, trains: bool) -> "Iterator[Watcher]":
+    def grading(self, workload: "Workload", *, trains: bool) -> "Iterator[Watcher]":
         """Submissions are examined."""
         from grader.cli.live import live_display
 
         try:
-            with live_display(plan, trains=trains) as watch:
+            with live_display(workload, trains=trains) as watch:
                 yield watch
         except KeyboardInterrupt:
             click.echo("What is done is kept: the same command goes on from there.", err=True)

@@ -13,21 +13,26 @@ from rich.text import Text
 
 from grader.cli.terminal import console
 from grader.domain.formatting import counted, duration
-from grader.grading.progress import UNCHANGED, Progress, Stage, Watcher
-from grader.grading.time_estimate import Plan
+from grader.grading.progress import UNCHANGED, GradingStage, Progress, Watcher
+from grader.grading.time_estimate import Workload
 
 # how much of the work of a submission each stage is, where it was never measured
-WEIGHTS = {Stage.READING: 0.05, Stage.CHECKS: 0.25, Stage.TRAINING: 0.65, Stage.CHECKPOINT: 0.05}
+WEIGHTS = {
+    GradingStage.READING: 0.05,
+    GradingStage.CHECKS: 0.25,
+    GradingStage.TRAINING: 0.65,
+    GradingStage.CHECKPOINT: 0.05,
+}
 ENOUGH = 0.03  # of the work: from then on its own pace tells the time left
 
 
 class Board:
     """The state of a run: what is under way, how much is done, and when it will end."""
 
-    def __init__(self, plan: Plan, *, trains: bool) -> None:
-        self._plan = plan
-        self._total = plan.submissions + plan.unchanged
-        self._weights = _weights(plan, trains)
+    def __init__(self, workload: Workload, *, trains: bool) -> None:
+        self._workload = workload
+        self._total = workload.submissions + workload.unchanged
+        self._weights = _weights(workload, trains)
         self._under_way: dict[str, Progress] = {}
         self._done: dict[str, bool] = {}  # student -> whether anything was done for it
         self._started = time.monotonic()
@@ -36,7 +41,7 @@ class Board:
     def note(self, progress: Progress) -> None:
         """Take note of progress."""
         with self._lock:
-            if progress.stage is Stage.DONE:
+            if progress.stage is GradingStage.DONE:
                 self._under_way.pop(progress.student_id, None)
                 self._done[progress.student_id] = progress.text != UNCHANGED
             else:  # one that was done gets more time
@@ -73,8 +78,8 @@ class Board:
     def _left(self, share: float, elapsed: float) -> str:
         if share > ENOUGH:
             return f"about {_rough(elapsed * (1 - share) / share)} left"
-        if self._plan.seconds is not None:
-            return f"about {_rough(max(self._plan.seconds - elapsed, 1.0))} left"
+        if self._workload.seconds is not None:
+            return f"about {_rough(max(self._workload.seconds - elapsed, 1.0))} left"
         return "estimating"
 
     def _share(self, progress: Progress) -> float:
@@ -86,22 +91,24 @@ class Board:
         return before + self._weights[progress.stage] * progress.share
 
 
-def _weights(plan: Plan, trains: bool) -> dict[Stage, float]:
+def _weights(workload: Workload, trains: bool) -> dict[GradingStage, float]:
     """Stage -> its share of the work of a submission, as measured before, if it was."""
-    measured = {stage: plan.rates[stage].seconds for stage in WEIGHTS if stage in plan.rates}
+    measured = {stage: workload.rates[stage].seconds for stage in WEIGHTS if stage in workload.rates}
     weights = measured or {
-        stage: weight for stage, weight in WEIGHTS.items() if trains or stage in (Stage.READING, Stage.CHECKS)
+        stage: weight
+        for stage, weight in WEIGHTS.items()
+        if trains or stage in (GradingStage.READING, GradingStage.CHECKS)
     }
     whole = sum(weights.values()) or 1.0
     return {stage: weight / whole for stage, weight in weights.items()}
 
 
 @contextlib.contextmanager
-def live_display(plan: Plan, *, trains: bool) -> Iterator[Watcher]:
+def live_display(workload: Workload, *, trains: bool) -> Iterator[Watcher]:
     """A live board on a terminal, quiet lines elsewhere; yields what is to be told of progress."""
     screen = console(stderr=True)
-    screen.print(plan_sentence(plan), markup=False, highlight=False, soft_wrap=True)
-    board = Board(plan, trains=trains)
+    screen.print(workload_sentence(workload), markup=False, highlight=False, soft_wrap=True)
+    board = Board(workload, trains=trains)
     if screen.is_terminal:
         with Live(board, console=screen, refresh_per_second=8):
             yield board.note
@@ -109,7 +116,7 @@ def live_display(plan: Plan, *, trains: bool) -> Iterator[Watcher]:
 
     def say(progress: Progress) -> None:
         board.note(progress)
-        if progress.stage is Stage.DONE:
+        if progress.stage is GradingStage.DONE:
             told, _, times = board.overall()
             outcome = progress.text or "done"
             screen.print(f"{progress.student_id}: {outcome} ({told}; {times})", markup=False, highlight=False)
@@ -117,20 +124,20 @@ def live_display(plan: Plan, *, trains: bool) -> Iterator[Watcher]:
     yield say
 
 
-def plan_sentence(plan: Plan) -> str:
+def workload_sentence(workload: Workload) -> str:
     """How long a run will take, for a person."""
-    told = f"{counted(plan.submissions, 'submission')} to grade"
-    if plan.unchanged:
-        told += f", {plan.unchanged} unchanged"
-    told += f"; {plan.jobs} at once"
-    if not plan.submissions:
+    told = f"{counted(workload.submissions, 'submission')} to grade"
+    if workload.unchanged:
+        told += f", {workload.unchanged} unchanged"
+    told += f"; {workload.jobs} at once"
+    if not workload.submissions:
         return f"{told}."
-    if plan.seconds is None:
+    if workload.seconds is None:
         return f"{told}. How long it takes is told soon: nothing like it was graded on this machine yet."
-    each = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in plan.rates.items())
-    most = max(rate.submissions for rate in plan.rates.values())
+    each = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in workload.rates.items())
+    most = max(rate.submissions for rate in workload.rates.values())
     return (
-        f"{told}; about {_rough(plan.seconds)}: {each} on average, as {counted(most, 'submission')} took "
+        f"{told}; about {_rough(workload.seconds)}: {each} on average, as {counted(most, 'submission')} took "
         "on this machine."
     )
 

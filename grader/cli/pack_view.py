@@ -3,6 +3,7 @@
 from grader.cli.check_view import show_omissions, training_rows
 from grader.cli.page import Page
 from grader.domain.formatting import counted
+from grader.domain.plan import plan_of
 from grader.domain.submission import Role
 from grader.students.packing import Package, PackedFile
 
@@ -25,7 +26,7 @@ def show_package(packed: Package, *, zipped: bool) -> None:
         page.item("skipped", "zip      not made, because not everything is in order")
     if packed.program is not None:
         page.heading("What will be trained")
-        page.pairs(training_rows(packed.program, None))
+        page.pairs(training_rows(packed.program, None, plan_of(packed.program.script)))
         show_omissions(page, packed.program, details=False)
     page.verdict(packed.complete, _verdict(packed))
 

@@ -14,6 +14,7 @@ from grader.cli.page import Page
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, points, round_percent
+from grader.domain.plan import plan_of
 from grader.domain.program import Program
 from grader.kit.splits import Splits
 from grader.reports.student.training_advice import training_fix_text
@@ -57,7 +58,7 @@ class TrainView:
         """The file was read."""
         self._program = program
         self._page.blank()
-        self._page.pairs(training_rows(program, None)[1:], width=WIDTH)
+        self._page.pairs(training_rows(program, None, plan_of(program.script))[1:], width=WIDTH)
         if self._page.live:
             self._bar.start()
             self._task = self._bar.add_task("Reading the images", total=None, told="")

@@ -13,6 +13,7 @@ from grader.course.assignment_tables import (
     DataTable,
     FilesTable,
     LateTable,
+    ProgramTable,
 )
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
@@ -26,6 +27,7 @@ from grader.domain.assignment import (
     DataUse,
     LatePolicy,
     Limits,
+    ProgramRoles,
     RequiredFile,
 )
 from grader.domain.submission import Role
@@ -76,6 +78,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         leaderboard=table.leaderboard,
         public_only=public_only,
         remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
+        program_roles=_program_roles(table.program, components),
         digest=digest(folder, public_only=public_only),
     )
 
@@ -160,6 +163,22 @@ def _data(table: DataTable) -> DataUse:
         student_seed=table.student_seed,
         train_share=table.train_share,
     )
+
+
+def _program_roles(table: ProgramTable, components: Sequence[Component]) -> ProgramRoles:
+    for key, kind, name in (
+        ("model", "class", table.model),
+        ("trainer", "function", table.trainer),
+        ("evaluator", "function", table.evaluator),
+    ):
+        names = [component.name for component in components if component.kind == kind]
+        if name is not None and name not in names:
+            raise fault(
+                f"[program]: {key} = '{name}' is no component of kind {kind}. There are: {', '.join(names)}."
+            )
+    if table.final is not None and not table.final.isidentifier():
+        raise fault(f"[program]: final = '{table.final}' is not the name of a variable. Change it.")
+    return ProgramRoles(**{key: name for key, name in table.model_dump().items() if name is not None})
 
 
 def _components(tables: Sequence[ComponentTable]) -> tuple[Component, ...]:

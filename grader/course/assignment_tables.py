@@ -69,6 +69,15 @@ class ComponentTable(Table):
     signature: str
 
 
+class ProgramTable(Table):
+    """`[program]`: which names of a homework have which role, where the defaults are not what is meant."""
+
+    model: Text | None = None
+    trainer: Text | None = None
+    evaluator: Text | None = None
+    final: Text | None = None
+
+
 class BreakpointTable(Table):
     """`{ at = 0.60, points = 9 }`; `at` is a number or "chance"."""
 
@@ -122,6 +131,7 @@ class AssignmentTable(Table):
     data: DataTable
     limits: LimitsTable = LimitsTable()
     late: LateTable | None = None
+    program: ProgramTable = ProgramTable()
     component: Annotated[list[ComponentTable], Field(min_length=1)]
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)

@@ -1,6 +1,7 @@
 """What an assignment asks for: read from `assignment.toml` and its check files, then never changed."""
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ NEAR_THRESHOLD = 0.04
 SUBMISSION = "submission"
 # what checks are marked by, as pytest is told of it
 CHECK_MARKERS = ("component(name): the stub that a check judges", "weight(share): its share of the points")
+STUDENT_ID = "{student_id}"  # in the names of files
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,6 @@ class Component:
     name: str
     kind: str
     signature: str
-
-
-SUBMISSION = "submission"  # in a component's place: what a check judges is no part of the assignment
 
 
 @dataclass(frozen=True)
@@ -211,6 +210,51 @@ class DataUse:
 
 
 @dataclass(frozen=True)
+class ProgramRoles:
+    """Which names of a program have which role, where the assignment states it; empty: it does not.
+
+    Attributes:
+        model: The graded class of the model; by default the last one.
+        trainer: The graded function that trains for an epoch; by default the one that is given the optimizer.
+        evaluator: The graded function that measures; by default all others may.
+        final: The top-level variable of the model that counts.
+    """
+
+    model: str = ""
+    trainer: str = ""
+    evaluator: str = ""
+    final: str = ""
+
+
+def trainers(components: Sequence[Component], stated: ProgramRoles) -> list[str]:
+    """The graded functions that may train: the stated one, else those that are given the optimizer."""
+    if stated.trainer:
+        return [stated.trainer]
+    return [
+        component.name
+        for component in components
+        if component.kind == "function"
+        and "optimizer" in [part.split("=")[0].strip() for part in component.signature.split(",")]
+    ]
+
+
+@dataclass(frozen=True)
+class ProgramRules:
+    """What a program is read by.
+
+    Attributes:
+        components: What is graded.
+        forbidden: What is not allowed.
+        checkpoint: What the name of the file with the weights contains: `_Lab8_Homework`.
+    """
+
+    components: tuple[Component, ...] = ()
+    forbidden: tuple[ForbiddenRule, ...] = ()
+    checkpoint: str = ""
+    roles: ProgramRoles = ProgramRoles()
+
+
+@dataclass(frozen=True)
 class Assignment:
     """An assignment as the engine uses it.
 
@@ -223,6 +267,7 @@ class Assignment:
         leaderboard: A page of accuracies without names is written beside the class page.
         public_only: This is a student's copy: only public checks, no rubric secrets.
         remarks: The comment bank, for whoever marks.
+        program_roles: Which names of a program have which role, as far as it is stated.
         trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
@@ -246,7 +291,20 @@ class Assignment:
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
     trained_checks: tuple[CheckSpec, ...] = ()
+    program_roles: ProgramRoles = ProgramRoles()
     digest: str = ""
+
+    @property
+    def program_rules(self) -> ProgramRules:
+        """What a program that is handed in is read by."""
+        checkpoint = self.file_stem.replace(STUDENT_ID, "")
+        return ProgramRules(self.components, self.forbidden, checkpoint, self.program_roles)
+
+    @property
+    def trains(self) -> tuple[str, ...]:
+        """The graded names without which nothing is trained: the classes, and the function that trains."""
+        classes = [component.name for component in self.components if component.kind == "class"]
+        return (*classes, *trainers(self.components, self.program_roles)[:1])
 
     @property
     def measured_item(self) -> RubricItem | None:

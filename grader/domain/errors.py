@@ -22,12 +22,10 @@ GraderException
     ├── StudentFault        in the worker: the student's code raised
     ├── RecipeError         in the worker: the source does not say how to train
     ├── SeenError           in the worker: what the student's code made is not what it should be
-    ├── NotReplayed         in the worker: the loop as it stands trained no epoch
     ├── UnusableGpuError    in the worker: PyTorch cannot use the GPU
     ├── NoAnswers           a training: what came is not the model's outputs
     ├── OtherModel          a training: the weights are another model's
     ├── BuiltOnceOnly       a training: the model cannot be built again
-    ├── NoReplay            the analysis: the loop cannot be executed
     ├── Unknown             the analysis: a value cannot be read off the source
     ├── _NonsenseError      unpacking: what reads an archive says what it cannot say
     └── _LayersAreLost      a host: bubblewrap takes layers away

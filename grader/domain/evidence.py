@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from grader.domain.answers import Answers
 from grader.domain.note import Note
+from grader.domain.plan import Plan, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
 from grader.domain.submission import Delivery, Origin, RefusedFile, Role
 from grader.domain.watch import Pried
@@ -199,6 +200,7 @@ class Training:
         classes: Class names in the order of the confusion matrix.
         epochs: One per finished epoch.
         planned_epochs: What the student's code asks for.
+        stages: Of the first training: in which loop, with which optimizer. For staff, as the learning rate.
         accuracy: The accuracy that counts, 0 to 1: the mean of `runs`, where there are several.
         counted: Of which weights it is: a clause.
         rebuilt: The student's own loop could not be executed; what was trained follows its values.
@@ -225,6 +227,7 @@ class Training:
     classes: tuple[str, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     planned_epochs: int | None = None
+    stages: tuple[Stage, ...] = ()
     accuracy: float | None = None
     counted: str = ""
     rebuilt: bool = False
@@ -317,6 +320,7 @@ class Evidence:
             not keep it.
         parameters: Trainable numbers of the student's model as the student configured it.
         layers: That model's modules.
+        plan: What is trained of it, and why.
         pried: Where running code pried, for a person.
         unproven: The stages after which the watch for forbidden parts did not stand a trial.
         not_run: Stages that were not run on request: `training`.
@@ -357,6 +361,7 @@ class Evidence:
     answers: Answers | None = None
     parameters: int | None = None
     layers: tuple[LayerSummary, ...] = ()
+    plan: Plan = field(default_factory=Plan)
     training: Training = Training(TrainingOutcome.NOT_RUN)
     checkpoint: Checkpoint = Checkpoint("not_tried")
     figures: tuple[Figure, ...] = ()

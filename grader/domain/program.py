@@ -6,7 +6,7 @@ checks, for training and for the report.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from grader.domain.note import Note
 
@@ -14,6 +14,7 @@ _CELL = re.compile(r"(?P<file>cell \d{1,9}), line (?P<line>\d{1,9})")
 _FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 TRAINING = "the training"  # beside graded names: what the loop, the recipe and the transforms depend on
+DATA_NAME, NOTHING_NAME, EPOCHS_NAME = "_graders_data", "_nothing", "_epochs"  # in what is executed to train
 LOADING = "the loading"  # what is executed when the file is loaded, whether or not a graded name needs it
 
 
@@ -180,83 +181,100 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Replay:
-    """The student's own loop over epochs, as if it stood at top level.
+class Loop:
+    """A loop over epochs.
 
     Attributes:
-        before: What changes the model, the optimizer or what the loop needs before it begins.
-        loop: The loop, without what draws, prints into files or asks.
-        after: What chooses or restores weights after the loop.
+        place: Where it begins.
+        last_line: Of its body, in the same file or cell.
+    """
+
+    place: Place
+    last_line: int
+
+    def holds(self, place: Place) -> bool:
+        """Whether a line is in it."""
+        return place.file == self.place.file and self.place.line <= place.line <= self.last_line
+
+
+@dataclass(frozen=True)
+class Script:
+    """What trains the model that counts, in the order of the source.
+
+    The statements are the student's, but for what stands in the place of their data (`DATA_NAME`), of what
+    reaches outward (`NOTHING_NAME`), and around loops over epochs (`EPOCHS_NAME`).
+
+    Attributes:
+        statements: All that its weights depend on, functions in which something was replaced included.
+        final: The expression for the model, after the last statement; empty: what the script saves counts,
+            else the model that was stepped last.
+        model: The variable of the model, where there is one.
+        model_class: Its graded class, as it is defined.
+        trainer: The graded function that trains for an epoch, as it is defined; empty: there is none.
+        data: Top-level names of data -> role.
+        why: Why this model counts, as a clause.
+        left_alone: What trains other models.
+        loops: The loops over epochs, in the order of the source.
+        seeds: Where it seeds random numbers.
+        single: Only one model is built in it.
         validates: What it measures between epochs decides something: which weights are kept, when it stops,
             the learning rate.
         may_stop: It may end before all its epochs are done.
+        missing: Why there is no script, as a clause.
     """
 
-    before: tuple[Statement, ...]
-    loop: Statement
-    after: tuple[Statement, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    final: str = ""
+    model: str = ""
+    model_class: str = ""
+    trainer: str = ""
+    data: dict[str, str] = field(default_factory=dict)
+    why: str = ""
+    left_alone: tuple[Omission, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    seeds: tuple[Place, ...] = ()
+    single: bool = False
     validates: bool = False
     may_stop: bool = False
+    missing: str = ""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the student builds and trains the model: what `training` has the worker execute.
+    """How the student builds the model and prepares the data.
 
     Each expression is evaluated in the student's module after `statements`, which are the further
-    top-level statements that the expressions depend on (configuration, device, schedule functions), in
-    order. An expression that the source does not have is None.
+    top-level statements that the expressions depend on (configuration, device), in order. An expression that
+    the source does not have is None.
 
     Attributes:
         after_data: Further statements that need the data's names (`train_loader`, `class_names`: see
-            `Program.roles`), such as `total_steps = len(train_loader) * N_EPOCHS`; executed before `model`.
-        after_model: Further statements that need the model (groups of parameters), before `optimizer`.
-        after_optimizer: Further statements that need the optimizer (a warm-up within a schedule), before
-            `scheduler`.
+            `Program.roles`), such as `num_classes = len(class_names)`; executed before `model`.
         model: e.g. `ViT(image_size=28, ...)`, without `.to(device)`.
         model_name: The variable that the student binds it to (`model`), which the others refer to.
-        optimizer: e.g. `optim.AdamW(model.parameters(), lr=1e-3)`.
-        optimizer_name: Its variable.
-        scheduler: e.g. `CosineAnnealingLR(optimizer, T_max=N_EPOCHS)`.
-        scheduler_name: Its variable.
-        scheduler_steps: `epoch`, `batch` (the student's own train_epoch steps it), or `none`.
         train_transform: The transform of the training images.
         test_transform: The transform of the test images (often the same expression).
         batch_size: Of the training loader.
-        epochs: The number of epochs.
-        replay: The student's own loop; None where it cannot be executed, for the reason in `no_replay`.
-        no_replay: Why not, as a clause.
     """
 
     statements: tuple[Statement, ...] = ()
     model: str | None = None
     model_name: str = "model"
-    optimizer: str | None = None
-    optimizer_name: str = "optimizer"
-    scheduler: str | None = None
-    scheduler_name: str = "scheduler"
-    scheduler_steps: str = "none"
     train_transform: str | None = None
     test_transform: str | None = None
     batch_size: str | None = None
-    epochs: str | None = None
     after_data: tuple[Statement, ...] = ()
-    after_model: tuple[Statement, ...] = ()
-    after_optimizer: tuple[Statement, ...] = ()
-    replay: Replay | None = None
-    no_replay: str = ""
 
     @property
     def all_statements(self) -> tuple[Statement, ...]:
         """The statements of all phases, in the order in which they are executed."""
-        loop = (*self.replay.before, self.replay.loop, *self.replay.after) if self.replay else ()
-        return (*self.statements, *self.after_data, *self.after_model, *self.after_optimizer, *loop)
+        return (*self.statements, *self.after_data)
 
     @property
     def expressions(self) -> tuple[str, ...]:
         """The expressions that the source has."""
-        found = (self.model, self.optimizer, self.scheduler, self.train_transform, self.test_transform)
-        return tuple(each for each in (*found, self.batch_size, self.epochs) if each is not None)
+        found = (self.model, self.train_transform, self.test_transform, self.batch_size)
+        return tuple(each for each in found if each is not None)
 
 
 @dataclass(frozen=True)
@@ -278,6 +296,7 @@ class Program:
         forbidden: Forbidden parts seen in the source.
         tuned: The values that the student chose.
         recipe: How the student trains.
+        script: What trains the model that counts.
         claim: The accuracy that a notebook's outputs show.
         shown_epochs: The last epoch that a notebook's outputs show.
         notes: For the report (magics set aside, `Resize(28, 28)` read as `(28, 28)`, ...).
@@ -295,6 +314,7 @@ class Program:
     forbidden: tuple[ForbiddenUse, ...] = ()
     tuned: tuple[TunedValue, ...] = ()
     recipe: Recipe = Recipe()
+    script: Script = Script()
     claim: Claim | None = None
     shown_epochs: int | None = None
     notes: tuple[Note, ...] = ()
@@ -303,7 +323,7 @@ class Program:
     @property
     def executed_texts(self) -> tuple[str, ...]:
         """The texts of all that a worker may execute."""
-        statements = (*self.statements, *self.recipe.all_statements)
+        statements = (*self.statements, *self.recipe.all_statements, *self.script.statements)
         return (*(each.source for each in statements), *self.recipe.expressions)
 
     @property
@@ -321,4 +341,5 @@ class Program:
             roles=self.roles,
             tuned=tuple(value.shortened for value in self.tuned if value.name in ("image_size", "channels")),
             recipe=self.recipe,
+            script=self.script,
         )

@@ -13,7 +13,7 @@ from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading.attempt_number import attempt_number
 from grader.grading.finished_work import is_known
-from grader.grading.progress import UNCHANGED, Progress, Stage, Watcher
+from grader.grading.progress import UNCHANGED, GradingStage, Progress, Watcher
 from grader.grading.result_writer import Keeper
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.side_by_side import side_by_side
@@ -90,7 +90,7 @@ class _SubmissionsAtWork:
     def first(self, submission: Submission) -> None:
         """Examine a submission, unless nothing has changed about it."""
         if self._is_unchanged(submission):
-            self._watch(Progress(submission.student_id, Stage.DONE, 1.0, UNCHANGED))
+            self._watch(Progress(submission.student_id, GradingStage.DONE, 1.0, UNCHANGED))
             self._hand_on(submission, None)
             return
         attempt = attempt_number(self._keeper.book, submission)

@@ -28,7 +28,7 @@ from grader.grading.hosts import running_hosts, running_parsers
 from grader.grading.progress import Watcher
 from grader.grading.run import Run
 from grader.grading.team_members import mates
-from grader.grading.time_estimate import Plan, Rates, kind_of_work, planned
+from grader.grading.time_estimate import Rates, Workload, kind_of_work, planned
 from grader.intake import Known, Uploads, submissions, with_extensions
 from grader.lms.downloads import nameless
 from grader.lms.matching import candidates
@@ -113,7 +113,7 @@ class GradeWatcher(Protocol):
     def starting(self) -> None:
         """PyTorch and the checks are loaded."""
 
-    def grading(self, plan: Plan, *, trains: bool) -> contextlib.AbstractContextManager[Watcher]:
+    def grading(self, workload: Workload, *, trains: bool) -> contextlib.AbstractContextManager[Watcher]:
         """Submissions are examined from now on, until the context ends: gives who is told of each."""
 
 
@@ -242,8 +242,8 @@ class _ClassBeingGraded:
         request, rates = self.request, Rates(cache_folder())
         work = kind_of_work(run.device, _image_count(run.splits))
         known_rates = rates.known(self.assignment.id, work)
-        plan = planned(run, self.book, chosen, known_rates, jobs=request.jobs, force=request.force)
-        with grading(request.out), self.watch.grading(plan, trains=run.splits is not None) as watch:
+        workload = planned(run, self.book, chosen, known_rates, jobs=request.jobs, force=request.force)
+        with grading(request.out), self.watch.grading(workload, trains=run.splits is not None) as watch:
             results = graded(
                 run,
                 chosen,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Stage(StrEnum):
+class GradingStage(StrEnum):
     """Where a submission is, in the order of the flow."""
 
     READING = "reading"
@@ -25,7 +25,7 @@ class Progress:
     """
 
     student_id: str
-    stage: Stage
+    stage: GradingStage
     share: float = 0.0
     text: str = ""
 

@@ -8,11 +8,12 @@ from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Evidence, Finding
 from grader.domain.note import Note
+from grader.domain.plan import plan_of
 from grader.domain.program import Claim, Program
 from grader.domain.quoting import about_file, file_name_of, named
 from grader.domain.submission import Intake, Submission
 from grader.grading.judging import judged
-from grader.grading.progress import Progress, Stage, Watcher
+from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
@@ -56,7 +57,7 @@ def examined(
         found.add(status="engine_error", reason=str(error))
     except Exception as error:  # noqa: BLE001 - one submission's failure never touches another's
         found.add(status="engine_error", reason=f"The grader failed: {type(error).__name__}: {error}")
-    watch(Progress(submission.student_id, Stage.DONE, 1.0))
+    watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
     return found
 
 
@@ -88,12 +89,12 @@ def examined_longer(
     except Exception as error:  # noqa: BLE001 - what is known already is kept
         told = f"Training it again with more time failed ({type(error).__name__}: {error})."
         found.add(notes=(*found.evidence.notes, Note(told)))
-    watch(Progress(submission.student_id, Stage.DONE, 1.0))
+    watch(Progress(submission.student_id, GradingStage.DONE, 1.0))
     return found
 
 
 def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Watcher) -> None:
-    watch(Progress(submission.student_id, Stage.READING))
+    watch(Progress(submission.student_id, GradingStage.READING))
     # of what is only read, a parser is all that ever opens it; of what runs, the worker has the word
     found.add(attestation=run.hosts.isolation)
     with found.timed("reading"):
@@ -119,6 +120,7 @@ def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Wa
         omissions=program.omissions,
         forbidden=program.forbidden,
         tuned=program.tuned,
+        plan=plan_of(program.script),
         source=program.source,
         claim=program.claim or _claim_in_report(run, files),
         shown_epochs=program.shown_epochs,
@@ -155,12 +157,12 @@ def _without_code(files: Intake, found: EvidenceBuilder) -> None:
 def _check(run: Run, program: Program, found: EvidenceBuilder, seed: int, watch: Watcher) -> None:
     total, done = len(run.assignment.checks), 0
     student_id = found.evidence.student_id
-    watch(Progress(student_id, Stage.CHECKS, 0.0, f"0 of {total}"))
+    watch(Progress(student_id, GradingStage.CHECKS, 0.0, f"0 of {total}"))
 
     def report(finding: Finding) -> None:
         nonlocal done
         done += 1
-        watch(Progress(student_id, Stage.CHECKS, done / max(total, 1), f"{done} of {total}"))
+        watch(Progress(student_id, GradingStage.CHECKS, done / max(total, 1), f"{done} of {total}"))
 
     result = judged(run.hosts.judges, run.hosts.workers, program, run.assignment, seed=seed, report=report)
     found.images |= result.images

@@ -32,7 +32,7 @@ class StageRate:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Workload:
     """The work of a run before it begins.
 
     Attributes:
@@ -123,7 +123,7 @@ def planned(
     *,
     jobs: int,
     force: bool,
-) -> Plan:
+) -> Workload:
     """What a run has to do.
 
     Args:
@@ -135,7 +135,7 @@ def planned(
     alone = mates(submissions)
     firsts = [one for one in submissions if one.student_id in alone]
     unchanged = sum(_needs_nothing(run, book, latest.get(one.student_id), one) for one in firsts)
-    return Plan(len(firsts) - unchanged, unchanged, jobs, rates)
+    return Workload(len(firsts) - unchanged, unchanged, jobs, rates)
 
 
 def _needs_nothing(run: Run, book: Gradebook, last: RunRecord | None, submission: Submission) -> bool:

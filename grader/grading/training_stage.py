@@ -16,10 +16,11 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
+from grader.domain.plan import plan_of
 from grader.domain.program import Program
 from grader.domain.submission import Intake, Submission
 from grader.grading.judging import trained_model_judged
-from grader.grading.progress import Progress, Stage, Watcher
+from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed, told_seed
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess
@@ -31,6 +32,7 @@ from grader.training import (
     Report,
     measured_checkpoint,
     measured_training,
+    rehearsed,
     repeated_training,
 )
 
@@ -51,18 +53,19 @@ def train(
     """
     jobs = _jobs(run, splits, program, files.submission)
     job = jobs(1)
-    watch(Progress(found.evidence.student_id, Stage.TRAINING))
+    watch(Progress(found.evidence.student_id, GradingStage.TRAINING))
     with found.timed("training"):
         hanging = _hanging(run.assignment, found.evidence.findings)
         if hanging is not None and _never_returns(run, job):
             found.add(training=_not_trained(hanging, splits))
         else:
             hanging = None
-            _measure(run, jobs, found, watch)
+            _rehearse(run, job, found)
+            _measure(run, _planned(jobs, found.evidence), found, watch)
     if files.checkpoint is None:
         found.add(checkpoint=Checkpoint("missing"))
     elif hanging is None:
-        watch(Progress(found.evidence.student_id, Stage.CHECKPOINT))
+        watch(Progress(found.evidence.student_id, GradingStage.CHECKPOINT))
         with found.timed("checkpoint"), run.turns.taken():
             data, name = files.checkpoint.read_bytes(), files.checkpoint.name
             result = measured_checkpoint(lambda: _training_worker(run, job.limits), job, data, name)
@@ -87,9 +90,14 @@ def train_longer(
     """Train a submission again, from its beginning, with the larger limit."""
     jobs, limits = _jobs(run, splits, program, submission), run.assignment.limits
     longer = replace(limits, training_seconds=limits.queued_training_seconds)
-    watch(Progress(submission.student_id, Stage.TRAINING, text="with more time"))
+    watch(Progress(submission.student_id, GradingStage.TRAINING, text="with more time"))
     with found.timed("training"):
-        _measure(run, lambda number: replace(jobs(number), limits=longer), found, watch)
+        _measure(
+            run,
+            _planned(lambda number: replace(jobs(number), limits=longer), found.evidence),
+            found,
+            watch,
+        )
 
 
 def trained_once(
@@ -115,6 +123,23 @@ def _jobs(run: Run, splits: Splits, program: Program, submission: Submission) ->
     return job
 
 
+def _rehearse(run: Run, job: Job, found: EvidenceBuilder) -> None:
+    """Try the training on a few made-up images, so that everybody can read what is trained."""
+    if job.program.script.missing:
+        found.add(plan=plan_of(job.program.script))
+        return
+    with run.turns.taken():
+        rehearsal = rehearsed(lambda: _training_worker(run, job.limits), job)
+    found.add(plan=plan_of(job.program.script, rehearsal))
+
+
+def _planned(jobs: Callable[[int], Job], evidence: Evidence) -> Callable[[int], Job]:
+    """The jobs, with the number of epochs that a rehearsal came to."""
+    rehearsal = evidence.plan.rehearsal
+    planned = rehearsal.epochs if rehearsal is not None else None
+    return lambda number: replace(jobs(number), planned=planned)
+
+
 def _measure(run: Run, jobs: Callable[[int], Job], found: EvidenceBuilder, watch: Watcher) -> None:
     student_id = found.evidence.student_id
 
@@ -122,7 +147,7 @@ def _measure(run: Run, jobs: Callable[[int], Job], found: EvidenceBuilder, watch
         again = f", seed {told.run} of {told.runs}" if told.run > 1 else ""
         text = f"epoch {told.epoch.number} of {told.planned}{again}, {told.epoch.test_accuracy:.0%}"
         share = (told.run - 1 + told.epoch.number / max(told.planned, 1)) / told.runs
-        watch(Progress(student_id, Stage.TRAINING, share, text))
+        watch(Progress(student_id, GradingStage.TRAINING, share, text))
 
     item = run.assignment.measured_item
     threshold = item.threshold if item is not None else None
@@ -130,7 +155,7 @@ def _measure(run: Run, jobs: Callable[[int], Job], found: EvidenceBuilder, watch
     with run.turns.taken():
         measured = repeated_training(lambda: _training_worker(run, limits), jobs, threshold, report)
     if measured.crowded:  # no other is to suffer from it, nor it from others
-        watch(Progress(student_id, Stage.TRAINING, text="alone on the GPU"))
+        watch(Progress(student_id, GradingStage.TRAINING, text="alone on the GPU"))
         with run.turns.taken(alone=True):
             measured = repeated_training(
                 lambda: _training_worker(run, limits),
@@ -168,10 +193,9 @@ def _looked_at_again(run: Run, job: Job, measured: Measured) -> Training:
 
 def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding | None:
     """A check that hung, of a part that training uses."""
-    classes = {component.name for component in assignment.components if component.kind == "class"}
     for finding in findings:
-        trains = finding.component in classes or finding.component == "train_epoch"
-        if trains and finding.status is Status.FAILED and finding.kind is FindingKind.HANGS:
+        hangs = finding.status is Status.FAILED and finding.kind is FindingKind.HANGS
+        if hangs and finding.component in assignment.trains:
             return finding
     return None
 

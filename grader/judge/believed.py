@@ -4,7 +4,6 @@ A reply has been validated as a message, but its arrays can still be missing or 
 check that stumbled over them would look like the instructor's fault; it is the worker's.
 """
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,18 +18,15 @@ from grader.domain.quoting import named
 from grader.kit import Mismatch
 from grader.kit.rig import RiggedData
 from grader.protocol.link import WorkerFault
+from grader.protocol.plain_values import MAX_ARGUMENTS, MAX_TEXT, is_small
 from grader.protocol.raised import raised_at
 from grader.protocol.replies import (
-    MAX_ARGUMENTS,
     MAX_MADE,
-    MAX_NUMBER,
-    MAX_TEXT,
     Built,
     Called,
     DrawnFigure,
     Loaded,
     Parameter,
-    Plain,
     Ran,
     StandInCall,
     StandInMade,
@@ -83,17 +79,9 @@ def constructions(built: Built) -> tuple[StandInMade, ...]:
         values = (*made.args, *made.kwargs.values())
         if max(len(made.args), len(made.kwargs)) > MAX_ARGUMENTS or any(len(t) > MAX_TEXT for t in texts):
             raise nonsense()
-        if not all(map(_is_small, values)):
+        if not all(map(is_small, values)):
             raise nonsense()
     return built.made
-
-
-def _is_small(value: Plain) -> bool:
-    if isinstance(value, str):
-        return len(value) <= MAX_TEXT
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or abs(value) < MAX_NUMBER
 
 
 def array(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...] | None = None, kind: str = "f") -> Any:

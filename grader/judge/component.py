@@ -12,7 +12,8 @@ from grader.domain.quoting import named
 from grader.judge import believed
 from grader.kit import Mismatch
 from grader.protocol.link import Link
-from grader.protocol.replies import Built, Called, Done, Module, Parameter, Plain, StandInCall, WeightValues
+from grader.protocol.plain_values import Plain
+from grader.protocol.replies import Built, Called, Done, Module, Parameter, StandInCall, WeightValues
 from grader.protocol.requests import Call, SetWeights, Weights
 
 

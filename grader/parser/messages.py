@@ -5,7 +5,6 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.domain.assignment import Component, ForbiddenRule
 from grader.intake.archive_pieces import CHUNK
 from grader.protocol.frames import FrameLimit
 from grader.sandbox.limits import ProcessLimits
@@ -17,7 +16,6 @@ VIEWS = "--views"  # the parsers' host loads what rendering takes
 # --- a source, which a request carries: its program is the answer, and its view the next one ----------------
 
 SOURCE_LIMITS = ProcessLimits(memory_mb=1500, cpu_seconds=30, file_mb=1, scratch_mb=16)
-COMPONENTS, FORBIDDEN = tuple[Component, ...], tuple[ForbiddenRule, ...]
 SOURCE = FrameLimit(document=4_000_000, arrays=100_000_000)
 PROGRAM = FrameLimit(document=64_000_000, arrays=0, values=1_000_000)
 

@@ -8,7 +8,6 @@ from grader.protocol.exception_names import told_of
 from grader.protocol.replies import HANDED_OUT_BATCH_SIZE, Problem, TrainingPlan
 
 SEEN = {
-    "no_train_epoch": "`train_epoch` is not defined",
     "no_module": "what should be the model is no nn.Module",
     "other_outputs": "the model does not return a tensor of shape (batch, classes)",
     "no_learning_rate": "the learning rate became a number that is not finite",
@@ -43,7 +42,7 @@ def raised_in_training(problem: Problem, program: Program, *, own: bool = False)
     return told_of(problem.type, "\n".join((program.source or {}).values()))
 
 
-def plan_in_words(plan: TrainingPlan | None, program: Program) -> tuple[str, ...]:
+def plan_in_words(plan: TrainingPlan | None) -> tuple[str, ...]:
     """What had to be assumed for a training, in sentences."""
     if plan is None:
         return ()
@@ -52,17 +51,4 @@ def plan_in_words(plan: TrainingPlan | None, program: Program) -> tuple[str, ...
         notes.append(f"No batch size was found; the handed-out {HANDED_OUT_BATCH_SIZE} was used.")
     if "transform" in plan.assumed:
         notes.append("No transform was found; the handed-out one was used.")
-    if why := _why_rebuilt(plan, program):
-        notes.append(f"The loop over epochs was not used as it stands, but rebuilt from its values: {why}.")
     return tuple(notes)
-
-
-def _why_rebuilt(plan: TrainingPlan, program: Program) -> str:
-    if plan.why_rebuilt == "form":
-        return program.recipe.no_replay
-    if plan.why_rebuilt == "no_step":
-        return "it took no step on the training images"
-    if plan.problem is None:
-        return ""
-    where = raised_at(plan.problem, program)
-    return f"it raised {raised_in_training(plan.problem, program)}" + (f" ({where})" if where else "")

@@ -8,15 +8,14 @@ from grader.protocol.requests import MOST_STATE, MOST_TENSORS
 
 Gap = Literal[
     "",
-    "no_epochs",
     "no_model",
-    "no_optimizer",
-    "unusable_epochs",
     "unusable_batch_size",
-    "foreign_optimizer",
-    "validated_schedule",
-    "batch_schedule",
     "too_many_weights",
+    "too_many_epochs",
+    "nothing_trains",
+    "made_once",
+    "no_step",
+    "other_model",
     "loop_raised",
 ]
 
@@ -31,25 +30,20 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
         recipe: What was read from the source: expressions are quoted from here, not from the worker.
     """
     match gap:
-        case "no_epochs":
-            return _MISSING.format("number of epochs", "N_EPOCHS = 30")
         case "no_model":
             return _MISSING.format("model", "model = ViT(image_size=28, ...)")
-        case "no_optimizer":
-            return _MISSING.format("optimizer", "optimizer = optim.Adam(...)")
-        case "unusable_epochs":
-            return f"{_of(recipe.epochs)} is no usable number of epochs: expected a whole number above zero"
         case "unusable_batch_size":
             return f"{_of(recipe.batch_size)} is no usable batch size: expected a whole number above zero"
-        case "foreign_optimizer":
-            return f"{_of(recipe.optimizer)} makes no torch.optim.Optimizer"
-        case "validated_schedule":
-            return "ReduceLROnPlateau steps on a validation loss, which this form of training has not"
-        case "batch_schedule":
-            return (
-                "the schedule is stepped for every batch, but not by train_epoch: this form of training "
-                "would leave the learning rate as it is at the beginning"
-            )
+        case "made_once":
+            return "the model was made with something else than numbers and texts, so it cannot be made again"
+        case "nothing_trains":
+            return "nothing in the source trains a model of the graded class"
+        case "no_step":
+            return "it took no step on the training images"
+        case "other_model":
+            return "the weights that are saved belong to no model of the graded class that was trained"
+        case "too_many_epochs":
+            return "it trains several models, for more epochs than can be kept"
         case "too_many_weights":
             most = f"{MOST_STATE // 1_000_000} MB in {MOST_TENSORS:,} tensors"
             return f"the model has more weights than can be measured: at most {most}"

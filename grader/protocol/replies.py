@@ -6,10 +6,11 @@ from typing import Literal
 from grader.domain.quoting import Said
 from grader.domain.watch import Prying
 from grader.protocol.exception_names import UNUSABLE, told, usable_name
+from grader.protocol.plain_values import ModelMade, Plain
 from grader.protocol.recipe_gaps import Gap
 from grader.protocol.requests import Arrays
 
-Flaw = Literal["", "no_train_epoch", "no_module", "other_outputs", "no_learning_rate"]
+Flaw = Literal["", "no_module", "other_outputs", "no_learning_rate"]
 WITHOUT_WORDS = Said("")
 MAX_MESSAGE = 500  # characters of an exception's text
 Resource = Literal["", "memory", "file_size", "disk", "writing", "open_files", "processes"]
@@ -105,12 +106,7 @@ class Module:
     dropout: float | None = None
 
 
-Plain = bool | int | float | str | None
-
 MAX_MADE = 256  # constructions that are told of one component
-MAX_ARGUMENTS = 32  # of one construction, positional and named ones each
-MAX_NUMBER = 2**53  # whole numbers stay below, where a float can hold each of them
-MAX_TEXT = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -264,7 +260,6 @@ class Ran:
 
 
 HANDED_OUT_BATCH_SIZE = 64  # where the source has none
-WhyRebuilt = Literal["", "form", "raised", "no_step"]
 
 
 @dataclass(frozen=True)
@@ -274,9 +269,6 @@ class TrainingPlan:
     Attributes:
         epochs: As the student's code asks for.
         assumed: What the source does not say, so that the handed-out one was used.
-        rebuilt: The student's own loop could not be executed: training follows the values in it.
-        why_rebuilt: The source has no loop that can be executed (`form`), it raised, or it took no step.
-        problem: What it raised.
     """
 
     epochs: int
@@ -285,9 +277,6 @@ class TrainingPlan:
     scheduler: str
     device: str
     assumed: tuple[Literal["batch_size", "transform"], ...] = ()
-    rebuilt: bool = False
-    why_rebuilt: WhyRebuilt = ""
-    problem: Problem | None = None
 
 
 @dataclass(frozen=True)
@@ -295,7 +284,14 @@ class EpochDone:
     """One epoch was trained.
 
     Attributes:
+        made: What the model was made with, where the source alone does not tell it.
         learning_rate: Of the first parameter group of the optimizer that stepped last.
+        loop: The number of the loop in the script that holds the steps; -1: none does.
+        called: The top-level line that calls the function with that loop; empty at top level.
+        optimizer: The class of the optimizer.
+        scheduler: The class of its schedule; empty: there is none.
+        learned: How many numbers the optimizers change in the first step.
+        per_batch: The learning rate changed between the first step and the last one.
         modules: The tree of the model that the student's code has now.
         other_numbers: Trainable numbers that optimizers stepped in this epoch and that are not the model's.
         arrays: `reported` float64 (numbers,): the losses that train_epoch appended or returned during this
@@ -304,8 +300,15 @@ class EpochDone:
 
     number: int
     learning_rate: float
+    loop: int = -1
+    called: str = ""
+    optimizer: str = ""
+    scheduler: str = ""
+    learned: int = 0
+    per_batch: bool = False
     modules: tuple[Module, ...] = ()
     other_numbers: int = 0
+    made: ModelMade | None = None
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -315,6 +318,7 @@ class Trained:
 
     Attributes:
         epochs: How many; fewer than planned where the student's loop stops early.
+        other_models: How many further models were trained.
         modules: The tree of the model as the student's code leaves it.
         arrays: `state:<name>`: its parameters and buffers; where it can answer, `probe` float32 (images,
             channels, height, width), some of what the student's code validates on, and `probe_logits` float32
@@ -322,6 +326,7 @@ class Trained:
     """
 
     epochs: int
+    other_models: int = 0
     modules: tuple[Module, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 

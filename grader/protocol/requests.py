@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from grader.domain.program import Program
 from grader.domain.standin_behavior import StandIn
+from grader.protocol.plain_values import ModelMade
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
 STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
@@ -167,6 +168,7 @@ class Measure:
     Attributes:
         seed: Of the initialization: the same as that of the training.
         gpu_memory_mb: As for Train.
+        made: What the model is made with, where the source alone does not tell it.
         arrays: `train_labels` int64 (n,): what the source may count; `test_images` uint8 (n, h, w[, 3]).
     """
 
@@ -174,6 +176,7 @@ class Measure:
     device: str = "cpu"
     seed: int = 0
     gpu_memory_mb: int | None = None
+    made: ModelMade | None = None
     arrays: Arrays = field(default_factory=dict)
 
 

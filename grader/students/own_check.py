@@ -3,16 +3,18 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from grader.analysis.run_time import run_time_uses
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, Status
+from grader.domain.plan import Plan, plan_of
 from grader.domain.program import ForbiddenUse, Program
 from grader.students.handout import LocalAssignment
 from grader.students.own_machine import OwnWorkers, own_program, own_student, patient
+from grader.students.own_rehearsal import own_plan
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -29,6 +31,7 @@ class LocalCheck:
         parameters: Trainable numbers of the model as the student configured it; None when it cannot be built.
         stand_ins: Modules that are not installed here.
         forbidden: Forbidden parts that were used at run time, where the source does not show it.
+        plan: What would be trained, with a trial of it where the checks leave something to try.
     """
 
     program: Program
@@ -36,11 +39,18 @@ class LocalCheck:
     parameters: int | None
     stand_ins: tuple[str, ...]
     forbidden: tuple[ForbiddenUse, ...]
+    plan: Plan = field(default_factory=Plan)
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed."""
-        return all(finding.status is Status.PASSED for finding in self.findings)
+        """Whether every check passed, and the training can be carried on."""
+        return self.can_be_trained and all(finding.status is Status.PASSED for finding in self.findings)
+
+    @property
+    def can_be_trained(self) -> bool:
+        """Whether a trial found nothing that keeps it from being trained."""
+        rehearsal = self.plan.rehearsal
+        return not self.plan.missing and (rehearsal is None or not rehearsal.fault)
 
 
 def local_check(
@@ -49,6 +59,7 @@ def local_check(
     *,
     read: Callable[[Program], None] = lambda program: None,
     report: Callable[[Finding], None] = lambda finding: None,
+    tried: bool = True,
 ) -> LocalCheck:
     """Run the public checks on a file.
 
@@ -57,6 +68,7 @@ def local_check(
         local: Its assignment.
         read: Told the program once the file is read.
         report: Told each finding as it is made.
+        tried: Try the training, too.
 
     Raises:
         UsageError: There is no such file.
@@ -68,7 +80,9 @@ def local_check(
         program = own_program(path, assignment)
         read(program)
         return with_checks(
-            local, assignment, lambda checks: found_by(checks, path, program, assignment, workers, report)
+            local,
+            assignment,
+            lambda checks: found_by(checks, path, program, assignment, workers, report, tried=tried),
         )
 
 
@@ -79,15 +93,23 @@ def found_by(
     assignment: Assignment,
     workers: OwnWorkers,
     report: Callable[[Finding], None],
+    *,
+    tried: bool = False,
 ) -> LocalCheck:
     """What the collected checks find out about a program.
 
     Args:
         assignment: With the limits that hold here: see `patient`.
+        tried: Try the training, too.
     """
     found = checks.examined(own_student(path, program, assignment, workers), report=report)
     uses = run_time_uses(assignment, program, program.forbidden, found.watched.reached)
-    return LocalCheck(program, found.findings, found.parameters, found.stand_ins, uses)
+    findings = tuple(found.findings)
+    if tried:
+        plan = own_plan(path, program, assignment, workers, findings)
+    else:
+        plan = plan_of(program.script) if assignment.measured_item is not None else Plan()
+    return LocalCheck(program, findings, found.parameters, found.stand_ins, uses, plan)
 
 
 def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["Checks"], Result]) -> Result:

@@ -61,7 +61,7 @@ def own_program(path: Path, assignment: Assignment) -> Program:
     code = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
     if path.suffix.lower() not in code:
         raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(code)} file.")
-    return program(path.name, data, components=assignment.components, forbidden=assignment.forbidden)
+    return program(path.name, data, assignment.program_rules)
 
 
 def own_seed(path: Path, purpose: str, run: int = 1) -> int:

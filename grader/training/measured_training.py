@@ -38,6 +38,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
         answering = trainer
         try:
             trainer.ask(load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+            record.loaded = True
             trainer.watch.stage = TRAINING
             prove_watch(trainer, job)
             share = job.gpu_memory_mb

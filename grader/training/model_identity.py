@@ -58,7 +58,7 @@ def asked(
         BuiltOnceOnly, StudentRaised, WorkerFault, EngineError: As when the measurer is asked.
     """
     state = told_state(told.arrays, told.modules)
-    difference = other_tree(told.modules, measurer.modules)
+    difference = other_tree(told.modules, measurer.modules(getattr(told, "made", None)))
     probe = told.arrays.get("probe")
     answered = measurer.answered(state, attention_of=attention_of, inputs_of=inputs_of, probe=probe)
     if answered.misfit is not None:

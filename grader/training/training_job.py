@@ -31,6 +31,7 @@ class Job:
         gpu_memory_mb: What it may take of a GPU's memory; None: all that there is.
         order_seed: Of what the worker must not know: see `Blinding`. None: all is as it is, for one's own
             work.
+        planned: How many epochs a complete rehearsal came to; None: it is not known.
     """
 
     program: Program
@@ -41,6 +42,7 @@ class Job:
     seed: int = 0
     order_seed: int | None = None
     gpu_memory_mb: int | None = None
+    planned: int | None = None
 
     def linked(self, process: WorkerProcess) -> Link:
         """A link to a worker of this job, which keeps what it tells of forbidden parts."""

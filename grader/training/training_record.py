@@ -13,13 +13,15 @@ from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.domain.note import Note
 from grader.domain.quoting import as_code
 from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.plain_values import MAX_NUMBER
 from grader.protocol.raised import plan_in_words, raised_at, unwritten
 from grader.protocol.recipe_gaps import Gap, gap_in_words
-from grader.protocol.replies import MAX_NUMBER, Answered, EpochDone, Problem, Trained, TrainingPlan
+from grader.protocol.replies import Answered, EpochDone, Problem, Trained, TrainingPlan
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import attention_maps, example_images, first_of_each, predictions
 from grader.training.model_identity import ModelThen, OtherModel, asked, same_answers, same_state
+from grader.training.stages import stages
 from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report
 from grader.training.weights_measured import Measurer
 
@@ -38,16 +40,19 @@ class Record:
 
     Attributes:
         outcome: How it ended; None while it goes on.
+        loaded: The worker that trains has executed the file.
     """
 
     def __init__(self, job: Job, report: Report) -> None:
         self.outcome: TrainingOutcome | None = None
+        self.loaded = False
         self.blinding = Blinding(job, "training", numbers=True)
         self._job = job
         self._report = report
         self._chosen = example_images(job.splits)
         self._plan: TrainingPlan | None = None
         self._epochs: list[Epoch] = []
+        self._told: list[EpochDone] = []  # without their arrays
         self._logits: Any = None
         self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
         self._attention: Any = None
@@ -62,6 +67,13 @@ class Record:
         self._projected: float | None = None
         self._crowded = False
         self._claimed: Note | None = None
+
+    @property
+    def _planned(self) -> int | None:
+        """How many epochs there are to be: as a rehearsal came to, else those of the first loop."""
+        if self._plan is None:
+            return None
+        return self._job.planned or self._plan.epochs
 
     @property
     def attention_of(self) -> tuple[int, ...]:
@@ -113,16 +125,14 @@ class Record:
                 TrainingOutcome.FAILED, f"More than {MAX_EPOCHS} epochs are more than any training needs"
             )
             return
-        # what the student's loop did not begin is begun anew, rebuilt
-        anew = self._plan is None or (plan.rebuilt and not self._plan.rebuilt and not self._epochs)
-        if not anew or plan.epochs < 1:
+        if self._plan is not None or plan.epochs < 1:
             raise NoAnswers
         self._plan = plan
         self._epoch_started = time.monotonic()
 
     def _take_epoch(self, done: EpochDone, measurer: Measurer) -> None:
         number = len(self._epochs) + 1
-        planned = self._plan.epochs if self._plan else 0
+        planned = self._planned or 0
         if done.number != number or number > MOST_TIMES * planned:
             raise NoAnswers
         self._model = asked(measurer, done)
@@ -151,6 +161,7 @@ class Record:
         )
         self._epoch_started = now
         self._epochs.append(epoch)
+        self._told.append(replace(done, arrays={}, modules=()))
         self._report(EpochReport(epoch, planned))
         self._project(planned)
 
@@ -160,8 +171,7 @@ class Record:
         Schedules are never cut short: it can be trained as a whole later, with more time or on a GPU. A loop
         that may stop early is given its time.
         """
-        replay = self._job.program.recipe.replay
-        stops = replay is not None and replay.may_stop and not (self._plan and self._plan.rebuilt)
+        stops = self._job.program.script.may_stop
         if len(self._epochs) != PROJECTED_AFTER or planned <= PROJECTED_AFTER or stops:
             return
         limit = self._job.limits.training_seconds
@@ -266,18 +276,18 @@ class Record:
             self._over_budget(f"{fault}")
         elif fault.kind != "time":
             self.end(TrainingOutcome.FAILED, f"Training ended badly: {fault}.")
-        elif self._plan is None:
+        elif not self.loaded:
             self.end(TrainingOutcome.FAILED, f"The file could not be loaded for training: {fault}.")
         else:
             limit = self._job.limits.training_seconds
             if self._epochs:
                 each = float(np.median([epoch.seconds for epoch in self._epochs]))
-                self._projected = max(limit, each * self._plan.epochs)
+                self._projected = max(limit, each * (self._planned or 0))
             self._over_budget(f"our time limit of {limit:.0f} s ended it")
 
     def _over_budget(self, what: str) -> None:
         """A limit of ours stopped it: unknown, never zero."""
-        planned = f" of {self._plan.epochs}" if self._plan else ""
+        planned = f" of {self._planned}" if self._planned else ""
         self.end(
             TrainingOutcome.BUDGET,
             f"After {len(self._epochs)}{planned} epochs {what}. The accuracy is unknown, not zero: a person "
@@ -300,8 +310,8 @@ class Record:
             device=self._plan.device[:100] if self._plan else self._job.device,
             classes=splits.classes,
             epochs=tuple(self._epochs),
-            planned_epochs=self._plan.epochs if self._plan else None,
-            rebuilt=self._plan is not None and self._plan.rebuilt,
+            planned_epochs=self._planned,
+            stages=stages(self._told, self._job.program),
             seconds=time.monotonic() - self._started,
             projected_seconds=self._projected,
             doubts=() if self._answers_alike else (ANSWERS_OTHERWISE,),
@@ -332,7 +342,7 @@ class Record:
         )
 
     def _notes(self) -> Iterator[Note]:
-        yield from map(Note, plan_in_words(self._plan, self._job.program))
+        yield from map(Note, plan_in_words(self._plan))
         if self._claimed is not None:
             yield self._claimed
         if self._other_numbers:

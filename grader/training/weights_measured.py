@@ -8,6 +8,7 @@ from grader.domain.errors import Interruption
 from grader.domain.program import TRAINING, Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import StudentRaised, WorkerProcess
+from grader.protocol.plain_values import ModelMade
 from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Answered, Loaded, Measurable, Module
 from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, Measure
@@ -48,9 +49,12 @@ class Measurer:
         """What was analyzed of the source."""
         return self._job.program
 
-    @property
-    def modules(self) -> Sequence[Module]:
+    def modules(self, made: ModelMade | None) -> Sequence[Module]:
         """The tree of the model that the source builds.
+
+        Args:
+            made: What it was made with, as the worker tells it with the first epoch, where the source alone
+                does not.
 
         Raises:
             BuiltOnceOnly: It cannot be built here.
@@ -58,13 +62,15 @@ class Measurer:
             EngineError: The worker's own code failed.
         """
         if self._built is None:
-            self._built = self._measurable()
+            if made is not None and not made.is_small:
+                raise BuiltOnceOnly("it was made with more than can be told")
+            self._built = self._measurable(made)
         return self._built.modules
 
-    def _measurable(self) -> Measurable:
+    def _measurable(self, made: ModelMade | None) -> Measurable:
         job, share = self._job, self._job.gpu_memory_mb
         measure = Measure(
-            self._load.class_names, job.device, job.seed, share and share // 4, arrays=self._arrays
+            self._load.class_names, job.device, job.seed, share and share // 4, made, arrays=self._arrays
         )
         try:
             self.link.ask(self._load, Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
@@ -94,7 +100,6 @@ class Measurer:
             WorkerFault: The worker hung, died or talked nonsense.
             EngineError: The worker's own code failed.
         """
-        _ = self.modules
         arrays = {STATE + name: value for name, value in state.items()}
         if probe is not None:
             arrays["probe"] = probe

@@ -134,7 +134,7 @@ def program_of(assignment: Assignment, trial: Trial) -> Program:
     from grader.analysis import program
 
     source = trial.variant.source.encode()
-    return program(HOMEWORK, source, components=assignment.components, forbidden=assignment.forbidden)
+    return program(HOMEWORK, source, assignment.program_rules)
 
 
 def seed_of(variant: Variant) -> int:

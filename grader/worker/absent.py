@@ -1,5 +1,6 @@
 """Inert stand-ins for modules that are not installed here (`torchsummary`, `google.colab`)."""
 
+import ast
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -32,6 +33,9 @@ class Inert:
     def __setattr__(self, name: str, value: object) -> None:
         return None
 
+    def __setitem__(self, key: object, value: object) -> None:
+        return None
+
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
@@ -52,6 +56,15 @@ class Inert:
 
     def __repr__(self) -> str:
         return f"<{self._name} is not installed here>"
+
+
+def _imported(statement: str) -> Iterator[str]:
+    """The modules that an import names, by their full names."""
+    for node in ast.walk(ast.parse(statement)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
 
 
 class AbsentModule(ModuleType):
@@ -76,6 +89,29 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, student_prefix: str) -> None:
         self.names: list[str] = []
         self._prefix = student_prefix
+
+    def stands_in_for(self, statement: str) -> bool:
+        """Stand in for what an import names and what is there, but cannot be imported for lack of another.
+
+        `torch.utils.tensorboard` is part of PyTorch, and imports `tensorboard`, which need not be installed.
+
+        Args:
+            statement: The import.
+
+        Returns:
+            Whether there was such a module, so that the statement may be tried again.
+        """
+        found = False
+        for name in _imported(statement):
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] == name.partition(".")[0]:
+                    continue  # it is not there at all
+                sys.modules[name] = AbsentModule(name)
+                self.names.append(name)
+                found = True
+        return found
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -15,6 +15,7 @@ from grader.worker.measuring import misfit
 from grader.worker.outputs import logits
 from grader.worker.program import StudentModule
 from grader.worker.recipe import configured_model, transforms
+from grader.worker.wrapped_names import unwrapped_names
 
 NESTED = ("state_dict", "model_state_dict", "model")
 MAX_TENSORS = 5000
@@ -74,10 +75,7 @@ def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFau
         total += value.numel() * value.element_size()
         if total > max_bytes or value.numel() * value.element_size() > value.untyped_storage().nbytes():
             return "too_large"
-    prefix = "module."  # nn.DataParallel puts it before every name
-    if all(name.startswith(prefix) for name in loaded):
-        return {name.removeprefix(prefix): value for name, value in loaded.items()}
-    return dict(loaded)
+    return unwrapped_names(loaded)
 
 
 def _is_plain(value: object) -> bool:

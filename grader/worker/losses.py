@@ -38,7 +38,7 @@ class LossWatch:
         returned: Called when it has returned.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any] | None) -> None:
         self.running = False
         self.returned: Callable[[], None] = lambda: None
         self._function = function
@@ -47,13 +47,15 @@ class LossWatch:
     def watched(self) -> Callable[..., Any]:
         """The function; it is called, and answers, as before."""
 
-        @functools.wraps(self._function)
+        real = self._function
+
+        @functools.wraps(real or reported_losses)
         def train_epoch(*args: Any, **kwargs: Any) -> Any:
             lists = [value for value in (*args, *kwargs.values()) if isinstance(value, list)]
             before = [len(each) for each in lists]
             self.running = True
             with quiet() as printed:
-                returned = self._function(*args, **kwargs)
+                returned = real(*args, **kwargs) if real is not None else None
             self.running = False
             appended = [v for each, length in zip(lists, before, strict=True) for v in each[length:]]
             self._reported += reported_losses(appended, returned, printed.getvalue()).tolist()

@@ -64,7 +64,7 @@ def future_flags(statement: Statement) -> int:
 
 def student_lines(program: Program) -> Lines:
     """How the student's lines are told from those of libraries."""
-    statements = (*program.statements, *program.recipe.all_statements)
+    statements = (*program.statements, *program.recipe.all_statements, *program.script.statements)
     files = {statement.place.file for statement in statements}
     known = {PREFIX + file: json.dumps(file).encode() for file in sorted(files)}
     paths = sysconfig.get_paths()
@@ -84,7 +84,7 @@ def remember_source(program: Program) -> None:
         lines = files.setdefault(statement.place.file, {})
         for number, text in _numbered(statement):
             lines[number] = f"{lines[number]}; {text}" if number in lines else text  # two on a line
-    for statement in program.recipe.all_statements:
+    for statement in (*program.recipe.all_statements, *program.script.statements):
         lines = files.setdefault(statement.place.file, {})
         for number, text in _numbered(statement):
             lines.setdefault(number, text)
@@ -142,3 +142,12 @@ def _gpu_share() -> float:
     """The most of the GPU's memory that PyTorch held, by its own counter, of what it may take: 0 to 1."""
     whole = torch.cuda.get_device_properties(0).total_memory * torch.cuda.get_per_process_memory_fraction()
     return min(torch.cuda.max_memory_reserved() / whole, 1.0)
+
+
+def student_places() -> list[Place]:
+    """The student's lines that are being executed, from the innermost to that of the module."""
+    return [
+        Place(frame.f_code.co_filename.removeprefix(PREFIX), line)
+        for frame, line in traceback.walk_stack(None)
+        if frame.f_code.co_filename.startswith(PREFIX)
+    ]

@@ -1,5 +1,7 @@
-"""What a training begins with: the data in the student's form, the model, the optimizer, the schedule."""
+"""What a training begins with, the data in the student's form, and what it ends with."""
 
+import contextlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +10,16 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from grader.protocol.replies import Problem, TrainingPlan, WhyRebuilt
+from grader.protocol.replies import Trained
 from grader.protocol.requests import Train
 from grader.worker.fault import SeenError, StudentFault, students_code
 from grader.worker.images import GradedImages
+from grader.worker.outputs import answers, array, module_tree, same_random_numbers, state
 from grader.worker.program import StudentModule, seed_all
-from grader.worker.recipe import Data, Settings, built_model, built_optimizer, settings
+from grader.worker.recipe import Data, Settings, settings
 
 VALIDATION_SHARE = 0.1  # of the training images, where the student's loop decides by what it validates on
+PROBES = 32  # images for which a trained model answers here too
 GLANCE_SHARE = 0.02  # where it does not: what it measures between epochs is looked at by nobody
 
 
@@ -25,56 +29,31 @@ class Prepared:
 
     Attributes:
         validation: What the student's code looks at between epochs.
-        scheduler: None where there is none.
     """
 
     device: torch.device
     settings: Settings
     data: Data
     validation: GradedImages
-    model: nn.Module
-    optimizer: torch.optim.Optimizer
-    scheduler: Any | None
-
-    def plan(self, why_rebuilt: WhyRebuilt = "", problem: Problem | None = None) -> TrainingPlan:
-        """What is about to be trained."""
-        device = self.device
-        return TrainingPlan(
-            epochs=self.settings.epochs,
-            batch_size=self.settings.batch_size,
-            optimizer=type(self.optimizer).__name__,
-            scheduler=type(self.scheduler).__name__ if self.scheduler is not None else "",
-            device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-            assumed=self.settings.assumed,
-            rebuilt=why_rebuilt != "",
-            why_rebuilt=why_rebuilt,
-            problem=problem,
-        )
 
 
-def prepared(
-    student: StudentModule, request: Train, device: torch.device, *, validates: bool = False
-) -> Prepared:
-    """Execute the recipe up to the loop over epochs.
+def prepared(student: StudentModule, request: Train, device: torch.device) -> Prepared:
+    """Execute what the data depend on, and make them.
+
+    Where the student's code decides by what it measures between epochs, a tenth of the training images is
+    kept for that; otherwise what it looks at are a few of the training images. Hidden ones it never sees.
 
     Args:
         device: The student's.
-        validates: Keep a tenth of the training images for the student's own validation; otherwise what the
-            student looks at between epochs are a few of the training images. Hidden ones it never sees.
 
     Raises:
-        RecipeError: The source does not say how.
+        RecipeError: The source says something unusable.
         StudentFault: The student's code raised.
     """
     seed_all(request.seed, device.type)
     chosen = settings(student, device)
-    data, validation = _data(request, chosen, validates=validates)
-    seed_all(request.seed, device.type)  # the worker that measures builds the same model
-    model = built_model(student, data, device)
-    optimizer, scheduler = built_optimizer(student)
-    if "train_epoch" not in student.namespace:
-        raise StudentFault(SeenError("no_train_epoch", "`train_epoch` is not defined"))
-    return Prepared(device, chosen, data, validation, model, optimizer, scheduler)
+    data, validation = _data(request, chosen, validates=student.program.script.validates)
+    return Prepared(device, chosen, data, validation)
 
 
 def _data(request: Train, chosen: Settings, *, validates: bool) -> tuple[Data, GradedImages]:
@@ -102,3 +81,32 @@ def _share_of_each_class(share: float, labels: Any, seed: int) -> Any:
         own = np.flatnonzero(labels == label)
         chosen.append(random.choice(own, max(round(share * len(own)), 1), replace=False))
     return np.sort(np.concatenate(chosen))
+
+
+def ended(epochs: int, other_models: int, model: nn.Module, ready: Prepared) -> Trained:
+    """The end of a training: the weights, and what the model answers with them for the probe images.
+
+    Raises:
+        StudentFault: Reading the weights raised.
+    """
+    arrays = state(model)
+    # what it answers is compared with what its weights answer elsewhere: nobody's points hang on it
+    with contextlib.suppress(StudentFault), same_random_numbers():
+        with students_code():
+            probe = ready.validation.batch(0, min(PROBES, len(ready.validation)))
+        told = answers(model, [probe], ready.device, len(ready.validation.classes))
+        arrays |= {"probe": array(probe.float()), "probe_logits": told}
+    return Trained(epochs, other_models, module_tree(model), arrays)
+
+
+def learning_rate(optimizer: torch.optim.Optimizer) -> float:
+    """That of the first parameter group; a frame cannot carry one that is no number any more.
+
+    Raises:
+        StudentFault: It is none.
+    """
+    with students_code():
+        rate = float(optimizer.param_groups[0]["lr"])
+        if not math.isfinite(rate):
+            raise SeenError("no_learning_rate", f"the learning rate became {rate}")
+        return rate

@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from grader.domain.program import Program
+from grader.protocol.plain_values import ModelMade
 from grader.protocol.recipe_gaps import Gap
 from grader.protocol.replies import HANDED_OUT_BATCH_SIZE
 from grader.worker.device import bind_devices
@@ -34,7 +35,6 @@ class Settings:
     """
 
     batch_size: int
-    epochs: int
     train_transform: Transform
     test_transform: Transform
     assumed: tuple[Assumed, ...]
@@ -66,20 +66,19 @@ def settings(student: StudentModule, device: torch.device) -> Settings:
     """Execute what the recipe depends on, and read the settings; `device` becomes the student's.
 
     Raises:
-        RecipeError: The source does not say how many epochs, or something unusable.
+        RecipeError: The source says something unusable.
         StudentFault: The student's code raised.
     """
     recipe = student.program.recipe
     assumed: list[Assumed] = []
     _run_statements(student, device)
-    epochs = _whole(student, _required(recipe.epochs, "no_epochs"), "unusable_epochs")
     batch_size = HANDED_OUT_BATCH_SIZE
     if recipe.batch_size is not None:
         batch_size = _whole(student, recipe.batch_size, "unusable_batch_size")
     else:
         assumed.append("batch_size")
     train, test = transforms(student, assumed)
-    return Settings(batch_size, epochs, train, test, tuple(assumed))
+    return Settings(batch_size, train, test, tuple(assumed))
 
 
 def transforms(student: StudentModule, assumed: list[Assumed]) -> tuple[Transform, Transform]:
@@ -122,33 +121,13 @@ def built_model(student: StudentModule, data: Data, device: torch.device) -> nn.
     return model
 
 
-def built_optimizer(student: StudentModule) -> tuple[torch.optim.Optimizer, Any | None]:
-    """The student's optimizer and, where there is one, schedule, bound to their names; the model is there.
-
-    Raises:
-        RecipeError: The source has no optimizer, or one that is not PyTorch's.
-        StudentFault: The student's code raised.
-    """
-    recipe = student.program.recipe
-    student.run(recipe.after_model)
-    expression = _required(recipe.optimizer, "no_optimizer")
-    optimizer = student.evaluated(expression)
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise RecipeError("foreign_optimizer")
-    student.namespace[recipe.optimizer_name] = optimizer
-    student.run(recipe.after_optimizer)
-    scheduler = student.evaluated(recipe.scheduler) if recipe.scheduler else None
-    if scheduler is not None:
-        student.namespace[recipe.scheduler_name] = scheduler
-    return optimizer, scheduler
-
-
 def configured_model(
     student: StudentModule,
     labels: Sequence[int] | None = None,
     device: torch.device = CPU,
     *,
     seed: int | None = None,
+    made: ModelMade | None = None,
 ) -> nn.Module:
     """The student's model, for looking at it: with blank images in the place of the data.
 
@@ -156,6 +135,7 @@ def configured_model(
         labels: Of the blank images: the source may count them. None: some of each class.
         device: The student's.
         seed: Of the initialization; None leaves the random numbers as they are.
+        made: What the model is made with; None: what the source says.
 
     Raises:
         RecipeError: The source has none.
@@ -169,6 +149,11 @@ def configured_model(
     blank = np.zeros((len(labels), 8, 8), dtype=np.uint8)
     images = GradedImages(blank, labels, student.class_names, handed_out_transform(8, 1))
     loader: DataLoader[Any] = DataLoader(images, batch_size=HANDED_OUT_BATCH_SIZE)
+    if made is not None:
+        with students_code():
+            kind = student.namespace[student.program.script.model_class]
+            model: nn.Module = kind(*made.args, **made.kwargs).to(device)
+        return model
     return built_model(student, Data(loader, loader), device)
 
 

@@ -138,7 +138,8 @@ class FeatureModel(RiggedModel):
             written = ids_of(images, self.id_bits)
             if torch.equal(written.sort().values, ids):
                 ids = written
-        logits = self.rows_of(ids) @ self.weight
+        with torch.autocast(self.weight.device.type, enabled=False):  # what it answers is known exactly
+            logits = self.rows_of(ids) @ self.weight
         if logits.requires_grad and first + count <= self.count:
             logits.register_hook(self._recorder(ids))  # type: ignore[no-untyped-call]
         return logits
@@ -146,7 +147,7 @@ class FeatureModel(RiggedModel):
     def _recorder(self, ids: Tensor) -> Callable[[Tensor], None]:
         def record(gradient: Tensor) -> None:
             self._events.add("backward")
-            self.logit_gradients[ids] = gradient
+            self.logit_gradients[ids] = gradient.float()
 
         return record
 

@@ -30,9 +30,9 @@ from grader.worker.forbidden import ForbiddenWatch
 from grader.worker.measuring import Measuring
 from grader.worker.origin import passed_students_code, problem, student_lines
 from grader.worker.program import StudentModule, restore_torch
-from grader.worker.rebuild import Tell
 from grader.worker.rig import AskForRows
 from grader.worker.rigged_run import rigged_run
+from grader.worker.script_run import Tell
 from grader.worker.training import train
 
 FROM_JUDGE = FrameLimit(document=64_000_000, arrays=4_000_000_000, values=2_000_000)

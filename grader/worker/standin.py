@@ -9,15 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from grader.domain.standin_behavior import StandIn
-from grader.protocol.replies import (
-    MAX_ARGUMENTS,
-    MAX_MADE,
-    MAX_NUMBER,
-    MAX_TEXT,
-    Plain,
-    StandInCall,
-    StandInMade,
-)
+from grader.protocol.plain_values import MAX_ARGUMENTS, MAX_NUMBER, MAX_TEXT, Plain
+from grader.protocol.replies import MAX_MADE, StandInCall, StandInMade
 
 
 class StandIns:

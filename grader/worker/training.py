@@ -1,17 +1,16 @@
-"""Training the student's model: by the student's own loop, or rebuilt from its values where that fails.
+"""Training the student's model by the student's own code.
 
-The labels of the test images are not here: after each epoch the logits go to the judge.
+The labels of the test images are not here: after each epoch the weights go to the judge.
 """
 
 import torch
 
-from grader.protocol.replies import WhyRebuilt
 from grader.protocol.requests import Train
 from grader.worker.device import usable_device
+from grader.worker.fault import RecipeError
 from grader.worker.preparation import prepared
 from grader.worker.program import StudentModule
-from grader.worker.rebuild import Tell, rebuilt
-from grader.worker.replay import NotReplayed, replayed
+from grader.worker.script_run import Tell, run_script
 
 
 def train(student: StudentModule, request: Train, tell: Tell) -> None:
@@ -26,15 +25,6 @@ def train(student: StudentModule, request: Train, tell: Tell) -> None:
     """
     torch.set_num_threads(request.threads)
     device = usable_device(request.device, request.gpu_memory_mb)
-    recipe = student.program.recipe
-    why: WhyRebuilt = "form"
-    raised = None
-    if recipe.replay is not None:
-        ready = prepared(student, request, device, validates=recipe.replay.validates)
-        try:
-            replayed(student, ready, recipe.replay, tell)
-        except NotReplayed as told:
-            why, raised = told.why, told.problem
-        else:
-            return
-    rebuilt(student, prepared(student, request, device), why, tell, raised)
+    if student.program.script.missing:
+        raise RecipeError("nothing_trains")
+    run_script(student, prepared(student, request, device), tell)

@@ -1,5 +1,7 @@
 """What the analysis tests share: the assignment's components and rules, sources, and a plain executor."""
 
+import contextlib
+import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +10,8 @@ import nbformat
 import pytest
 
 from grader.analysis import program
-from grader.domain.assignment import Component, ForbiddenRule
-from grader.domain.program import Program
+from grader.domain.assignment import Component, ForbiddenRule, ProgramRules
+from grader.domain.program import DATA_NAME, EPOCHS_NAME, Program
 
 COMPONENTS = (
     Component("Attention", "class", "dim, heads=4, dim_head=64, dropout=0."),
@@ -36,7 +38,7 @@ def analyzed() -> Callable[..., Program]:
 
     def of(source: str | bytes, name: str = "homework.py") -> Program:
         data = textwrap.dedent(source).encode() if isinstance(source, str) else source
-        return program(name, data, components=COMPONENTS, forbidden=RULES)
+        return program(name, data, ProgramRules(COMPONENTS, RULES))
 
     return of
 
@@ -71,9 +73,12 @@ def loaded() -> Callable[[Program], dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def cooked(loaded: Callable[[Program], dict[str, Any]]) -> Callable[[Program], dict[str, Any]]:
-    """The recipe's values: statements and expressions executed in the order that `Recipe` describes."""
+    """What the recipe and the script make until the first epoch begins: model, optimizer, schedule, ..."""
     import torch
     from torch.utils.data import DataLoader, TensorDataset
+
+    class Begun(Exception):
+        """The first loop over epochs begins."""
 
     def of(made: Program) -> dict[str, Any]:
         recipe, names = made.recipe, loaded(made)
@@ -99,16 +104,25 @@ def cooked(loaded: Callable[[Program], dict[str, Any]]) -> Callable[[Program], d
 
         run(recipe.statements)
         found = {
-            key: value(getattr(recipe, key))
-            for key in ("train_transform", "test_transform", "batch_size", "epochs")
+            key: value(getattr(recipe, key)) for key in ("train_transform", "test_transform", "batch_size")
         }
         names |= {name: by_role[role] for name, role in (made.roles or {}).items() if role in by_role}
         run(recipe.after_data)
-        names[recipe.model_name] = found["model"] = value(recipe.model)
-        run(recipe.after_model)
-        names[recipe.optimizer_name] = found["optimizer"] = value(recipe.optimizer)
-        run(recipe.after_optimizer)
-        found["scheduler"] = value(recipe.scheduler)
+        found["model"] = value(recipe.model)
+
+        def begun(iterated: Any) -> Any:
+            frame = sys._getframe(1)
+            there = {**frame.f_globals, **frame.f_locals}
+            kinds = {"optimizer": torch.optim.Optimizer, "scheduler": torch.optim.lr_scheduler.LRScheduler}
+            for key, kind in kinds.items():
+                found[key] = next((one for one in reversed(there.values()) if isinstance(one, kind)), None)
+            found["epochs"] = len(iterated)
+            raise Begun
+
+        names |= {name: by_role[role] for name, role in made.script.data.items() if role in by_role}
+        names |= {DATA_NAME: by_role, EPOCHS_NAME: begun}
+        with contextlib.suppress(Begun):
+            run(made.script.statements)
         return found
 
     return of

@@ -200,7 +200,7 @@ def test_statements_of_a_program_are_bare_wherever_they_come_from(analyzed) -> N
         main()
         """
     )
-    assert made.recipe.replay is not None
+    assert made.script.statements
     texts = "\n".join(made.executed_texts)
     assert texts.count("SECRET") == 1 and '"SECRET"[0]' in texts, texts
     assert made.source is not None and made.source["homework.py"].count("# SECRET") == 8

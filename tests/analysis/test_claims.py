@@ -6,6 +6,7 @@ import pytest
 
 from grader.analysis import program
 from grader.analysis.claims import claim_in_outputs, claim_in_report, epochs_in_outputs
+from grader.domain.assignment import ProgramRules
 
 
 @pytest.mark.parametrize(
@@ -89,9 +90,9 @@ def test_a_notebook_brings_its_outputs() -> None:
         cell("w = 4", {"output_type": "stream", "text": 5}),
     ]
     data = json.dumps({"cells": cells, "nbformat": 4}).encode()
-    found = program("a.ipynb", data, components=(), forbidden=())
+    found = program("a.ipynb", data, ProgramRules())
     assert found.claim is not None
     assert (found.claim.accuracy, found.claim.source) == (0.66, "cell 2")
     assert found.shown_epochs == 9
-    script = program("a.py", b"print('Test accuracy: 99.0%')", components=(), forbidden=())
+    script = program("a.py", b"print('Test accuracy: 99.0%')", ProgramRules())
     assert (script.claim, script.shown_epochs) == (None, None)

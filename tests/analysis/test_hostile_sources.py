@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.analysis import program
-from grader.domain.assignment import Component, ForbiddenRule
+from grader.domain.assignment import Component, ForbiddenRule, ProgramRules
 from grader.domain.errors import SubmissionError
 from grader.domain.program import Program
 
@@ -78,7 +78,7 @@ FRAGMENTS = st.sampled_from(
 def outcome(name: str, data: bytes) -> Program | str:
     """The program, or the sentence; anything else is a failure."""
     try:
-        return program(name, data, components=COMPONENTS, forbidden=RULES)
+        return program(name, data, ProgramRules(COMPONENTS, RULES))
     except SubmissionError as error:
         sentence = str(error)
     assert sentence.startswith(name) and "\n" not in sentence

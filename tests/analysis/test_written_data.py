@@ -40,9 +40,7 @@ def solution() -> str:
 @pytest.fixture(scope="module")
 def of(assignment: Assignment) -> Callable[[str], Program]:
     """The program of a text."""
-    return lambda text: program(
-        "homework.py", text.encode(), components=assignment.components, forbidden=assignment.forbidden
-    )
+    return lambda text: program("homework.py", text.encode(), assignment.program_rules)
 
 
 def chunks(text: str, size: int) -> list[str]:
@@ -170,9 +168,7 @@ def test_the_name_of_a_file_counts(assignment: Assignment) -> None:
     """A program can read it."""
 
     def held(name: str) -> float:
-        made = program(
-            name, b"LABELS = __file__", components=assignment.components, forbidden=assignment.forbidden
-        )
+        made = program(name, b"LABELS = __file__", assignment.program_rules)
         return sum(each.bits for each in data_held(made))
 
     assert held("400101201_Lab8_Homework.py") < 100

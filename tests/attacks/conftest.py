@@ -205,9 +205,7 @@ def judged_text(hosts: Hosts, attacked: Assignment) -> Examine:
 
     @cache
     def analyzed(text: str) -> Program:
-        return program(
-            "homework.py", text.encode(), components=attacked.components, forbidden=attacked.forbidden
-        )
+        return program("homework.py", text.encode(), attacked.program_rules)
 
     def of(text: str, components: tuple[str, ...]) -> tuple[Program, Judged]:
         found = analyzed(text)

@@ -7,8 +7,8 @@ import pytest
 
 from grader.cli.live import live_display
 from grader.cli.terminal import FILE_WIDTH, console
-from grader.grading.progress import Progress, Stage
-from grader.grading.time_estimate import Plan
+from grader.grading.progress import GradingStage, Progress
+from grader.grading.time_estimate import Workload
 
 LONG = "400101204: epoch 7 of 30, 71 %, and more that is told of it, so that no 80 columns are enough"
 
@@ -29,8 +29,8 @@ def test_lines_are_as_long_as_what_they_say(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_progress_is_a_line_for_each_submission(capsys: pytest.CaptureFixture[str]) -> None:
-    with live_display(Plan(1, 0, 1, {}), trains=False) as watch:
-        watch(Progress("4" * 90, Stage.DONE, 1.0, "with a text of its own"))
+    with live_display(Workload(1, 0, 1, {}), trains=False) as watch:
+        watch(Progress("4" * 90, GradingStage.DONE, 1.0, "with a text of its own"))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and lines[1].endswith("(1 of 1 done; 0 s)")
 

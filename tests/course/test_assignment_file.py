@@ -7,7 +7,7 @@ import pytest
 
 from grader.course.assignment_file import digest, read_assignment
 from grader.course.student_template import public_settings
-from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, RequiredFile
+from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, ProgramRoles, RequiredFile
 from grader.domain.errors import CourseError
 from grader.domain.submission import Role
 
@@ -130,6 +130,13 @@ def test_policies_are_what_the_file_says(tmp_path: Path) -> None:
     text = SMALL + '[policies]\nfixed_positions = "flag"\nstem = "allow"\n"odd name" = "forbid"\n'
     policies = read_assignment(folder_with(tmp_path, text)).policies
     assert policies == {"fixed_positions": "flag", "stem": "allow", "odd name": "forbid"}
+
+
+def test_roles_of_a_program_are_what_the_file_says(tmp_path: Path) -> None:
+    assert read_assignment(folder_with(tmp_path, SMALL)).program_roles == ProgramRoles()
+    stated = '[program]\nmodel = "Attention"\nevaluator = "evaluate"\nfinal = "best"\n[limits]'
+    found = read_assignment(folder_with(tmp_path, SMALL.replace("[limits]", stated)))
+    assert found.program_roles == ProgramRoles("Attention", "", "evaluate", "best")
 
 
 def test_boundaries_and_leaderboard_are_read_and_off_by_default(tmp_path: Path) -> None:
@@ -516,6 +523,14 @@ WRONG = [
         "'deadline' is 2026-01-31 but must be a date and time with its zone, as in "
         "2026-01-31T23:59:00+03:30. "
         "Change it.",
+    ),
+    (
+        ("[limits]", '[program]\nmodel = "evaluate"\n[limits]'),
+        "[program]: model = 'evaluate' is no component of kind class. There are: Attention.",
+    ),
+    (
+        ("[limits]", '[program]\nfinal = "my model"\n[limits]'),
+        "[program]: final = 'my model' is not the name of a variable. Change it.",
     ),
 ]
 

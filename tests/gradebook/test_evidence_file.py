@@ -30,12 +30,14 @@ from grader.domain.evidence import (
     UnfinishedRun,
 )
 from grader.domain.note import Note
+from grader.domain.plan import Plan, Rehearsal, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.submission import Delivery, Origin, RefusedFile, Role
 from grader.domain.watch import Pried, Prying
 from grader.gradebook import Gradebook
 from grader.gradebook.evidence_file import evidence_from, evidence_text
 
+STAGE = Stage(Place("homework.py", 7), Place("homework.py", 8), "AdamW", "StepLR", 499, 30, 0.1, 1e-5, True)
 BARE = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 31, tzinfo=UTC))
 RICH = Evidence(
     student_id="400101204",
@@ -86,11 +88,17 @@ RICH = Evidence(
         unfinished=(UnfinishedRun(2, TrainingOutcome.FAILED, "It raised.", "homework.py:9", 4e3),),
         attention=(AttentionMap("p0.png", "a0.png", "r0.png"),),
         projected_seconds=7e3,
+        stages=(STAGE,),
     ),
     checkpoint=Checkpoint("mismatch", "The shapes differ.", None),
     figures=(Figure("plot_confusion_matrix", "f0.png"),),
     not_run=("training",),
     attestation=Attestation("strict", {"seccomp": "2"}, ("No cgroup.",)),
+    plan=Plan(
+        "model", "its weights are saved", "", (Place("homework.py", 3),), (Place("homework.py", 4),), True,
+        (Omission(Place("homework.py", 5), "for lr in rates:", "It trains another model."),),
+        Rehearsal((STAGE,), 2, False, "It raised.", "homework.py:9"),
+    ),
     engine="0.1.0",
     assignment_digest="cd34",
     attempt=2,

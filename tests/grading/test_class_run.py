@@ -11,7 +11,7 @@ import pytest
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.gradebook import Gradebook
-from grader.grading.progress import Progress, Stage
+from grader.grading.progress import GradingStage, Progress
 from grader.results.revision import revised
 
 SUBMISSIONS = Path(__file__).parents[1] / "submissions"
@@ -182,7 +182,13 @@ def test_every_check_left_exactly_one_finding(results: dict[str, Any], assignmen
 def test_progress_goes_through_the_stages(run_of_class: tuple[Path, list[Progress]]) -> None:
     told = [progress for progress in run_of_class[1] if progress.student_id == "400101201"]
     stages = list(dict.fromkeys(progress.stage for progress in told))
-    assert stages == [Stage.READING, Stage.CHECKS, Stage.TRAINING, Stage.CHECKPOINT, Stage.DONE]
+    assert stages == [
+        GradingStage.READING,
+        GradingStage.CHECKS,
+        GradingStage.TRAINING,
+        GradingStage.CHECKPOINT,
+        GradingStage.DONE,
+    ]
     assert any(progress.text.startswith("epoch 3 of 12") for progress in told)
 
 

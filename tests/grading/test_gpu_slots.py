@@ -124,6 +124,7 @@ def test_weights_that_are_tried_take_a_place(
         taken.append(turns._training)
         return Checkpoint("fits", accuracy=0.9)
 
+    monkeypatch.setattr(training_stage, "_rehearse", lambda *_: None)
     monkeypatch.setattr(training_stage, "_measure", lambda *_: None)
     monkeypatch.setattr(training_stage, "measured_checkpoint", tried)
     monkeypatch.setattr(

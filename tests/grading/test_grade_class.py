@@ -12,8 +12,8 @@ from grader.domain.errors import SandboxError, UsageError
 from grader.domain.score import GradeStatus
 from grader.gradebook import Gradebook
 from grader.grading.grade_class import ClassResult, GradeRequest, TakenIn, grade_class
-from grader.grading.progress import Progress, Stage, Watcher
-from grader.grading.time_estimate import Plan
+from grader.grading.progress import GradingStage, Progress, Watcher
+from grader.grading.time_estimate import Workload
 from grader.results.catching_up import CatchUp, CatchUpOutcome
 from grader.results.page_state import noted
 
@@ -51,13 +51,13 @@ class Told:
         self.events.append("starting")
 
     @contextlib.contextmanager
-    def grading(self, plan: Plan, *, trains: bool) -> Iterator[Watcher]:
+    def grading(self, plan: Workload, *, trains: bool) -> Iterator[Watcher]:
         self.events.append((plan.submissions, plan.unchanged, trains))
         yield self._progress
         self.events.append("graded")
 
     def _progress(self, progress: Progress) -> None:
-        if progress.stage is Stage.DONE:
+        if progress.stage is GradingStage.DONE:
             self.done.add(progress.student_id)
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, ProgramRules
 from grader.domain.ending import Ending
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Finding, Status
@@ -94,7 +94,7 @@ def judge(tiny: Assignment, hosts: tuple[Host, Host]) -> Judging:
     def of(line: str, **limits: float) -> Judged:
         assignment = replace(tiny, limits=replace(tiny.limits, **limits))
         source = SOURCE.format(line=line).encode()
-        parsed = program("homework.py", source, components=tiny.components, forbidden=())
+        parsed = program("homework.py", source, ProgramRules(tiny.components, ()))
         return judged(*hosts, parsed, assignment, seed=3, report=lambda finding: None)
 
     return of
@@ -252,7 +252,7 @@ DONE = {
 
 def said(tiny: Assignment, *frames: Frame) -> Judged:
     """What is made of a judge's frames."""
-    parsed = program("homework.py", b"x = 1", components=tiny.components, forbidden=())
+    parsed = program("homework.py", b"x = 1", ProgramRules(tiny.components, ()))
     host: Any = Scripted(list(frames))
     return judged(host, host, parsed, tiny, seed=1, report=lambda finding: None)
 

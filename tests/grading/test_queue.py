@@ -20,7 +20,7 @@ from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.hidden_splits import HiddenSplits
 from grader.grading.hosts import running_hosts
-from grader.grading.progress import Progress, Stage
+from grader.grading.progress import GradingStage, Progress
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.training_stage import waits_for_more_time
 from grader.intake import submissions
@@ -126,4 +126,4 @@ def test_a_slow_training_is_projected_queued_and_trained_as_a_whole(
     assert (last.findings, last.parameters) == (first.findings, first.parameters)
     assert results[0].evidence == last
     assert any(progress.text == "with more time" for progress in told)
-    assert told[-1].stage is Stage.DONE
+    assert told[-1].stage is GradingStage.DONE

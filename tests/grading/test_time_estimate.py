@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from grader import __version__
-from grader.cli.live import Board, plan_sentence
+from grader.cli.live import Board, workload_sentence
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutcome
 from grader.domain.stage_time import StageTime
@@ -19,9 +19,9 @@ from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.class_run import graded
-from grader.grading.progress import UNCHANGED, Progress, Stage
+from grader.grading.progress import UNCHANGED, GradingStage, Progress
 from grader.grading.run import EvidenceBuilder, Run
-from grader.grading.time_estimate import Plan, Rates, StageRate, kind_of_work, planned
+from grader.grading.time_estimate import Rates, StageRate, Workload, kind_of_work, planned
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 READING, CHECKS = StageRate(0.5, 40), StageRate(3.5, 40)
@@ -115,7 +115,7 @@ def test_the_plan_is_what_is_done(
 
         def examine(_: Run, submission: Submission, *more: Any, **given: Any) -> EvidenceBuilder:
             done.add(submission.student_id)
-            given["watch"](Progress(submission.student_id, Stage.DONE, 1.0))
+            given["watch"](Progress(submission.student_id, GradingStage.DONE, 1.0))
             found = Evidence(submission.student_id, longer.id, submission.digest, NOW, status="refused")
             return EvidenceBuilder(found)
 
@@ -134,33 +134,33 @@ def test_the_plan_is_what_is_done(
 
 
 def test_the_plan_is_told_in_a_sentence() -> None:
-    told = plan_sentence(Plan(120, 3, 2, RATES)).replace("\xa0", " ").replace("\u202f", " ")
+    told = workload_sentence(Workload(120, 3, 2, RATES)).replace("\xa0", " ").replace("\u202f", " ")
     assert told == (
         "120 submissions to grade, 3 unchanged; 2 at once; about 4 min 00 s: reading 0.5 s, checks 3.5 s "
         "on average, as 40 submissions took on this machine."
     )
-    assert "nothing like it was graded on this machine yet" in plan_sentence(Plan(120, 0, 2, {}))
-    assert plan_sentence(Plan(0, 3, 2, RATES)).endswith("2 at once.")
+    assert "nothing like it was graded on this machine yet" in workload_sentence(Workload(120, 0, 2, {}))
+    assert workload_sentence(Workload(0, 3, 2, RATES)).endswith("2 at once.")
 
 
 def test_the_board_tells_the_time_left_by_the_plan_then_by_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    board = Board(Plan(4, 1, 2, RATES), trains=False)
+    board = Board(Workload(4, 1, 2, RATES), trains=False)
     assert board.overall() == ("0 of 5 done", 0.0, "0 s, about 8 s left")
-    board.note(Progress("a", Stage.DONE, 1.0, UNCHANGED))
-    board.note(Progress("b", Stage.CHECKS, 0.5))
+    board.note(Progress("a", GradingStage.DONE, 1.0, UNCHANGED))
+    board.note(Progress("b", GradingStage.CHECKS, 0.5))
     now = 4.0
     assert board.overall()[2] == "4 s, about 24 s left", "9 of 16 parts of one of four"
-    board.note(Progress("b", Stage.DONE, 1.0))
+    board.note(Progress("b", GradingStage.DONE, 1.0))
     assert board.overall()[:2] == ("2 of 5 done, 1 of them unchanged", 0.25)
     for student in "cde":
-        board.note(Progress(student, Stage.DONE, 1.0))
+        board.note(Progress(student, GradingStage.DONE, 1.0))
     assert board.overall() == ("5 of 5 done, 1 of them unchanged", 1.0, "4 s")
-    board.note(Progress("c", Stage.TRAINING, 0.5))  # it gets more time
+    board.note(Progress("c", GradingStage.TRAINING, 0.5))  # it gets more time
     assert board.overall()[0].startswith("4 of 5 done")
 
 
 def test_without_rates_the_board_estimates_once_it_can() -> None:
-    board = Board(Plan(4, 0, 2, {}), trains=True)
+    board = Board(Workload(4, 0, 2, {}), trains=True)
     assert board.overall()[2].endswith("estimating")

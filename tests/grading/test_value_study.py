@@ -103,11 +103,10 @@ def test_a_notebook_keeps_the_places_of_its_cells(assignment: Any) -> None:
         {"cell_type": kind, "source": text} for kind, text in (("markdown", "#"), ("code", HEAD + MODEL))
     ]
     data = json.dumps({"cells": cells, "nbformat": 4}).encode()
-    components = {"components": assignment.components, "forbidden": assignment.forbidden}
-    read = program("a.ipynb", data, **components)
+    read = program("a.ipynb", data, assignment.program_rules)
     assert read.source is not None
     spans = {value.written: "5" for value in read.tuned if value.name == "depth" and value.written}
-    again = program("a.ipynb", rewritten(read.source, spans), **components)
+    again = program("a.ipynb", rewritten(read.source, spans), assignment.program_rules)
     assert values(again) == {**values(read), "depth": "5"}
     assert [v.place for v in again.tuned] == [v.place for v in read.tuned]
 

@@ -20,6 +20,7 @@ from grader.domain.quoting import Said
 from grader.domain.watch import Prying
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
+from grader.protocol.plain_values import ModelMade
 from grader.protocol.replies import (
     Answered,
     Axes,
@@ -86,9 +87,22 @@ VALID: list[Any] = [
         arrays={"returned": np.zeros(1), "history": np.zeros(0)},
     ),
     ForwardPass(2, True, False, (1, 2)),
-    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("transform",), True, "form"),
-    EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
-    Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
+    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("transform",)),
+    EpochDone(
+        1,
+        0.1,
+        2,
+        "homework.py:7",
+        "AdamW",
+        "StepLR",
+        499,
+        True,
+        (Module("", "ViT", "homework", 6),),
+        3,
+        ModelMade((1,), {"dim": 8}),
+        {"state:w": np.zeros((1, 2), np.float32)},
+    ),
+    Trained(3, 1, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
     Measurable((Module("", "ViT", "homework", 6),)),
     Answered(Misfit(1, 2, 3, "w", ((2,), (3,))), {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "", Misfit(1, 2, 3, "w", ((2,), (3,)))),

@@ -250,10 +250,10 @@ def test_the_limit_holds_for_all_replies_together(worker: Callable[[Behavior], F
 
 def test_what_the_recipe_lacks_is_told_from_what_raised(worker: Callable[[Behavior], FakeWorker]) -> None:
     """A person looks at the one; the other is the student's."""
-    raised = Raised(Problem("RecipeError"), "recipe", "no_optimizer")
+    raised = Raised(Problem("RecipeError"), "recipe", "no_model")
     with pytest.raises(StudentRaised) as caught:
         Link(worker(answering(raised))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
-    assert caught.value.gap == "no_optimizer"
+    assert caught.value.gap == "no_model"
     with pytest.raises(StudentRaised) as caught:
         Link(worker(answering(Raised(Problem("E", Said("x")))))).ask(Weights(0), Done, seconds=5, limit=LIMIT)
     assert caught.value.gap == ""

@@ -12,6 +12,7 @@ from grader.domain.quoting import Said
 from grader.domain.standin_behavior import StandIn
 from grader.domain.watch import Prying
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
+from grader.protocol.plain_values import ModelMade
 from grader.protocol.replies import (
     Answered,
     Axes,
@@ -66,7 +67,9 @@ LIMIT = FrameLimit(document=100_000, arrays=100_000)
 STATEMENT = Statement("import torch", Place("cell 4", 3), ("torch",), "import")
 MESSAGES = [
     Load(
-        Program("a.py", (STATEMENT,), {"ViT": Place("a.py", 7)}, recipe=Recipe(epochs="3")), ("timm",), seed=4
+        Program("a.py", (STATEMENT,), {"ViT": Place("a.py", 7)}, recipe=Recipe(batch_size="3")),
+        ("timm",),
+        seed=4,
     ),
     Build("Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, StandIn()),
     Call(3, True, False, 8, True, {"0": np.ones((2, 3), dtype=np.float32)}),
@@ -84,7 +87,14 @@ MESSAGES = [
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
     Train(("a",), "cuda", 3, 2, 4000, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
-    Measure(("a",), "cuda", 3, 1000, {"test_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Measure(
+        ("a",),
+        "cuda",
+        3,
+        1000,
+        ModelMade((1, "a"), {"dim": 0.5}),
+        {"test_images": np.zeros((1, 2, 2), dtype=np.uint8)},
+    ),
     Answer((4, 7), (1,), {"state:w": np.zeros((1, 2), dtype=np.float32)}),
     LoadCheckpoint("cpu", 5, {"file": np.zeros(3, dtype=np.uint8)}),
     Built(
@@ -108,9 +118,22 @@ MESSAGES = [
     ),
     ForwardPass(2, True, False, (1, 2)),
     Rows({"rows": np.zeros((2, 3), dtype=np.float32)}),
-    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("batch_size",), True, "raised", Problem("E")),
-    EpochDone(1, 0.1, (Module("", "ViT", "homework", 6),), 3, {"state:w": np.zeros((1, 2), np.float32)}),
-    Trained(3, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
+    TrainingPlan(3, 64, "AdamW", "StepLR", "cpu", ("batch_size",)),
+    EpochDone(
+        1,
+        0.1,
+        2,
+        "homework.py:7",
+        "AdamW",
+        "StepLR",
+        499,
+        True,
+        (Module("", "ViT", "homework", 6),),
+        3,
+        ModelMade((1,), {"dim": 8}),
+        {"state:w": np.zeros((1, 2), np.float32)},
+    ),
+    Trained(3, 1, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
     Measurable((Module("", "ViT", "homework", 6),)),
     Answered(Misfit(1, 2, 3, "w", ((2,), (3,))), {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "", Misfit(1, 2, 3, "w", ((2,), (3,)))),

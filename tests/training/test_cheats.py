@@ -169,9 +169,9 @@ def test_weights_trained_on_everything_count_nothing(
     job = Job(analyzed(HEAD + LOOP), splits, Limits(), seed=3, order_seed=5)
     shown = measured_checkpoint(spawn, job, file.getvalue(), "all.pth")
     assert shown.status == "fits" and shown.accuracy is not None and shown.accuracy > 0.8
-    honest = trained(HEAD + LOOP)
     found = trained(HEAD + 'model.load_state_dict(torch.load("all.pth"))\n' + LOOP)
-    assert found.accuracy == honest.accuracy
+    assert found.outcome is TrainingOutcome.UNKNOWN and found.accuracy is None
+    assert "FileNotFoundError" in found.reason
 
 
 # --- the model that is measured is the one that was checked -----------------------------------------------

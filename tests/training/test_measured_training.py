@@ -226,15 +226,6 @@ def test_divergence_at_the_very_end_is_told(scripted: Scripted, job: Job) -> Non
     assert found.training.outcome is TrainingOutcome.DIVERGED
 
 
-def test_a_training_that_did_not_begin_is_rebuilt(scripted: Scripted, job: Job) -> None:
-    """The second plan holds, and the evidence says so."""
-    plan = replace(PLAN, epochs=1, rebuilt=True)
-    replies = (PLAN, plan, epoch(1, logits(job.splits)), end(1, logits(job.splits)))
-    training = measured(scripted, job, *replies).training
-    assert (training.rebuilt, training.planned_epochs) == (True, 1)
-    assert training.outcome is TrainingOutcome.COMPLETED
-
-
 # --- how it may end ---------------------------------------------------------------------------------------
 
 
@@ -369,7 +360,6 @@ def odd_replies(splits: Splits) -> dict[str, tuple[Any, ...]]:
         "less than nothing planned": (replace(PLAN, epochs=-1), Trained(-1)),
         "another plan later": (PLAN, epoch(1, good), replace(PLAN, epochs=1), Trained(1)),
         "another plan at once": (PLAN, replace(PLAN, epochs=1), epoch(1, good), end(1, good)),
-        "a rebuilt plan later": (PLAN, epoch(1, good), replace(PLAN, rebuilt=True), epoch(1, good)),
         "no frame": (PLAN, b"Traceback (most recent call last)"),
         "a reply to something else": (CheckpointLoaded("fits"),),
     }
@@ -409,10 +399,10 @@ def test_reported_losses_are_only_shown(
     ("raised", "outcome", "reason"),
     [
         (
-            Raised(Problem("RecipeError"), "recipe", "no_optimizer"),
+            Raised(Problem("RecipeError"), "recipe", "no_model"),
             TrainingOutcome.UNKNOWN,
-            "It could not be trained: no optimizer was found in the source: expected a statement like "
-            "`optimizer = optim.Adam(...)`.",
+            "It could not be trained: no model was found in the source: expected a statement like "
+            "`model = ViT(image_size=28, ...)`.",
         ),
         (
             Raised(Problem("KeyError", Said("'x'")), "engine"),
@@ -471,8 +461,7 @@ def test_what_training_raises_carries_nothing_but_its_type_and_line(
     stopped = replace(job.program, source={"homework.py": "class Stopped(Exception): pass\n" * 20})
     own = replace(job, program=stopped, order_seed=4)
     raised = Raised(problem, "recipe" if gap else "student", gap)
-    plan = replace(PLAN, rebuilt=True, why_rebuilt="raised", problem=problem)
-    found = measured(scripted, own, plan, raised)
+    found = measured(scripted, own, PLAN, raised)
     written = repr(found)
     assert SECRET[:12] not in written and "Ex3x3" not in written
     if not gap:

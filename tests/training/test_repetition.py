@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from grader.domain.evidence import TrainingOutcome
-from grader.domain.program import Place, Program, Recipe, Replay, Statement
+from grader.domain.program import Program, Script
 from grader.domain.quoting import Said
 from grader.kit.splits import Splits
 from grader.protocol.replies import EpochDone, Problem, Raised, Trained, TrainingPlan
@@ -190,12 +190,12 @@ def test_a_loop_that_may_stop_early_is_given_its_time(
 ) -> None:
     """Its number of epochs is what it takes at most."""
     Clock(monkeypatch, 1.0)
-    loop = Statement("for epoch in range(100): ...", Place("homework.py", 1), (), "needed")
-    program = Program("homework.py", recipe=Recipe(replay=Replay((), loop, may_stop=True)))
+    program = Program("homework.py", script=Script(may_stop=True))
     stops = replace(job, program=program, limits=replace(job.limits, training_seconds=60.0))
     end = Trained(5, arrays={"logits": logits(job.splits, 2)})
     replies = epochs(job.splits, 100, 5)
     assert measured_training(scripted(*replies, end), stops).training.epochs[-1].number == 5
-    rebuilt = [replace(replies[0], rebuilt=True), *replies[1:]]
-    found = measured_training(scripted(*rebuilt, end), stops).training
+    found = measured_training(
+        scripted(*replies, end), replace(stops, program=Program("homework.py"))
+    ).training
     assert found.outcome is TrainingOutcome.BUDGET

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,17 @@ import torch
 
 from grader.analysis import program
 from grader.domain.assignment import Assignment
+from grader.domain.plan import Rehearsal
 from grader.domain.program import Program
 from grader.domain.watch import Watched
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
-from grader.protocol.raised import plan_in_words
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
-from grader.protocol.requests import Load, Train
+from grader.protocol.requests import STATE, Load, Train
 from grader.protocol.watching import WatchRecord
+from grader.training import Job, made_up_images, rehearsed
 from grader.training.model_identity import other_tree, same_state, told_state
+from grader.training.stages import stages
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
 CLASSES = ("dark", "gray", "light")
@@ -38,12 +40,17 @@ class ViT(nn.Module):
     def __init__(self, *, image_size, patch_size, num_classes, dim, depth, heads, mlp_dim, channels=1):
         super().__init__()
         self.shape = (channels, image_size, image_size)
-        self.head = nn.Linear(channels * image_size * image_size, num_classes)
+        self.body = nn.Linear(channels * image_size * image_size, dim)
+        self.blocks = nn.ModuleList(nn.Linear(dim, dim) for _ in range(depth))
+        self.head = nn.Linear(dim, num_classes)
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, x):
         assert x.shape[1:] == self.shape, x.shape
-        return self.head(x.flatten(1)) * self.scale
+        x = self.body(x.flatten(1))
+        for block in self.blocks:
+            x = x + block(x).tanh()
+        return self.head(x) * self.scale
 
 
 def train_epoch(model, optimizer, data_loader, loss_history):
@@ -71,11 +78,13 @@ class Replayed:
     """What a worker told of a training.
 
     Attributes:
+        rehearsal: What a trial on made-up images had told before.
         restored: The weights in the end are not those of the last epoch.
         watched: What it told of forbidden parts, and of where the code pried.
     """
 
     program: Program
+    rehearsal: Rehearsal
     plan: TrainingPlan
     epochs: list[EpochDone]
     end: Trained
@@ -122,10 +131,13 @@ def replayed(
         epochs = [reply for reply in replies if isinstance(reply, EpochDone)]
         states = [told_state(told.arrays, told.modules) for told in (epochs[-1], replies[-1])]
         beside = measuring(load, request, images(4, seed=2)[0])
-        assert all(other_tree(told.modules, beside.built.modules) == "" for told in (*epochs, replies[-1]))
+        built = beside.built(epochs[0].made).modules
+        assert all(other_tree(told.modules, built) == "" for told in (*epochs, replies[-1]))
         end = beside.measured(replies[-1])
         restored, watched = not same_state(*states), link.watch.watched
-        return Replayed(read, plan, [beside.measured(done) for done in epochs], end, restored, watched)
+        few = made_up_images(CLASSES, (8, 8))
+        tried = rehearsed(spawn, Job(read, few, assignment.limits, assignment.forbidden_patterns, seed=seed))
+        return Replayed(read, tried, plan, [beside.measured(done) for done in epochs], end, restored, watched)
 
     return trained
 
@@ -145,7 +157,7 @@ def as_notebook(assignment: Assignment) -> Callable[..., Program]:
             for count, source in cells
         ]
         data = json.dumps({"cells": made, "nbformat": 4}).encode()
-        return program("a.ipynb", data, components=assignment.components, forbidden=assignment.forbidden)
+        return program("a.ipynb", data, assignment.program_rules)
 
     return make
 
@@ -161,18 +173,25 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     text = style.read_text(encoding="utf-8")
     told = fields(text)
     found = replayed(text)
-    assert not found.plan.rebuilt and not found.plan.assumed, (found.plan, found.program.recipe.no_replay)
+    assert not found.plan.assumed, found.plan
     assert len(found.epochs) == found.end.epochs == int(told["Epochs"])
     assert found.plan.epochs == int(told.get("Planned", told["Epochs"]))
     rates = [float(rate) for rate in told["Rates"].split()]
     assert [done.learning_rate for done in found.epochs] == pytest.approx(rates, abs=1e-5)
     assert (found.plan.optimizer, found.plan.scheduler) == (told["Optimizer"], told.get("Schedule", ""))
     assert found.plan.batch_size == 4
+    assert_told_beforehand(found)
+    assert found.rehearsal.other_models == int(told.get("Others", 0))
+    assert len(found.program.script.left_alone) == int(told.get("LeftAlone", 0))
+    assert_tuned_values(found)
+    if "Optimizers" in told:
+        assert [stage.optimizer for stage in found.rehearsal.stages] == told["Optimizers"].split()
+    if "Parameters" in told:
+        assert sum(array.size for array in arrays_of(found.end)) == int(told["Parameters"])
     if "train_epoch(" in text:
         # of every epoch, since one that trains by itself reports to nobody
         assert all(len(done.arrays["reported"]) for done in found.epochs)
-    assert found.program.recipe.replay is not None
-    assert found.program.recipe.replay.validates is ("Validates" in told)
+    assert found.program.script.validates is ("Validates" in told)
     assert found.restored is ("Counted" in told)
     if told.get("Outputs") == "zero":
         assert not found.end.arrays["logits"].any()
@@ -183,33 +202,58 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
     assert len(STYLES) >= 25
 
 
+def assert_told_beforehand(found: Replayed) -> None:
+    """What a trial on made-up images told is what was trained."""
+    trained = stages(found.epochs, found.program)
+    assert found.rehearsal.complete and found.rehearsal.epochs == found.end.epochs
+    assert [replace(stage, first_rate=0, last_rate=0) for stage in found.rehearsal.stages] == [
+        replace(stage, first_rate=0, last_rate=0) for stage in trained
+    ]
+    for told, did in zip(found.rehearsal.stages, trained, strict=True):
+        assert told.last_rate == pytest.approx(did.last_rate, abs=1e-5)
+        assert told.per_batch or told.first_rate == pytest.approx(did.first_rate, abs=1e-5)
+    assert all(stage.loop is not None for stage in trained)
+
+
+def assert_tuned_values(found: Replayed) -> None:
+    """The values that the report shows as the student's are those that were trained with."""
+    tuned = {value.name: value.value for value in found.program.tuned}
+    stages = found.rehearsal.stages
+    if "optimizer" in tuned:
+        assert tuned["optimizer"] in {stage.optimizer for stage in stages}
+    if len(stages) == 1 and tuned.get("epochs", "").isdecimal():
+        assert int(tuned["epochs"]) >= stages[0].epochs
+
+
+def arrays_of(told: Trained) -> list[Any]:
+    """The weights in the end, for each of the model's parameters."""
+    return [array for name, array in told.arrays.items() if name.startswith(STATE)]
+
+
 MODEL = "model = ViT(image_size=8, patch_size=4, num_classes=3, dim=8, depth=1, heads=1, mlp_dim=8)"
 TRAINS = "    train_epoch(model, optimizer, train_loader, [])\n"
-FALLBACKS = {
-    # text instead of the loop -> why it could not be executed
-    f"for epoch in range(2):\n{TRAINS}    table[epoch] = 1\n": (
-        "it needs `table`, which is not executed on loading"
-    ),
-    f"for epoch in range(2):\n    undefined(epoch)\n{TRAINS}": None,
-    f"for epoch in range(2):\n    x = 1 / epoch\n{TRAINS}": (
-        r"it raised ZeroDivisionError \(homework\.py:\d+\)"
-    ),
-    "N_EPOCHS = 2\n": "there is no loop over epochs",
-}
 PLAIN = (Path(__file__).parent / "styles" / "plain_loop.py").read_text(encoding="utf-8")
 BEGINNING = PLAIN.split("N_EPOCHS")[0]
+BROKEN = {
+    # text instead of the loop -> what it comes to
+    f"for epoch in range(2):\n    undefined(epoch)\n{TRAINS}": "loop_raised",
+    f"for epoch in range(2):\n    x = 1 / epoch\n{TRAINS}": "loop_raised",
+    "N_EPOCHS = 2\n": "nothing_trains",
+    f"if len(train_loader.dataset) < 0:\n{TRAINS}": "no_step",
+}
 
 
-@pytest.mark.parametrize("loop", FALLBACKS)
-def test_what_cannot_be_replayed_is_rebuilt(loop: str, replayed: Callable[..., Replayed]) -> None:
-    """With a note that says why; where what is missing can be left out, nothing is rebuilt."""
-    found = replayed(f"{BEGINNING}table = open('table.csv').read()\n{loop}")
-    why = FALLBACKS[loop]
-    assert found.plan.rebuilt is (why is not None)
-    assert len(found.epochs) == found.end.epochs == 2
-    if why is not None:
-        (note,) = plan_in_words(found.plan, found.program)
-        assert re.search(rf"rebuilt from its values: {why}\.$", note), note
+@pytest.mark.parametrize("loop", BROKEN)
+def test_what_cannot_be_executed_goes_to_a_person(loop: str, replayed: Callable[..., Replayed]) -> None:
+    with pytest.raises(StudentRaised) as raised:
+        replayed(BEGINNING + loop)
+    assert raised.value.gap == BROKEN[loop]
+
+
+def test_what_reaches_outward_is_nothing(replayed: Callable[..., Replayed]) -> None:
+    """Files are not read, and tables are not written: the training goes on without them."""
+    noted = f"table = open('table.csv')\nfor epoch in range(2):\n{TRAINS}    table[epoch] = table.read()\n"
+    assert len(replayed(BEGINNING + noted).epochs) == 2
 
 
 def test_a_notebook_whose_cells_were_run_again(
@@ -226,7 +270,6 @@ def test_a_notebook_whose_cells_were_run_again(
     ]
     read = as_notebook(cells, {11: "epoch 0\nepoch 1\nepoch 2\nTest accuracy: 71.0%"})
     found = replayed(read)
-    assert not found.plan.rebuilt, found.program.recipe.no_replay
     assert [done.learning_rate for done in found.epochs] == pytest.approx([0.5, 0.5, 0.5])
     assert found.plan.optimizer == "SGD" and found.plan.epochs == 3
     assert read.claim is not None and read.claim.accuracy == 0.71
@@ -260,13 +303,15 @@ seen = []
 for epoch in range(2):
     train_epoch(model, optimizer, train_loader, [])
     seen = [len(train_loader.dataset), len(test_loader.dataset)]
-    if epoch > 5:
+    losses = []
+    evaluate(model, test_loader, losses)
+    if losses[0] < -1:
         break
     optimizer.param_groups[0]["lr"] = seen[0] + seen[1] / 100
 """
     found = replayed(BEGINNING + loop)
     assert [done.learning_rate for done in found.epochs] == pytest.approx([0.1, 33.03])
-    without = loop.replace("    if epoch > 5:\n        break\n", "")
+    without = loop.replace("    if losses[0] < -1:\n        break\n", "")
     found = replayed(BEGINNING + without)
     assert [done.learning_rate for done in found.epochs] == pytest.approx([0.1, 36.03])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.domain.program import Place, Program, Recipe, Statement
+from grader.domain.program import Place, Program, Recipe, Script, Statement
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import CheckpointLoaded, EpochDone, Loaded, Trained, TrainingPlan
@@ -41,14 +41,15 @@ TINY = """
 
     transform = transforms.Compose([transforms.Resize((8, 8)), transforms.Grayscale(), transforms.ToTensor()])
     """
-RECIPE = Recipe(
-    model="ViT()",
-    optimizer="optim.SGD(model.parameters(), lr=0.5)",
-    train_transform="transform",
-    test_transform="transform",
-    batch_size="4",
-    epochs="2",
-)
+RECIPE = Recipe(model="ViT()", train_transform="transform", test_transform="transform", batch_size="4")
+SCRIPT = """
+history = []
+model = {model}
+optimizer = {optimizer}
+for epoch in _epochs(range({epochs})):
+    train_epoch(model, optimizer, train_loader, history)
+"""
+PARTS = {"model": "ViT()", "optimizer": "optim.SGD(model.parameters(), lr=0.5)", "epochs": "2"}
 
 
 def tiny_images(count: int, *, channels: int = 1, size: int = 8, seed: int = 1) -> tuple[Any, Any]:
@@ -135,7 +136,10 @@ def load(
 
 @pytest.fixture
 def tiny(load: Callable[..., Homework]) -> Callable[..., Homework]:
-    """The tiny homework with some text after it, one change to its own, and changes to its recipe."""
+    """The tiny homework with some text after it, one change to its own, and changes to how it is trained.
+
+    `script` is the text of the training script, in which `model`, `optimizer` and `epochs` stand for those.
+    """
 
     def with_more(
         more: str = "",
@@ -143,8 +147,12 @@ def tiny(load: Callable[..., Homework]) -> Callable[..., Homework]:
         roles: dict[str, str] | None = None,
         tuned: Any = (),
         change: tuple[str, str] = ("", ""),
-        **recipe: Any,
+        script: str = SCRIPT,
+        final: str = "model",
+        **parts: Any,
     ) -> Homework:
+        made = {name: parts.pop(name, default) for name, default in PARTS.items()}
+        lines = textwrap.dedent(script).format(**made).strip("\n")
         text = textwrap.dedent(TINY).replace(*change) + textwrap.dedent(more)
         place = Place("homework.py", 1)
         program = Program(
@@ -153,7 +161,16 @@ def tiny(load: Callable[..., Homework]) -> Callable[..., Homework]:
             defined=dict.fromkeys(("ViT", "train_epoch"), place),
             roles=roles or {},
             tuned=tuned,
-            recipe=replace(RECIPE, **recipe),
+            recipe=replace(RECIPE, model=made["model"], **parts),
+            script=Script(
+                statements=(Statement(lines, Place("homework.py", 200), (), "needed"),),
+                final=final,
+                model=final,
+                model_class="ViT",
+                trainer="train_epoch",
+                data={"train_loader": "train_loader", "test_loader": "test_loader"} | (roles or {}),
+                single=True,
+            ),
             source={"homework.py": text},
         )
         return load(program)

@@ -40,11 +40,14 @@ GOOD = Whole().state_dict()
         {"model_state_dict": GOOD, "optimizer": {"lr": 0.1}},
         {"model": GOOD},
         OrderedDict((f"module.{name}", value) for name, value in GOOD.items()),
+        OrderedDict((f"_orig_mod.{name}", value) for name, value in GOOD.items()),
+        OrderedDict((f"module._orig_mod.{name}", value) for name, value in GOOD.items()),
+        {"n_averaged": torch.tensor(3)} | {f"module.{name}": value for name, value in GOOD.items()},
     ],
-    ids=["plain", "dict", "nested", "tutorial", "short", "data parallel"],
+    ids=["plain", "dict", "nested", "tutorial", "short", "data parallel", "compiled", "both", "averaged"],
 )
 def test_usual_forms_are_read(value: Any) -> None:
-    """Plain, nested in a dictionary of the training's state, or with DataParallel's prefix."""
+    """Plain, nested in a dictionary of the training's state, or with what a wrapper puts before each name."""
     found = state_dict(saved(value), 10_000)
     assert isinstance(found, dict)
     assert set(found) == set(GOOD)

@@ -242,6 +242,23 @@ def test_only_the_student_gets_stand_ins(load: Load) -> None:
     assert loaded.stand_ins == ()
 
 
+def test_part_of_a_package_that_needs_an_absent_one_is_inert(load: Load) -> None:
+    """PyTorch's writer for TensorBoard imports tensorboard; logging must not keep a homework from loading."""
+    text = """
+        from torch.utils.tensorboard import SummaryWriter
+        import torch.utils.tensorboard as boards
+
+        writer = SummaryWriter("runs")
+        writer.add_scalar("loss", 1.0, 0)
+
+        def evaluate():
+            return boards.SummaryWriter()
+        """
+    loaded = load(program(text, "evaluate")).loaded
+    assert loaded.problems == ()
+    assert loaded.stand_ins == ("torch.utils.tensorboard",)
+
+
 def test_part_that_an_installed_package_does_not_have_is_an_error(load: Load) -> None:
     """A stand-in for it would hide a mistake."""
     loaded = load(program("from torch import no_such_thing\n\nimport torch.nn.no_such_module")).loaded

@@ -41,7 +41,7 @@ def train_request(train: Any, test: Any, **changes: Any) -> dict[str, Any]:
 def test_training_learns_and_tells_of_each_epoch(tiny: Tiny) -> None:
     """Numbers, losses and logits, in float32 for every test image."""
     plan, epochs = tiny(epochs="15").trained()
-    assert plan == TrainingPlan(15, 4, "SGD", "", "cpu", rebuilt=True, why_rebuilt="form")
+    assert plan == TrainingPlan(15, 4, "SGD", "", "cpu")
     assert [epoch.number for epoch in epochs] == list(range(1, 16))
     assert {epoch.learning_rate for epoch in epochs} == {0.5}
     assert all(epoch.arrays["logits"].dtype == np.float32 for epoch in epochs)
@@ -66,6 +66,7 @@ def test_loader_shuffles_every_epoch_and_loses_no_image(tiny: Tiny) -> None:
         def train_epoch(model, optimizer, data_loader, loss_history):
             for images, labels in data_loader:
                 loss_history.extend(labels.tolist())
+                optimizer.step()
         """
     _, (first, second) = tiny(text).trained()
     orders = [epoch.arrays["reported"].tolist() for epoch in (first, second)]
@@ -92,43 +93,26 @@ def test_losses_are_taken_from_where_the_student_puts_them(
     tiny: Tiny, body: str, losses: list[float]
 ) -> None:
     """The history, else what is returned, else what is printed; of this epoch only."""
-    text = f"import numpy as np\ndef train_epoch(model, optimizer, data_loader, loss_history):\n    {body}\n"
+    beginning = "import numpy as np\ndef train_epoch(model, optimizer, data_loader, loss_history):\n"
+    text = f"{beginning}    for _ in data_loader: optimizer.step()\n    {body}\n"
     _, epochs = tiny(text).trained()
     assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [losses, losses]
 
 
-EXPONENTIAL = {
-    "scheduler": "optim.lr_scheduler.ExponentialLR(optimizer, 0.1)",
-    "scheduler_name": "schedule",
-}
+SCHEDULED = """
+model = {model}
+optimizer = {optimizer}
+schedule = optim.lr_scheduler.ExponentialLR(optimizer, 0.1)
+for epoch in _epochs(range({epochs})):
+    train_epoch(model, optimizer, train_loader, [])
+    schedule.step()
+"""
 
 
-def test_schedule_of_epochs_is_stepped_after_each(tiny: Tiny) -> None:
-    """Per epoch by us."""
-    plan, epochs = tiny(scheduler_steps="epoch", **EXPONENTIAL).trained()
+def test_a_schedule_is_the_students(tiny: Tiny) -> None:
+    plan, epochs = tiny(script=SCHEDULED).trained()
     assert plan.scheduler == "ExponentialLR"
-    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.05, 0.005])
-
-
-def test_schedule_that_nobody_steps_goes_to_a_person(tiny: Tiny) -> None:
-    """Stepped per batch in a loop that is not replayed: training on would not be the student's."""
-    with pytest.raises(StudentRaised, match="RecipeError") as raised:
-        tiny(scheduler_steps="batch", **EXPONENTIAL).trained()
-    assert raised.value.gap == "batch_schedule"
-
-
-def test_schedule_is_handed_to_a_train_epoch_that_steps_it(tiny: Tiny) -> None:
-    """Only where the student's loop does so: a default of None otherwise stays None."""
-    text = """
-        def train_epoch(model, optimizer, data_loader, loss_history, scheduler=None):
-            optimizer.step()
-            if scheduler is not None:
-                scheduler.step()
-        """
-    _, epochs = tiny(text, scheduler_steps="batch", **EXPONENTIAL).trained()
-    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.05, 0.005])
-    _, epochs = tiny(text, scheduler_steps="epoch", **EXPONENTIAL).trained()
-    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.05, 0.005])
+    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.5, 0.05])
 
 
 @pytest.mark.parametrize("line", ['device = "cuda"', 'DEVICE = torch.device("cuda:0")', 'gpu = "mps"'])
@@ -143,52 +127,24 @@ def test_a_students_gpu_is_the_device_of_the_run(tiny: Tiny, line: str) -> None:
             for images, labels in data_loader:
                 images, labels = images.to({name}), labels.to("cuda", non_blocking=True).cuda()
                 loss_history.append(float(model(images).sum()))
+                optimizer.step()
         """
     _, epochs = tiny(text).trained()
     assert len(epochs) == 2
 
 
-def test_schedule_of_the_students_loop_is_found_by_role(tiny: Tiny) -> None:
-    """As a global of the student's module, with the other names of the main loop."""
+def test_names_of_data_are_there_in_functions(tiny: Tiny) -> None:
+    """As globals of the student's module."""
     text = """
         def train_epoch(net, optimizer, data_loader, loss_history):
             assert net is model and epoch in (0, 1) and names == ["low", "middle", "high"]
             for _ in data_loader:
                 optimizer.step()
-                schedule.step()
             loss_history.append(float(len(held_out.dataset.targets)) + epoch)
         """
-    worker = tiny(
-        text,
-        scheduler="optim.lr_scheduler.ExponentialLR(optimizer, 0.1)",
-        scheduler_steps="batch",
-        roles={
-            "model": "model",
-            "schedule": "scheduler",
-            "epoch": "epoch",
-            "names": "class_names",
-            "held_out": "test_loader",
-        },
-    )
-    _, epochs = worker.trained()
-    # three batches an epoch; the loader for a look holds 3 of the 12 training images, never the 9 hidden ones
-    assert [epoch.learning_rate for epoch in epochs] == pytest.approx([5e-4, 5e-7])
+    _, epochs = tiny(text, roles={"names": "class_names", "held_out": "test_loader"}).trained()
+    # the loader for a look holds 3 of the 12 training images, never the 9 hidden ones
     assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [[3.0], [4.0]]
-
-
-def test_other_parameters_of_train_epoch_are_understood(tiny: Tiny) -> None:
-    """The same that the checks understand, or a good loop would not be trained."""
-    text = """
-        def train_epoch(train_loader, net, opt, device, losses, criterion=nn.CrossEntropyLoss()):
-            for images, labels in train_loader:
-                opt.zero_grad()
-                loss = criterion(net(images.to(device)), labels.to(device))
-                loss.backward()
-                opt.step()
-                losses.append(loss.item())
-        """
-    usual, other = (all_logits(tiny(more).trained()[1]) for more in ("", text))
-    np.testing.assert_array_equal(usual, other)
 
 
 def test_outputs_that_are_not_finite_arrive(tiny: Tiny) -> None:
@@ -199,9 +155,11 @@ def test_outputs_that_are_not_finite_arrive(tiny: Tiny) -> None:
 
 def test_learning_rate_that_is_no_number_is_told(tiny: Tiny) -> None:
     """A frame cannot carry it, and the worker must not die of it."""
-    scheduler = "optim.lr_scheduler.LambdaLR(optimizer, lambda n: 1.0 if n == 0 else float('nan'))"
+    script = SCHEDULED.replace(
+        "ExponentialLR(optimizer, 0.1)", "LambdaLR(optimizer, lambda n: 1.0 if n == 0 else nan)"
+    )
     with pytest.raises(StudentRaised, match="the learning rate became nan"):
-        tiny(scheduler=scheduler, scheduler_steps="epoch").trained()
+        tiny("nan = float('nan')", script=script).trained()
 
 
 @pytest.mark.parametrize(
@@ -241,7 +199,8 @@ def test_model_that_returns_something_else_is_told_the_shape(tiny: Tiny, output:
                 return {output}
 
         def train_epoch(model, optimizer, data_loader, loss_history):
-            pass
+            for _ in data_loader:
+                optimizer.step()
         """
     with pytest.raises(StudentRaised) as caught:
         tiny(text).trained()
@@ -262,18 +221,15 @@ def test_evaluation_is_in_evaluation_mode_and_training_in_training_mode(tiny: Ti
                 return torch.full((len(img), 3), float(self.training) + 2 * torch.is_grad_enabled())
 
         def train_epoch(model, optimizer, data_loader, loss_history):
+            for _ in data_loader:
+                optimizer.step()
+            model.train()
             loss_history.append(model(torch.zeros(1, 1, 8, 8))[0, 0].item())
             model.{left}()
         """
     _, epochs = tiny(text).trained()
     assert all_logits(epochs).max() == 0
     assert [epoch.arrays["reported"].tolist() for epoch in epochs] == [[3.0], [3.0]]
-
-
-def test_missing_train_epoch_is_said(tiny: Tiny) -> None:
-    """Before anything is announced."""
-    with pytest.raises(StudentRaised, match="'train_epoch' is not defined"):
-        tiny("del train_epoch").trained()
 
 
 def test_three_channels_and_other_sizes_go_through_the_students_transform(tiny: Tiny) -> None:
@@ -328,6 +284,7 @@ def test_random_transform_is_applied_afresh_and_a_fixed_one_once(tiny: Tiny) -> 
         def train_epoch(model, optimizer, data_loader, loss_history):
             for images, labels in data_loader:
                 loss_history.append(float(images.mean()))
+                optimizer.step()
             loss_history.append(float(len(counts)))
         """
     _, epochs = tiny(text, train_transform="counted").trained()

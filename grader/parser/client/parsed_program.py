@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, ProgramRules
 from grader.domain.errors import EngineError, SubmissionError
 from grader.domain.program import Program
 from grader.domain.submission_view import View
 from grader.files.typed_json import validator
-from grader.parser.messages import COMPONENTS, FORBIDDEN, PROGRAM, SOURCE_LIMITS
+from grader.parser.messages import PROGRAM, SOURCE_LIMITS
 from grader.protocol.frames import Frame
 from grader.protocol.timed_answers import Silence, timed_answers
 from grader.sandbox.processes import Processes
@@ -40,8 +40,7 @@ def parsed(
     request = {
         "name": name,
         "view": show is not None,
-        "components": validator(COMPONENTS).dump_python(assignment.components, mode="json"),
-        "forbidden": validator(FORBIDDEN).dump_python(assignment.forbidden, mode="json"),
+        "rules": validator(ProgramRules).dump_python(assignment.program_rules, mode="json"),
     }
     frame = Frame(request, {"data": np.frombuffer(data, dtype=np.uint8)})
     try:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from grader.analysis import program as analyzed
+from grader.domain.assignment import ProgramRules
 from grader.domain.errors import SubmissionError
 from grader.domain.program import Program
 from grader.files.typed_json import validator
-from grader.parser.messages import COMPONENTS, FORBIDDEN, SOURCE, VIEWS, FileRequest
+from grader.parser.messages import SOURCE, VIEWS, FileRequest
 from grader.parser.service import page_view, pdf_pages
 from grader.parser.service.file_contents import answers_about
 from grader.parser.service.pdf_text import report_pages
@@ -29,8 +30,8 @@ def main() -> None:
 
 def _prepare() -> None:
     # the first use of each of these loads more modules than its import does
-    analyzed("warm.py", b"x = 1\n", components=(), forbidden=())
-    for kind in (Program, COMPONENTS, FORBIDDEN):
+    analyzed("warm.py", b"x = 1\n", ProgramRules())
+    for kind in (Program, ProgramRules):
         validator(kind)
     report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
     pictures.warm()
@@ -72,7 +73,6 @@ def _program(frame: Frame) -> Any:
     program = analyzed(
         request["name"],
         frame.arrays["data"].tobytes(),
-        components=validator(COMPONENTS).validate_python(request["components"]),
-        forbidden=validator(FORBIDDEN).validate_python(request["forbidden"]),
+        validator(ProgramRules).validate_python(request["rules"]),
     )
     return validator(Program).dump_python(program, mode="json")

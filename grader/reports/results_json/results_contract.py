@@ -190,6 +190,41 @@ class TunedRecord(_Record):
     where: str
 
 
+class StageRecord(_Record):
+    """Epochs in one loop with the same optimizer and schedule, as a trial on made-up images showed them."""
+
+    loop: str = Field(description="where the loop begins; empty: no loop of the source")
+    called: str = Field(description="the top-level line that calls its function; empty: it is at top level")
+    epochs: int
+    optimizer: str
+    schedule: str
+    first_rate: float
+    last_rate: float
+    learned: int = Field(description="how many numbers the optimizer changes")
+
+
+class LeftAloneRecord(_Record):
+    """What is not executed, because it trains other models."""
+
+    where: str
+    line: str
+    reason: str
+
+
+class PlanRecord(_Record):
+    """What is trained of the program, and why."""
+
+    model: str = Field(description="the variable of the model that counts")
+    why: str
+    missing: str = Field(description="why nothing is trained")
+    tried: bool = Field(description="a trial came to its end, so that the stages are all that there are")
+    fault: str = Field(description="what kept the trial from it")
+    stages: list[StageRecord]
+    other_models: int = Field(description="trained because the one that counts depends on them")
+    validates: bool = Field(description="a tenth of the training images is kept for what the code measures")
+    left_alone: list[LeftAloneRecord]
+
+
 class RefusedFileRecord(_Record):
     """A file that was set aside, and why."""
 
@@ -316,6 +351,7 @@ class SubmissionRecord(_Record):
     checkpoint: CheckpointRecord
     forbidden: list[ForbiddenRecord]
     tuned: list[TunedRecord]
+    plan: PlanRecord | None = Field(default=None, description="null: nothing was read, or an older version")
     notes: list[str]
     sandbox: SandboxRecord
     graded_at: datetime

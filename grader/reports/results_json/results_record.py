@@ -7,6 +7,7 @@ from typing import Any
 
 from grader.domain.evidence import Epoch, Evidence
 from grader.domain.formatting import printable
+from grader.domain.plan import Plan, Rehearsal
 from grader.domain.program import Claim
 from grader.domain.quoting import about_file
 from grader.domain.score import Score, ScoreEdit, ScoreLine
@@ -20,9 +21,12 @@ from grader.reports.results_json.results_contract import (
     ForbiddenRecord,
     ItemRecord,
     LatenessRecord,
+    LeftAloneRecord,
     Measurements,
+    PlanRecord,
     RefusedFileRecord,
     SandboxRecord,
+    StageRecord,
     SubmissionRecord,
     TrainingRecord,
     TunedRecord,
@@ -95,6 +99,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             TunedRecord(name=one.name, value=printable(one.value), where=printable(str(one.place)))
             for one in evidence.tuned
         ],
+        plan=_plan(evidence.plan),
         notes=[
             printable(text)
             for text in dict.fromkeys(map(str, (*evidence.notes, *training.notes, *watch_notes(evidence))))
@@ -226,3 +231,37 @@ def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
 def _finite(value: float | None) -> float | None:
     """The value, or None where JSON has no word for it."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def _plan(plan: Plan) -> PlanRecord | None:
+    if plan == Plan():
+        return None
+    rehearsal = plan.rehearsal or Rehearsal(complete=False)
+    return PlanRecord(
+        model=printable(plan.model),
+        why=printable(plan.why),
+        missing=plan.missing,
+        tried=rehearsal.complete,
+        fault=printable(rehearsal.fault),
+        stages=[
+            StageRecord(
+                loop=printable(str(stage.loop or "")),
+                called=printable(str(stage.called or "")),
+                epochs=stage.epochs,
+                optimizer=stage.optimizer,
+                schedule=stage.schedule,
+                first_rate=stage.first_rate,
+                last_rate=stage.last_rate,
+                learned=stage.learned,
+            )
+            for stage in rehearsal.stages
+        ],
+        other_models=rehearsal.other_models,
+        validates=plan.validates,
+        left_alone=[
+            LeftAloneRecord(
+                where=printable(str(one.place)), line=printable(one.first_line), reason=one.reason
+            )
+            for one in plan.left_alone
+        ],
+    )

@@ -18,6 +18,7 @@ from grader.reports.student.fixes import Fix, fixes
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.label_metrics import class_figures
 from grader.reports.student.model_tree import layer_rows
+from grader.reports.student.plan_rows import plan_rows
 from grader.reports.student.standing import banners, headline, nothing_implemented, points_sentence, standing
 from grader.reports.student.training_advice import images_measured, outcome_sentence
 from grader.reports.typesetting import environment
@@ -112,6 +113,7 @@ def student_page(
             components=component_reports(assignment, evidence, score),
             forbidden=forbidden_rows(assignment, evidence),
             outcome=outcome_sentence(training),
+            plan=plan_rows(evidence.plan, evidence.code_file) if evidence.plan.why else [],
             training_lines=excerpt(evidence.source, training.where),
             images_measured=images_measured(training),
             accuracy_curve=training_charts.accuracy_curve(training.epochs, threshold),

@@ -12,7 +12,7 @@ def fit(model, train_loader, val_loader, optimizer, epochs, patience=3):
     for epoch in range(epochs):
         train_epoch(model, optimizer, train_loader, history["train"])
         evaluate(model, val_loader, history["val"])
-        waited += 1
+        waited += 1 if history["val"][-1] > 0 else 0
         if waited >= patience:
             return model, history
     return model, history

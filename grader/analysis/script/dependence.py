@@ -1,0 +1,402 @@
+"""Which statements the weights of a model depend on: a backward slice (Weiser, 1984) over statements.
+
+What trains is followed by the objects that it is given: an optimizer changes the model that it was made of. A
+statement that may change what is needed belongs to the slice.
+"""
+
+import ast
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from grader.analysis.effects import Effect, Effects
+from grader.analysis.folding import Lookup, Unknown, value
+from grader.analysis.roles import RoleReader, bindings, unwrapped
+from grader.analysis.script.exposure import exposed
+from grader.analysis.units import Unit, assigned, calls, changed_names, statements_within
+
+TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN
+MOST_DEEP = 4
+COPIES = {"deepcopy", "copy", "AveragedModel", "EMA", "ModelEMA"}
+
+
+class Definitions:
+    """The program's functions and classes: which names they use, and what they do with their arguments."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self._units = {unit.node.name: unit for unit in units if isinstance(unit.node, _DEFINED)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._units
+
+    def function(self, name: str) -> ast.FunctionDef | None:
+        """The function of this name, if there is one."""
+        node = self._units[name].node if name in self._units else None
+        return node if isinstance(node, ast.FunctionDef) else None
+
+    def unit(self, name: str) -> Unit:
+        """The statement that defines a name."""
+        return self._units[name]
+
+    def methods(self, name: str) -> Iterator[tuple[Unit, ast.FunctionDef]]:
+        """The methods of this name, each with the statement that defines its class."""
+        for unit in self._units.values():
+            for node in unit.node.body if isinstance(unit.node, ast.ClassDef) else ():
+                if isinstance(node, ast.FunctionDef) and node.name == name:
+                    yield unit, node
+
+    def used(self, names: Iterable[str]) -> frozenset[str]:
+        """The global names that code of these names uses when it is called, through what it calls."""
+        seen: set[str] = set()
+        stack = [name for name in names if name in self._units]
+        while stack:
+            name = stack.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            unit = self._units.get(name)
+            if unit is not None:
+                stack += (unit.eager | unit.lazy) - seen
+        return frozenset(seen)
+
+    def reaching(self, names: Iterable[str]) -> frozenset[str]:
+        """These names, and those of functions and methods that use one of them, through others too."""
+        found = set(names)
+        bodies = [(node.name, node) for unit in self._units.values() for node in _functions(unit.node)]
+        while True:
+            before = len(found)
+            for name, node in bodies:
+                used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                used |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+                if name not in found and used & found:
+                    found.add(name)
+            if len(found) == before:
+                return frozenset(found)
+
+    def changed_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
+        """The names among the arguments whose values the function that is called changes."""
+        return self._arguments_that(call, depth, lambda name, node: self._changes(name, node, depth))
+
+    def filled_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
+        """The names among the arguments that the function which is called only adds to: histories."""
+        return self._arguments_that(call, depth, lambda name, node: self._fills(name, node, depth))
+
+    def _arguments_that(
+        self, call: ast.Call, depth: int, fits: Callable[[str, ast.FunctionDef], bool]
+    ) -> frozenset[str]:
+        node = self.function(call.func.id) if isinstance(call.func, ast.Name) else None
+        if node is None or depth == 0:
+            return frozenset()
+        return frozenset(
+            argument.id
+            for name, argument in _arguments(node, call).items()
+            if isinstance(argument, ast.Name) and fits(name, node)
+        )
+
+    def _changes(self, name: str, node: ast.FunctionDef, depth: int) -> bool:
+        if name in changed_names(node.body):
+            return True
+        return any(
+            name in self.changed_arguments(call, depth - 1) for inner in node.body for call in calls(inner)
+        )
+
+    def _fills(self, name: str, node: ast.FunctionDef, depth: int) -> bool:
+        return not _read(node.body, name, lambda call: self.filled_arguments(call, depth - 1))
+
+
+_DEFINED = ast.FunctionDef | ast.ClassDef
+
+
+def _functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
+    """A function, or the methods of a class."""
+    for inner in [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", []):
+        if isinstance(inner, ast.FunctionDef):
+            yield inner
+
+
+def _read(nodes: Iterable[ast.AST], name: str, filled: Callable[[ast.Call], Collection[str]]) -> bool:
+    """Whether the value of a name is used for more than being added to."""
+    added: set[int] = set()
+    found = False
+    for outer in nodes:
+        for node in ast.walk(outer):
+            match node:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend", value=held))):
+                    while isinstance(held, ast.Subscript):
+                        held = held.value
+                    added.add(id(held))
+                case ast.Call() if name in filled(node):
+                    added |= {id(argument) for argument in (*node.args, *(k.value for k in node.keywords))}
+        for node in ast.walk(outer):
+            if isinstance(node, ast.Name) and node.id == name and id(node) not in added:
+                found |= not isinstance(node.ctx, ast.Store)
+    return found
+
+
+def _arguments(node: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
+    positional = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+    found = dict(zip(positional, call.args, strict=False))
+    return found | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+
+
+class Trained:
+    """The names that hold what is trained, and what each was made of.
+
+    Attributes:
+        models: Those of models, of copies and of averages of such.
+    """
+
+    def __init__(
+        self, units: Sequence[Unit], effects: Effects, reader: RoleReader, definitions: Definitions
+    ) -> None:
+        """Follows the statements in their order.
+
+        Args:
+            units: Of the top level, or of a function's body.
+            effects: Of the program.
+            reader: Of the program.
+            definitions: Of the program.
+        """
+        self._effects = effects
+        self._reader = reader
+        self._definitions = definitions
+        self._made_of: dict[str, set[str]] = {}
+        self.models: set[str] = set()
+        self._making: dict[str, bool] = {}
+        for _ in range(2):  # what a loop binds is used at its beginning
+            for unit in units:
+                if not unit.is_definition and not unit.is_import:
+                    self._follow(unit)
+
+    def _follow(self, unit: Unit) -> None:
+        for name, made in (*bindings(unit.node), *self._unpacked(unit)):
+            if made is None:
+                continue
+            parts = {n.id for n in ast.walk(made) if isinstance(n, ast.Name)} & self._made_of.keys()
+            if parts or self.is_made(made):
+                self._made_of.setdefault(name, set()).update(parts - {name})
+            if self._is_model(made):
+                self.models.add(name)
+
+    def _unpacked(self, unit: Unit) -> Iterator[tuple[str, ast.expr]]:
+        """(name, what stands for it) where the student's function returns several: `net, opt = make()`."""
+        for node in statements_within(unit.node):
+            pair = assigned(node)
+            if pair is None or not isinstance(pair[1], ast.Call) or not isinstance(pair[1].func, ast.Name):
+                continue
+            function = self._definitions.function(pair[1].func.id)
+            for target in pair[0] if function is not None else ():
+                if isinstance(target, ast.Tuple) and all(isinstance(part, ast.Name) for part in target.elts):
+                    parts = self._returned(function, len(target.elts))
+                    yield from zip(
+                        (p.id for p in target.elts if isinstance(p, ast.Name)), parts, strict=False
+                    )
+
+    def _returned(self, function: ast.FunctionDef | None, count: int) -> list[ast.expr]:
+        """What a function returns, each as the expression that it is bound to there."""
+        if function is None:
+            return []
+        inner = list(statements_within(function))
+        bound = {name: made for node in inner for name, made in bindings(node) if made is not None}
+        for node in inner:
+            if (
+                isinstance(node, ast.Return)
+                and isinstance(node.value, ast.Tuple)
+                and len(node.value.elts) == count
+            ):
+                return [bound.get(p.id, p) if isinstance(p, ast.Name) else p for p in node.value.elts]
+        return []
+
+    def _is_model(self, made: ast.expr) -> bool:
+        made = unwrapped(made)
+        if self._reader.is_model(made):
+            return True
+        if isinstance(made, ast.Call) and made.args and ast.unparse(made.func).split(".")[-1] in COPIES:
+            made = made.args[0]
+        return isinstance(made, ast.Name) and made.id in self.models
+
+    def is_made(self, made: ast.expr) -> bool:
+        """Whether an expression makes a model, an optimizer, or an object that holds some."""
+        for call in (node for node in ast.walk(made) if isinstance(node, ast.Call)):
+            if self._reader.is_model(call) or self._reader.makes(call, "torch.optim."):
+                return True
+            name = call.func.id if isinstance(call.func, ast.Name) else ""
+            if name in self._definitions and self._makes_within(name):
+                return True
+        return False
+
+    def _makes_within(self, name: str) -> bool:
+        """Whether a function or a class makes a model or an optimizer, or has the effects of training."""
+        if name not in self._making:
+            bodies = [
+                self._definitions.unit(used).node
+                for used in self._definitions.used([name])
+                if used in self._definitions
+            ]
+            made = [node for body in bodies for node in ast.walk(body) if isinstance(node, ast.Call)]
+            self._making[name] = bool(self._effects.of_function(name) & TRAINED) or any(
+                self._reader.is_model(call) or self._reader.makes(call, "torch.optim.") for call in made
+            )
+        return self._making[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._made_of
+
+    def changed(self, names: Iterable[str]) -> frozenset[str]:
+        """These names, as far as they hold what is trained, and all that they were made of."""
+        found: set[str] = set()
+        stack = [name for name in names if name in self._made_of]
+        while stack:
+            name = stack.pop()
+            if name not in found:
+                found.add(name)
+                stack += self._made_of[name]
+        return frozenset(found)
+
+
+class Level:
+    """Statements that are executed one after the other: those of the top level, or of a function.
+
+    Attributes:
+        units: The statements.
+        function: The function's name; None at top level.
+        trained: What is trained there.
+        drawn: (position of the statement, names) for each call of a graded function that draws: it is drawn
+            after the statement, or in it.
+    """
+
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        function: str | None,
+        effects: Effects,
+        reader: RoleReader,
+        definitions: Definitions,
+        given: Collection[str],
+        steps: Callable[[ast.Call], bool],
+        drawn: Sequence[tuple[int, frozenset[str]]] = (),
+    ) -> None:
+        """Of statements.
+
+        Args:
+            given: Names that need nothing.
+            steps: Whether a call trains.
+        """
+        self.units = tuple(units)
+        self.function = function
+        self.drawn = tuple(drawn)
+        self.trained = Trained(units, effects, reader, definitions)
+        self._effects = effects
+        self._definitions = definitions
+        self._given = frozenset(given)
+        self._steps = steps
+
+    @cached_property
+    def trains(self) -> frozenset[int]:
+        """The positions of statements that step an optimizer."""
+        return frozenset(
+            index
+            for index, unit in enumerate(self.units)
+            if not unit.is_definition and not unit.is_import and self.is_training(unit)
+        )
+
+    def is_training(self, unit: Unit) -> bool:
+        """Whether a statement steps an optimizer, or measures, through what it calls too."""
+        if self._effects.of(unit.references.used) & Effect.TRAIN:
+            return True
+        made = (node for node in ast.walk(unit.node) if isinstance(node, ast.Call))
+        return any(map(self._steps, made))
+
+    def uses(self, unit: Unit) -> frozenset[str]:
+        """The names that a statement needs when it is executed."""
+        own = exposed(unit.node)
+        return own | self._definitions.used(own)
+
+    def changes(self, unit: Unit) -> frozenset[str]:
+        """The names whose values a statement may change in place."""
+        found = set(unit.changes)
+        if any(_acts(node) for node in statements_within(unit.node)):
+            # what an inner block binds is its own affair: what that was made of is changed all the same
+            found |= self.trained.changed(unit.references.names(eager=True) | self._through(unit))
+        for node in statements_within(unit.node):
+            for call in calls(node):
+                found |= self._definitions.changed_arguments(call)
+        return frozenset(found)
+
+    def _through(self, unit: Unit) -> frozenset[str]:
+        """The global names that the functions use which a statement calls."""
+        names = unit.references.names(eager=True)
+        return self._definitions.used(names) - names
+
+    def fills(self, unit: Unit) -> frozenset[str]:
+        """The names that a statement only adds to: what stands in them has no effect on it."""
+        filled = self._definitions.filled_arguments
+        return frozenset(
+            name for name in unit.references.names(eager=True) if not _read([unit.node], name, filled)
+        )
+
+    def slice(self, needed: Iterable[str], end: int | None = None) -> tuple[frozenset[int], frozenset[str]]:
+        """What names depend on that are needed after a statement.
+
+        Args:
+            needed: The names.
+            end: The position of the statement, which is not part of it; None: all.
+
+        Returns:
+            (positions of the statements, the names that nothing here binds).
+        """
+        need, exist = set(needed) - self._given, set[str]()
+        taken: set[int] = set()
+        last = len(self.units) if end is None else end
+        for index in range(last - 1, -1, -1):
+            unit = self.units[index]
+            if unit.is_definition or unit.is_import:
+                continue
+            if not unit.binds & (need | exist) and not self.changes(unit) & need:
+                continue
+            taken.add(index)
+            if _is_plain_binding(unit.node):
+                need -= unit.binds
+                exist -= unit.binds
+            fills = self.fills(unit)
+            exist |= fills - self._given - need
+            need |= self.uses(unit) - self._given - fills
+        return frozenset(taken), frozenset(need | exist)
+
+
+def _acts(node: ast.stmt) -> bool:
+    """Whether a statement calls something, or sets something of an object: a rate, a flag."""
+    pair = assigned(node)
+    sets = pair is not None and any(isinstance(target, ast.Attribute | ast.Subscript) for target in pair[0])
+    sets |= isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute | ast.Subscript)
+    return sets or any(True for _ in calls(node))
+
+
+def _is_plain_binding(node: ast.stmt) -> bool:
+    """Whether what a statement binds has no value of before any more."""
+    return isinstance(node, ast.Assign | ast.AnnAssign) and all(
+        isinstance(target, ast.Name | ast.Tuple | ast.List)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    )
+
+
+def alive(body: Iterable[Unit], remade: Callable[[ast.stmt, Unit], Unit], constants: Lookup) -> list[Unit]:
+    """The statements that are executed, `if` blocks opened whose condition can be read off the source.
+
+    Args:
+        body: The statements.
+        remade: (statement, the unit that holds it) -> the statement as a unit.
+        constants: The value of an expression that is no literal.
+    """
+    found: list[Unit] = []
+    for unit in body:
+        if isinstance(unit.node, ast.If):
+            try:
+                chosen = unit.node.body if value(unit.node.test, constants) else unit.node.orelse
+            except Unknown:
+                found.append(unit)
+                continue
+            inner = [remade(node, unit) for node in chosen]
+            found += alive(inner, remade, constants)
+        else:
+            found.append(unit)
+    return found

@@ -1,0 +1,207 @@
+"""Which model counts: the one whose weights are saved under the checkpoint's name, else the one shown."""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from grader.analysis.effects import Aliases
+from grader.analysis.folding import Lookup, Unknown, value
+from grader.analysis.script.dependence import Definitions, Level
+from grader.analysis.units import Unit, calls, statements_within
+
+UNKNOWN_PART = "\0"
+MOST_DEEP = 4
+REMARK = re.compile(r"#\s*grader:\s*final\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A statement that saves something of a model.
+
+    Attributes:
+        position: Of the statement at its level.
+        names: The names that are saved, as far as they hold what is trained.
+        name: The file's name as far as the source tells it, with UNKNOWN_PART for the rest.
+        within: It happens in a function that the statement calls, or in a block.
+    """
+
+    position: int
+    names: frozenset[str]
+    name: str
+    within: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model that counts.
+
+    Attributes:
+        position: After this statement of the level its weights are final; None: after the last.
+        names: What holds it or its weights.
+        is_saved: What counts is what that statement saves.
+        model: The variable of the model, where it is one.
+        why: The clause that says why this one.
+    """
+
+    position: int | None
+    names: frozenset[str]
+    is_saved: bool
+    model: str | None
+    why: str
+
+
+class ModelThatCounts:
+    """Looks for it at the levels of a program."""
+
+    def __init__(
+        self, aliases: Aliases, definitions: Definitions, constants: Lookup, checkpoint: str, final: str
+    ) -> None:
+        """What is known of the program.
+
+        Args:
+            checkpoint: What the name of the checkpoint's file contains: `_Lab8_Homework`.
+            final: The variable that the assignment names.
+        """
+        self._aliases = aliases
+        self._definitions = definitions
+        self._constants = constants
+        self._checkpoint = checkpoint.lower()
+        self._stated = final
+
+    def chosen(self, level: Level) -> Choice | None:
+        """The model that counts at a level, if one is trained there."""
+        for position, unit in enumerate(level.units):
+            if _is_remarked(unit) and (names := _trained(unit.binds | unit.eager, level)):
+                return self._of(level, position, names, "the remark `# grader: final` stands there")
+        if self._stated in level.trained:
+            return self._of(level, None, frozenset({self._stated}), "the assignment names it")
+        saved = list(self.saved(level))
+        named = [one for one in saved if self._is_checkpoint(one.name)]
+        if named:
+            last = named[-1]
+            return Choice(last.position, last.names, True, _only(last.names), "its weights are saved")
+        return self._shown(level) or self._saved_alone(saved) or self._trained_alone(level)
+
+    def _of(self, level: Level, position: int | None, names: frozenset[str], why: str) -> Choice:
+        return Choice(position, names, False, _only(names), why)
+
+    def _is_checkpoint(self, name: str) -> bool:
+        if name.strip(UNKNOWN_PART) == "":
+            return False
+        parts = [part for part in name.lower().split(UNKNOWN_PART) if part]
+        return bool(self._checkpoint) and any(self._checkpoint in part for part in parts)
+
+    def _shown(self, level: Level) -> Choice | None:
+        """The model that the last call of a graded function which draws is given: what the student shows."""
+        for position, used in reversed(level.drawn):
+            if names := _trained(used, level):
+                return Choice(position, names, False, _only(names), "its predictions are drawn")
+        return None
+
+    def _saved_alone(self, saved: Sequence[Saved]) -> Choice | None:
+        """What is saved, where only one thing is."""
+        if saved and len({one.names for one in saved}) == 1:
+            last = saved[-1]
+            return Choice(None, last.names, False, _only(last.names), "only its weights are saved")
+        return None
+
+    def _trained_alone(self, level: Level) -> Choice | None:
+        """The model of the last statement that trains."""
+        for position in sorted(level.trains, reverse=True):
+            before = {name for unit in level.units[:position] for name in unit.binds}
+            changed = level.changes(level.units[position])
+            names = _trained(changed & before, level) or _trained(changed, level)
+            if names:
+                return Choice(None, names, False, _only(names), "it is trained last")
+        return None
+
+    def saved(self, level: Level) -> Iterator[Saved]:
+        """What is saved at a level, in order, through what it calls."""
+        for position, unit in enumerate(level.units):
+            if unit.is_definition or unit.is_import:
+                continue
+            for node in statements_within(unit.node):
+                for call in calls(node):
+                    for expression, path, within in self._saves(call, MOST_DEEP):
+                        used = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
+                        names = _trained(used, level) or _trained(unit.references.names(eager=True), level)
+                        if names:
+                            yield Saved(position, names, path, within or node is not unit.node)
+
+    def _saves(self, call: ast.Call, depth: int) -> Iterator[tuple[ast.expr, str, bool]]:
+        """(what is saved, the file's name, whether within a function) for a call, or in what it calls."""
+        if "torch.save" in self._aliases.names_of(call.func) and call.args:
+            place = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords), None)
+            yield call.args[0], self._name(place), False
+            return
+        called = self._called(call)
+        if called is None or depth == 0:
+            return
+        unit, parameters = called
+        given = dict(zip(parameters, call.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        for node in ast.walk(unit.node):
+            if isinstance(node, ast.Call):
+                for expression, name, _ in self._saves(node, depth - 1):
+                    path = node.args[1] if len(node.args) > 1 else None
+                    if isinstance(path, ast.Name) and path.id in given:
+                        name = self._name(given[path.id])
+                    holder = ast.Tuple([*call.args, call.func], ast.Load())
+                    yield holder if expression is not None else expression, name, True
+
+    def _called(self, call: ast.Call) -> tuple[Unit, list[str]] | None:
+        """The function that a call calls, or the class whose method it may be, with its parameters."""
+        if isinstance(call.func, ast.Name) and call.func.id in self._definitions:
+            function = self._definitions.function(call.func.id)
+            if function is not None:
+                return self._definitions.unit(call.func.id), [arg.arg for arg in function.args.args]
+        if isinstance(call.func, ast.Attribute):
+            for unit, method in self._definitions.methods(call.func.attr):
+                return _only_method(unit, method), [arg.arg for arg in method.args.args[1:]]
+        return None
+
+    def _name(self, node: ast.expr | None) -> str:
+        """The name of a file as far as the source tells it."""
+        if node is None:
+            return UNKNOWN_PART
+        return re.split(r"[/\\]", self._text(node))[-1]
+
+    def _text(self, node: ast.expr) -> str:
+        match node:
+            case ast.JoinedStr(values=parts):
+                return "".join(self._text(part) for part in parts)
+            case ast.FormattedValue(value=inner):
+                return self._text(inner)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._text(left) + self._text(right)
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return self._text(left) + "/" + self._text(right)
+            case ast.Call(args=[*_, last]) if not node.keywords:
+                return self._text(last)  # os.path.join(folder, name), Path(name)
+        try:
+            return str(value(node, self._constants))
+        except Unknown:
+            return UNKNOWN_PART
+
+
+def _is_remarked(unit: Unit) -> bool:
+    """Whether the remark stands on its last line, where it does not end with it."""
+    last = unit.node.end_lineno or unit.node.lineno
+    return REMARK.search(unit.cell.lines[last - 1]) is not None
+
+
+def _only_method(unit: Unit, method: ast.FunctionDef) -> Unit:
+    from dataclasses import replace
+
+    return replace(unit, node=method)
+
+
+def _trained(names: frozenset[str] | set[str], level: Level) -> frozenset[str]:
+    """The models among names, else all that holds what is trained."""
+    models = frozenset(names) & level.trained.models
+    return models or frozenset(name for name in names if name in level.trained)
+
+
+def _only(names: frozenset[str]) -> str | None:
+    return next(iter(names)) if len(names) == 1 else None

@@ -1,0 +1,210 @@
+"""Code with the grader's data in the place of the student's, and nothing where it would reach outward."""
+
+import ast
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from grader.analysis.effects import Effect, Effects
+from grader.analysis.units import DEFINITIONS, assigned
+from grader.domain.program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
+
+# how weights are kept and restored: the worker lets it happen in memory
+RESTORING = frozenset({"torch.save", "torch.load", ".load_state_dict", ".state_dict"})
+OUTWARD = Effect.SHELL | Effect.NETWORK | Effect.INPUT | Effect.ENDS | Effect.PLOT | Effect.FILES
+COUNT = re.compile(r"^(ep|i$|it|n|step|count|k$|e$|t$|round)", re.IGNORECASE)
+LOADING = Effect.DATA | Effect.FILES | Effect.NETWORK | Effect.SHELL
+Position = tuple[int, int]  # line, column in UTF-8 bytes
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A piece of a text that is replaced; an empty one is an insertion."""
+
+    start: Position
+    end: Position
+    text: str
+
+
+class Substitution:
+    """Finds what has to be replaced in statements that train."""
+
+    def __init__(
+        self,
+        effects: Effects,
+        data: Mapping[str, str],
+        loops: Collection[int],
+        left_alone: Collection[int],
+        only_draws: Callable[[ast.Call], bool],
+    ) -> None:
+        """What it goes by.
+
+        Args:
+            effects: Of the program.
+            data: Names of loaders, data sets and class names -> role.
+            loops: `id` of the nodes of loops over epochs.
+            left_alone: `id` of the nodes of statements that are not executed.
+            only_draws: Whether what is called draws or reaches outward and does not train.
+        """
+        self._effects = effects
+        self._data = data
+        self._loops = loops
+        self._left_alone = left_alone
+        self._only_draws = only_draws
+
+    def edits(self, node: ast.stmt) -> list[Edit]:
+        """What is replaced in a statement, in the order of the source."""
+        return sorted(self._statement(node), key=lambda edit: (edit.start, edit.end))
+
+    def _statement(self, node: ast.stmt) -> Iterator[Edit]:
+        if id(node) in self._left_alone:
+            yield _instead(node, "pass")
+            return
+        if isinstance(node, DEFINITIONS):
+            for inner in node.body:
+                yield from self._statement(inner)
+            return
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._says_only(node.value):
+            yield _instead(node, "pass")
+            return
+        pair = assigned(node)
+        if pair is not None:
+            yield from self._assignment(pair[0], pair[1])
+            return
+        if id(node) in self._loops:
+            yield from self._loop(node)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield from self._statement(child)
+            elif isinstance(child, ast.expr):
+                yield from self._expression(child)
+            else:
+                yield from self._other(child)
+
+    def _loop(self, node: ast.stmt) -> Iterator[Edit]:
+        """A loop over epochs tells that it is one, and how many there may be."""
+        told, name = None, EPOCHS_NAME
+        match node:
+            case ast.For(iter=iterated):
+                told = iterated
+            case ast.While(test=test):
+                told = next((limit for limit in map(_limit, _conditions(test)) if limit is not None), None)
+                name = f"{EPOCHS_NAME}.limit"
+        if told is not None:
+            yield Edit(_start(told), _start(told), f"{name}(")
+            yield Edit(_end(told), _end(told), ")")
+
+    def _other(self, node: ast.AST) -> Iterator[Edit]:
+        """What follows `with`, `except` and `case`."""
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield from self._statement(child)
+            elif isinstance(child, ast.expr):
+                yield from self._expression(child)
+            else:
+                yield from self._other(child)
+
+    def _says_only(self, call: ast.Call) -> bool:
+        return bool(self._direct(call) & OUTWARD) or self._only_draws(call)
+
+    def _assignment(self, targets: list[ast.expr], value: ast.expr) -> Iterator[Edit]:
+        names = _names(targets[0]) if len(targets) == 1 else []
+        roles = [self._data.get(name) for name in names]
+        if names and all(roles) and self._loads(value):
+            parts = [f"{DATA_NAME}[{role!r}]" for role in roles]
+            made = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
+            yield _instead(value, made)
+            return
+        count = len(targets[0].elts) if len(targets) == 1 and isinstance(targets[0], ast.Tuple) else 0
+        if count and isinstance(value, ast.Call) and self._direct(value) & OUTWARD:
+            yield _instead(value, f"({NOTHING_NAME},) * {count}")
+            return
+        yield from self._expression(value)
+
+    def _loads(self, value: ast.expr) -> bool:
+        """Whether an expression loads data, itself or through the student's functions."""
+        for call in (node for node in ast.walk(value) if isinstance(node, ast.Call)):
+            if self._direct(call) & LOADING:
+                return True
+            if isinstance(call.func, ast.Name) and self._effects.of_function(call.func.id) & LOADING:
+                return True
+        return False
+
+    def _expression(self, node: ast.expr) -> Iterator[Edit]:
+        if isinstance(node, ast.Call):
+            found = self._direct(node)
+            if found & OUTWARD:
+                yield _instead(node, NOTHING_NAME)
+                return
+            if found & Effect.DATA:
+                yield _instead(node, f"{DATA_NAME}[{self._role(node)!r}]")
+                return
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                yield from self._expression(child)
+            elif isinstance(child, ast.keyword | ast.comprehension):
+                yield from self._other(child)
+
+    def _role(self, call: ast.Call) -> str:
+        """The role of what stands where it has no name: `return DataLoader(data, shuffle=True)`."""
+        function = ast.unparse(call.func).split(".")[-1]
+        kind = "loader" if function == "DataLoader" else "dataset"
+        text = ast.unparse(call).lower()
+        is_test = "train" not in text and any(word in text for word in ("test", "val", "shuffle=false"))
+        return f"{'test' if is_test else 'train'}_{kind}"
+
+    def _direct(self, call: ast.Call) -> Effect:
+        return self._effects.of_call(call, but=RESTORING)
+
+
+def applied(text: str, first: int, column: int, edits: Collection[Edit]) -> str:
+    """A text with some of it replaced, each line where it was.
+
+    Args:
+        text: The source of a statement, dedented.
+        first: The line of the cell on which it begins.
+        column: By how many bytes it was dedented.
+        edits: In the order of the source; none overlaps another.
+    """
+    lines = [line.encode("utf-8") for line in text.split("\n")]
+    for edit in sorted(edits, key=lambda one: (one.start, one.end), reverse=True):
+        (line, left), (end_line, right) = edit.start, edit.end
+        before = lines[line - first][: left - column]
+        after = lines[end_line - first][right - column :]
+        # as many lines as there were: what follows keeps its number
+        made = edit.text.encode("utf-8")
+        if end_line > line:
+            made = b"(" + made + b"\n" * (end_line - line) + b")"
+        lines[line - first : end_line - first + 1] = (before + made + after).split(b"\n")
+    return b"\n".join(lines).decode("utf-8")
+
+
+def _conditions(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+
+
+def _limit(test: ast.expr) -> ast.expr | None:
+    """What a count stays below: `N` of `epoch < N`."""
+    match test:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt() | ast.LtE()], comparators=[limit]):
+            return limit if COUNT.search(name) else None
+    return None
+
+
+def _names(target: ast.expr) -> list[str]:
+    """The names of a target that is made of names; none where it is made of anything else."""
+    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    return names if len(names) == len(parts) else []
+
+
+def _instead(node: ast.expr | ast.stmt, text: str) -> Edit:
+    return Edit(_start(node), _end(node), text)
+
+
+def _start(node: ast.expr | ast.stmt) -> Position:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.expr | ast.stmt) -> Position:
+    return node.end_lineno or node.lineno, node.end_col_offset or 0

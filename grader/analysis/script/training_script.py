@@ -1,0 +1,473 @@
+"""The training script: the statements that the weights of the model that counts depend on, in their order."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from grader.analysis.effects import Aliases, Effect, Effects
+from grader.analysis.folding import Unknown, value
+from grader.analysis.roles import RoleReader, bindings, role_by_name
+from grader.analysis.script.deciding import decides
+from grader.analysis.script.dependence import Definitions, Level, alive
+from grader.analysis.script.model_that_counts import Choice, ModelThatCounts
+from grader.analysis.script.substitution import OUTWARD, Substitution, applied
+from grader.analysis.units import DEFINITIONS, Unit, calls, segment, statements_within, unit
+from grader.domain.program import Loop, Omission, Place, Script, Statement
+
+LOOPS = (ast.For, ast.While)
+SEEDING = frozenset({"torch.manual_seed", "random.seed", "numpy.random.seed", "torch.cuda.manual_seed_all"})
+MOST_OPENED = 4  # functions within each other
+NOTHING_TRAINS = "no statement trains a model of the graded class"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a script is read from.
+
+    Attributes:
+        units: The program.
+        kinds: Graded names, as they are defined -> `class` or `function`.
+        model_class: The graded class of the model, as it is defined.
+        trainer: The graded function that trains for an epoch, as it is defined.
+        evaluators: Those that measure.
+        data: Names of data (loaders, data sets, class names), in functions too -> role.
+        top_data: Those of the top level.
+        checkpoint: What the name of the checkpoint's file contains.
+        final: The variable that counts, where the assignment states it.
+    """
+
+    units: tuple[Unit, ...]
+    aliases: Aliases
+    effects: Effects
+    reader: RoleReader
+    kinds: Mapping[str, str]
+    model_class: str | None
+    trainer: str | None
+    evaluators: tuple[str, ...]
+    data: Mapping[str, str]
+    top_data: Mapping[str, str]
+    checkpoint: str
+    final: str
+
+
+@dataclass(frozen=True)
+class Built:
+    """Where the model that counts is made.
+
+    Attributes:
+        statement: That makes it.
+        function: The top-level function that holds the statement; None at top level.
+    """
+
+    name: str
+    expression: ast.expr
+    statement: ast.stmt
+    function: str | None
+
+
+@dataclass
+class _Taken:
+    """What of a level is executed."""
+
+    level: Level
+    positions: set[int] = field(default_factory=set)
+    inner: dict[int, "_Taken"] = field(default_factory=dict)
+
+
+class ScriptReader:
+    """Reads the training script of one program."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._definitions = Definitions(known.units)
+        self._values = _constants(known.units)
+        self._looking_up: set[str] = set()
+        self._models = ModelThatCounts(
+            known.aliases, self._definitions, self._constant, known.checkpoint, known.final
+        )
+        self._drawing = frozenset(name for name in known.kinds if self._draws(name))
+        self.choice: Choice | None = None
+        self.built: Built | None = None
+
+    def script(self) -> Script:
+        """The script; one without statements, and with the reason, where nothing is trained."""
+        top = self._level(self._known.units, None)
+        taken = self._taken(top, None, ())
+        if taken is None:
+            return Script(missing=NOTHING_TRAINS)
+        assert self.choice is not None
+        self.built = self._construction(taken)
+        left_alone = list(self._left_alone(taken))
+        executed = [top.units[index] for index in sorted(taken.positions)]
+        loops = list(self._epoch_loops(executed))
+        measuring = self._definitions.reaching(self._known.evaluators)
+        substitution = Substitution(
+            self._known.effects,
+            self._known.data,
+            {id(loop) for loop, _ in loops},
+            {id(one.node) for one in left_alone},
+            self._only_draws,
+        )
+        statements = [*self._definitions_changed(executed, substitution)]
+        statements += [made for one in executed if (made := _statement(one, substitution)) is not None]
+        statements.sort(key=lambda pair: pair[0])
+        return Script(
+            statements=tuple(statement for _, statement in statements),
+            final=self._final(taken),
+            model=self.choice.model or "",
+            model_class=self._known.model_class or "",
+            trainer=self._known.trainer or "",
+            data=dict(self._known.top_data),
+            why=self.choice.why,
+            left_alone=tuple(
+                Omission(one.place, one.first_line, "it trains another model than the one that counts")
+                for one in left_alone
+            ),
+            loops=tuple(
+                Loop(one.cell.place(loop.lineno), loop.end_lineno or loop.lineno) for loop, one in loops
+            ),
+            seeds=tuple(self._seeds(executed)),
+            single=self._is_single(taken),
+            validates=any(decides(loop, self._known.data, measuring) for loop, _ in loops),
+            may_stop=any(
+                isinstance(node, ast.Break | ast.While | ast.Raise | ast.Return)
+                for loop, _ in loops
+                for node in ast.walk(loop)
+            ),
+        )
+
+    def _final(self, taken: _Taken) -> str:
+        """The expression that gives the model after the script; empty where it is what the script saves."""
+        assert self.choice is not None
+        if self.choice.is_saved or taken.inner or self.choice.model is None:
+            return ""
+        return self.choice.model
+
+    # --- levels -------------------------------------------------------------------------------------------
+
+    def _level(self, units: Sequence[Unit], function: str | None) -> Level:
+        known = self._known
+        given = {*known.kinds, *known.data}
+        kept: list[Unit] = []
+        drawn: list[tuple[int, frozenset[str]]] = []
+        for one in alive(units, _remade, self._constant):
+            if not self._is_silent(one):
+                kept.append(one)
+            drawn += [(max(len(kept) - 1, 0), names) for names in self._drawn_in(one)]
+        return Level(kept, function, known.effects, known.reader, self._definitions, given, self.steps, drawn)
+
+    def _drawn_in(self, one: Unit) -> Iterator[frozenset[str]]:
+        """What graded functions that draw are given in a statement."""
+        for node in () if one.is_definition else statements_within(one.node):
+            for call in calls(node):
+                if isinstance(call.func, ast.Name) and call.func.id in self._drawing:
+                    yield frozenset(name.id for name in ast.walk(call) if isinstance(name, ast.Name))
+
+    def _is_silent(self, one: Unit) -> bool:
+        """Whether a statement only draws, prints or reaches outward."""
+        if not isinstance(one.node, ast.Expr) or not isinstance(one.node.value, ast.Call):
+            return False
+        call = one.node.value
+        return bool(self._known.effects.of_call(call) & (OUTWARD & ~Effect.FILES)) or self._only_draws(call)
+
+    def _taken(self, level: Level, needed: frozenset[str] | None, above: tuple[str, ...]) -> _Taken | None:
+        """What of a level is executed for the model that counts, or for names that are needed of it."""
+        taken = _Taken(level)
+        if needed is not None:
+            taken.positions = set(level.slice(needed)[0])
+            return taken
+        choice = self._models.chosen(level)
+        position = choice.position if choice is not None else None
+        at = position if position is not None else max(level.trains, default=None)
+        if at is not None and (function := self._opened(level.units[at], above)) is not None:
+            inner = self._taken(self._body(function), None, (*above, function))
+            if inner is not None:
+                needed_here = level.uses(level.units[at])
+                taken.positions = {at, *level.slice(needed_here, at)[0]}
+                taken.inner[at] = inner
+                self._open_others(taken, above)
+                return taken
+        if choice is None:
+            return None
+        self.choice = choice
+        if choice.is_saved and position is not None:
+            needed_here = level.uses(level.units[position])
+            taken.positions = {position, *level.slice(needed_here, position)[0]}
+        else:
+            taken.positions = set(level.slice(choice.names, position)[0])
+        if not taken.positions & level.trains:
+            return None
+        self._open_others(taken, above)
+        return taken
+
+    def _open_others(self, taken: _Taken, above: tuple[str, ...]) -> None:
+        """Of functions that build and return what is needed, only what that depends on is executed."""
+        for index in sorted(taken.positions - taken.inner.keys()):
+            function = self._opened(taken.level.units[index], above)
+            if function is None:
+                continue
+            body = self._body(function)
+            returned = {
+                name.id
+                for one in body.units
+                for node in statements_within(one.node)
+                if isinstance(node, ast.Return) and node.value is not None
+                for name in ast.walk(node.value)
+                if isinstance(name, ast.Name)
+            }
+            if any(name in body.trained for name in returned):
+                inner = self._taken(body, frozenset(returned), (*above, function))
+                if inner is not None:
+                    taken.inner[index] = inner
+
+    def _body(self, function: str) -> Level:
+        home = self._definitions.unit(function)
+        assert isinstance(home.node, ast.FunctionDef)
+        return self._level([_remade(node, home) for node in home.node.body], function)
+
+    def _opened(self, one: Unit, above: tuple[str, ...]) -> str | None:
+        """The function that a statement calls, where that builds and trains, and is called only there."""
+        node = one.node
+        made = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign) else None
+        if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+            return None
+        name = made.func.id
+        if self._definitions.function(name) is None or name in self._known.kinds or name in above:
+            return None
+        effect = self._known.effects.of_function(name)
+        if not effect & Effect.TRAIN or not effect & Effect.MODEL or len(above) >= MOST_OPENED:
+            return None
+        times = sum(
+            isinstance(call.func, ast.Name) and call.func.id == name
+            for each in self._known.units
+            for call in ast.walk(each.node)
+            if isinstance(call, ast.Call)
+        )
+        return name if times == 1 else None
+
+    def _left_alone(self, taken: _Taken) -> Iterator[Unit]:
+        for index in sorted(taken.level.trains - taken.positions):
+            one = taken.level.units[index]
+            if self._trains_a_model(taken.level, one):
+                yield one
+        for inner in taken.inner.values():
+            yield from self._left_alone(inner)
+
+    def _trains_a_model(self, level: Level, one: Unit) -> bool:
+        """Whether a statement steps an optimizer, and does not only measure."""
+        return any(self.steps(call) for node in statements_within(one.node) for call in calls(node))
+
+    # --- what is executed ---------------------------------------------------------------------------------
+
+    def _definitions_changed(
+        self, executed: Sequence[Unit], substitution: Substitution
+    ) -> Iterator[tuple[int, Statement]]:
+        """The functions and classes that the script uses, as far as something in them is replaced."""
+        names: set[str] = set()
+        for one in executed:
+            names |= one.eager | one.lazy
+        for name in sorted(self._definitions.used(names)):
+            if name not in self._definitions or name in self._known.kinds:
+                continue
+            home = self._definitions.unit(name)
+            edits = substitution.edits(home.node)
+            if edits:
+                text = applied(home.text, home.line, home.node.col_offset, edits)
+                yield home.index, Statement(text, home.place, tuple(sorted(home.binds)), "needed")
+
+    def steps(self, call: ast.Call) -> bool:
+        """Whether a call trains: a step, a backward pass, a function that does."""
+        name = call.func
+        if isinstance(name, ast.Attribute):
+            if name.attr in ("backward", "step", "fit"):
+                return True
+            return any(
+                self.steps(inner)
+                for _, method in self._definitions.methods(name.attr)
+                for inner in ast.walk(method)
+                if isinstance(inner, ast.Call) and inner is not call and _other_name(inner, name.attr)
+            )
+        if not isinstance(name, ast.Name):
+            return False
+        if name.id == self._known.trainer:
+            return True
+        if name.id in self._known.kinds or name.id not in self._definitions:
+            return False
+        return bool(self._known.effects.of_function(name.id) & Effect.TRAIN) and self._deep_steps(
+            name.id, set()
+        )
+
+    def _deep_steps(self, function: str, seen: set[str]) -> bool:
+        """Whether a function steps, through what it calls: measuring alone is no training."""
+        if function in seen:
+            return False
+        seen.add(function)
+        if function == self._known.trainer:
+            return True
+        if function in self._known.kinds or function not in self._definitions:
+            return False
+        for call in ast.walk(self._definitions.unit(function).node):
+            if isinstance(call, ast.Call):
+                if isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "step", "fit"):
+                    return True
+                if isinstance(call.func, ast.Name) and self._deep_steps(call.func.id, seen):
+                    return True
+        return False
+
+    def _epoch_loops(self, executed: Sequence[Unit]) -> Iterator[tuple[ast.For | ast.While, Unit]]:
+        """The loops over epochs, or over such, in what is executed and in the functions that it uses."""
+        for one in self._with_functions(executed):
+            for node in ast.walk(one.node):
+                if isinstance(node, LOOPS) and self._is_epoch_loop(node):
+                    yield node, one
+
+    def _seeds(self, executed: Sequence[Unit]) -> Iterator[Place]:
+        """Where random numbers are seeded in what is executed."""
+        for one in self._with_functions(executed):
+            for call in ast.walk(one.node):
+                if isinstance(call, ast.Call) and SEEDING & {*self._known.aliases.names_of(call.func)}:
+                    yield one.cell.place(call.lineno)
+
+    def _with_functions(self, executed: Sequence[Unit]) -> list[Unit]:
+        """What is executed, and the functions and classes that it uses, in the order of the source."""
+        names: set[str] = set()
+        for one in executed:
+            names |= one.eager | one.lazy
+        homes = [
+            self._definitions.unit(name)
+            for name in sorted(self._definitions.used(names))
+            if name in self._definitions and name not in self._known.kinds
+        ]
+        return sorted([*executed, *homes], key=lambda each: each.index)
+
+    def _is_epoch_loop(self, node: ast.For | ast.While) -> bool:
+        if isinstance(node, ast.For) and any(
+            isinstance(name, ast.Name)
+            and (name.id in self._known.data or (role_by_name(name.id) or "").endswith("loader"))
+            for name in ast.walk(node.iter)
+        ):
+            return False
+        own = list(_own_calls(node))
+        if any(self.steps(call) for call in own if not _is_step(call, self._definitions)):
+            return True
+        inner = [each for each in ast.walk(node) if isinstance(each, LOOPS) and each is not node]
+        return any(
+            isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+            for each in inner
+            for call in _own_calls(each)
+        )
+
+    def _is_single(self, taken: _Taken) -> bool:
+        """Whether exactly one model is built in all that is executed."""
+        count = 0
+        for level in self._levels(taken):
+            for index in level.positions:
+                one = level.level.units[index]
+                for node in statements_within(one.node):
+                    for _, expression in bindings(node):
+                        if expression is not None and self._known.reader.is_model(expression):
+                            count += 2 if isinstance(one.node, LOOPS) else 1
+        return count == 1
+
+    def _construction(self, taken: _Taken) -> "Built | None":
+        """Where the model that counts is made, by the last statement that binds it to a new one."""
+        assert self.choice is not None
+        found: list[Built] = []
+        for level in self._levels(taken):
+            for index in sorted(level.positions):
+                one = level.level.units[index]
+                for name, made in bindings(one.node):
+                    if made is not None and self._known.reader.is_model(made):
+                        found.append(Built(name, made, one.node, level.level.function))
+        named = [one for one in found if one.name in self.choice.names]
+        return next(reversed(named or found), None)
+
+    def _levels(self, taken: _Taken) -> Iterator[_Taken]:
+        yield taken
+        for inner in taken.inner.values():
+            yield from self._levels(inner)
+
+    # --- what is known ------------------------------------------------------------------------------------
+
+    def _draws(self, name: str) -> bool:
+        """Whether a function draws, and trains nothing."""
+        if name not in self._definitions or self._definitions.function(name) is None:
+            return False
+        reached = [
+            self._definitions.unit(used)
+            for used in self._definitions.used([name])
+            if used in self._definitions
+        ]
+        found = Effect.NONE
+        for one in reached:
+            for call in ast.walk(one.node):
+                if isinstance(call, ast.Call):
+                    found |= self._known.effects.of_call(call)
+        return bool(found & Effect.PLOT) and not self._deep_steps(name, set())
+
+    def _only_draws(self, call: ast.Call) -> bool:
+        return isinstance(call.func, ast.Name) and self._draws(call.func.id)
+
+    def _constant(self, node: ast.expr) -> object:
+        """The value of a top-level name that is bound to one that can be read off the source."""
+        if not isinstance(node, ast.Name) or node.id not in self._values or node.id in self._looking_up:
+            raise Unknown
+        self._looking_up.add(node.id)
+        try:
+            return value(self._values[node.id], self._constant)
+        finally:
+            self._looking_up.discard(node.id)
+
+
+def _constants(units: Sequence[Unit]) -> dict[str, ast.expr]:
+    """Names that are bound once at top level, to an expression."""
+    found: dict[str, ast.expr] = {}
+    twice: set[str] = set()
+    for one in units:
+        if one.is_definition:
+            continue
+        for name, expression in bindings(one.node):
+            if name in found or expression is None:
+                twice.add(name)
+            else:
+                found[name] = expression
+        twice |= one.changes
+    return {name: expression for name, expression in found.items() if name not in twice}
+
+
+def _remade(node: ast.stmt, home: Unit) -> Unit:
+    """A statement within another as one of its own."""
+    return replace(unit(node, home.cell, segment(node, home.cell.lines), {}, home.index), index=home.index)
+
+
+def _statement(one: Unit, substitution: Substitution) -> tuple[int, Statement] | None:
+    edits = substitution.edits(one.node)
+    text = applied(one.text, one.line, one.node.col_offset, edits) if edits else one.text
+    return one.index, Statement(text, one.place, tuple(sorted(one.binds)), "needed")
+
+
+def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """The calls in a loop's body that are not in loops or functions within it."""
+    stack: list[ast.AST] = [*getattr(node, "body", []), *getattr(node, "orelse", [])]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, (*LOOPS, *DEFINITIONS)):
+            continue
+        if isinstance(current, ast.Call):
+            yield current
+        stack += ast.iter_child_nodes(current)
+
+
+def _is_step(call: ast.Call, definitions: Definitions) -> bool:
+    """Whether it is an optimizer's or a schedule's step, and no method of the student's own."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("step", "backward"):
+        return False
+    return not any(True for _ in definitions.methods(call.func.attr))
+
+
+def _other_name(call: ast.Call, name: str) -> bool:
+    return not (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == name
+        and name not in ("step", "backward", "fit")
+    )

@@ -1,0 +1,50 @@
+"""`grader program`: what the grader understood of a homework: which model counts, and what trains it."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from grader.cli.options import assignment_options
+
+
+@click.command("program")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--code", is_flag=True, help="Print the statements that are executed to train.")
+@click.option("--no-run", is_flag=True, help="Execute nothing: for a file that you did not write.")
+@assignment_options
+def command(
+    file: Path | None,
+    code: bool,
+    no_run: bool,
+    folder: Path | None,
+    assignment_id: str | None,
+    course: Path | None,
+) -> None:
+    """Tell which model counts in your homework, and what trains it.
+
+    Your training is tried on a few made-up images, which takes seconds: each loop, how many epochs, with
+    which optimizer, rates and schedule. It is what `grader train` and the grader execute: your own statements
+    that the weights of the model that counts depend on, with other images in the place of yours. What trains
+    other models is left alone. If it is not what you mean, save the weights that you hand in under their name
+    with `torch.save`, or write `# grader: final` behind the line that makes the final model.
+
+    \b
+    Examples:
+      grader program
+      grader program homework.ipynb --code
+    """
+    from grader.cli.program_view import show_program
+    from grader.domain.plan import plan_of
+    from grader.students.homework import HomeworkRequest, homework
+    from grader.students.own_machine import own_program
+    from grader.students.own_rehearsal import tried_program
+
+    own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    if no_run:
+        program = own_program(own.path, own.local.assignment)
+        plan = plan_of(program.script)
+    else:
+        program, plan = tried_program(own)
+    show_program(program, plan, own.path, code=code)
+    sys.exit(1 if plan.missing or (plan.rehearsal is not None and plan.rehearsal.fault) else 0)

@@ -1,0 +1,34 @@
+"""Small values that cross between worker and judge as they are, and what a model is made with."""
+
+import math
+from dataclasses import dataclass, field
+
+Plain = bool | int | float | str | None
+
+MAX_ARGUMENTS = 32  # of one construction, positional and named ones each
+MAX_NUMBER = 2**53  # whole numbers stay below, where a float can hold each of them
+MAX_TEXT = 200  # characters
+
+
+@dataclass(frozen=True)
+class ModelMade:
+    """The arguments with which a model was made: plain values alone."""
+
+    args: tuple[Plain, ...] = ()
+    kwargs: dict[str, Plain] = field(default_factory=dict)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are few arguments, each within the sizes above."""
+        if max(len(self.args), len(self.kwargs)) > MAX_ARGUMENTS:
+            return False
+        return all(map(is_small, (*self.kwargs, *self.args, *self.kwargs.values())))
+
+
+def is_small(value: Plain) -> bool:
+    """Whether a value is within the sizes above, and finite."""
+    if isinstance(value, str):
+        return len(value) <= MAX_TEXT
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or abs(value) < MAX_NUMBER

@@ -1,0 +1,80 @@
+"""A trial of the training on a few made-up images, so that people read beforehand what will be trained."""
+
+import contextlib
+from dataclasses import replace
+
+import numpy as np
+
+from grader.domain.errors import EngineError
+from grader.domain.plan import Rehearsal
+from grader.domain.program import TRAINING, Program
+from grader.kit.splits import Splits
+from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.raised import raised_at
+from grader.protocol.recipe_gaps import gap_in_words
+from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
+from grader.protocol.requests import Train
+from grader.training.stages import stages
+from grader.training.training_job import REPLY_LIMIT, Job, Workers
+from grader.training.weights_measured import STATE_LIMIT
+
+IMAGES_PER_CLASS = 4
+SECONDS = 30.0
+MOST_MODELS = 1000  # that are told
+NOISE = 5  # the seed of what the images show
+
+
+def made_up_images(classes: tuple[str, ...], shape: tuple[int, ...]) -> Splits:
+    """A few images of noise in each class.
+
+    Args:
+        shape: Of an image, (height, width) gray or (height, width, 3).
+    """
+    labels = np.repeat(np.arange(len(classes), dtype=np.int64), IMAGES_PER_CLASS)
+    images = np.random.default_rng(NOISE).integers(0, 256, (len(labels), *shape), dtype=np.uint8)
+    names = tuple(f"{classes[label]}/made_up_{index}.png" for index, label in enumerate(labels))
+    return Splits("made_up", classes, images, labels, names, images, labels, names)
+
+
+def rehearsed(workers: Workers, job: Job) -> Rehearsal:
+    """Train on made-up images, of the same size as those of the job, and tell what was seen.
+
+    Nothing of it depends on real images, so that everybody may read it.
+    """
+    splits = job.splits
+    told: list[EpochDone] = []
+    few = made_up_images(splits.classes, splits.train_images.shape[1:])
+    seconds = min(SECONDS, job.limits.training_seconds)
+    others, complete, fault, where = 0, False, "", ""
+    train = Train(
+        class_names=splits.classes,
+        device=job.device,
+        seed=job.seed,
+        gpu_memory_mb=job.gpu_memory_mb,
+        arrays={"train_images": few.train_images, "train_labels": few.train_labels},
+    )
+    with contextlib.closing(job.linked(workers())) as link:
+        try:
+            link.ask(job.load(splits.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
+            link.watch.stage = TRAINING
+            replies = (TrainingPlan, EpochDone, Trained)
+            for reply in link.conversation(train, replies, seconds=seconds, limit=STATE_LIMIT):
+                if isinstance(reply, EpochDone):
+                    told.append(replace(reply, arrays={}, modules=()))
+                elif isinstance(reply, Trained):
+                    others, complete = max(min(reply.other_models, MOST_MODELS), 0), True
+                    break
+        except StudentRaised as raised:
+            fault, where = _in_words(raised, job.program), raised_at(raised.problem, job.program)
+        except WorkerFault as error:
+            if error.kind != "time":
+                fault = f"It cannot be trained: {error}."
+        except EngineError as error:
+            fault = str(error)
+    return Rehearsal(stages(told, job.program), others, complete, fault, where)
+
+
+def _in_words(raised: StudentRaised, program: Program) -> str:
+    told = gap_in_words(raised.gap, program.recipe) if raised.gap else "it raised an exception"
+    said = f": {raised.problem}" if raised.gap in ("", "loop_raised") else ""
+    return f"It cannot be trained: {told}{said}."

@@ -1,0 +1,93 @@
+"""Which model counts, where a program trains several, and what is read of that."""
+
+import textwrap
+
+import pytest
+
+from grader.analysis import program
+from grader.domain.assignment import Component, ProgramRoles, ProgramRules
+from grader.domain.program import Script
+
+COMPONENTS = (
+    Component("ViT", "class", "*, dim"),
+    Component("train_epoch", "function", "model, optimizer, data_loader, loss_history"),
+    Component("plot_predictions", "function", "model, data_loader"),
+)
+HEAD = """\
+import torch
+from torch import nn, optim
+import matplotlib.pyplot as plt
+class ViT(nn.Module):
+    pass
+def train_epoch(model, optimizer, data_loader, loss_history):
+    for images, labels in data_loader:
+        optimizer.step()
+def plot_predictions(model, data_loader):
+    plt.imshow(model)
+first = ViT(dim=1)
+second = ViT(dim=2)
+one = optim.SGD(first.parameters(), lr=0.1)
+two = optim.SGD(second.parameters(), lr=0.1)
+for epoch in range(2):
+    train_epoch(first, one, train_loader, [])
+for epoch in range(3):
+    train_epoch(second, two, train_loader, [])
+"""
+FIRST_LOOP, SECOND_LOOP = 15, 17
+
+
+def script(text: str, roles: ProgramRoles = ProgramRoles()) -> Script:  # noqa: B008 - it is frozen
+    source = HEAD + textwrap.dedent(text)
+    return program("homework.py", source.encode(), ProgramRules(COMPONENTS, (), "_handed_in", roles)).script
+
+
+def of(found: Script) -> tuple[str, int]:
+    """The model that counts, and the line of the loop that trains it."""
+    (loop,) = found.loops
+    (left,) = found.left_alone
+    assert {loop.place.line, left.place.line} == {FIRST_LOOP, SECOND_LOOP}
+    return found.model, loop.place.line
+
+
+def test_it_is_what_was_trained_last() -> None:
+    assert of(script("")) == ("second", SECOND_LOOP)
+
+
+def test_it_is_the_only_one_that_is_saved() -> None:
+    assert of(script("torch.save(first.state_dict(), 'a.pth')")) == ("first", FIRST_LOOP)
+
+
+def test_it_is_the_one_that_is_drawn() -> None:
+    found = script("torch.save(second.state_dict(), 'a.pth')\nplot_predictions(first, test_loader)")
+    assert of(found) == ("first", FIRST_LOOP)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["'1_handed_in.pth'", "f'{student}_handed_in.pth'", "os.path.join('out', NUMBER + '_handed_in.pth')"],
+)
+def test_it_is_the_one_that_is_saved_under_the_checkpoints_name(name: str) -> None:
+    found = script(
+        f"""
+        torch.save(first.state_dict(), {name})
+        torch.save(second.state_dict(), 'other.pth')
+        plot_predictions(second, test_loader)
+        """
+    )
+    assert of(found) == ("first", FIRST_LOOP)
+
+
+def test_a_remark_chooses() -> None:
+    text = "torch.save(second.state_dict(), '1_handed_in.pth')\nfinal = first  # grader: final\n"
+    assert script(text).loops[0].place.line == FIRST_LOOP
+
+
+def test_the_assignment_may_state_it() -> None:
+    text = "torch.save(second.state_dict(), '1_handed_in.pth')"
+    assert of(script(text, ProgramRoles(final="first"))) == ("first", FIRST_LOOP)
+    # a variable that no use makes a model states nothing
+    assert of(script(text, ProgramRoles(final="epoch"))) == ("second", SECOND_LOOP)
+
+
+def test_without_a_training_there_is_no_script() -> None:
+    assert program("homework.py", b"x = 1\n", ProgramRules(COMPONENTS)).script.missing

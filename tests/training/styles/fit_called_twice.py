@@ -1,0 +1,21 @@
+"""The same function twice, the second time with a lower rate.
+Epochs: 3
+Rates: 0.1 0.1 0.01
+Optimizer: SGD
+Planned: 2"""
+
+transform = transforms.Compose([transforms.Resize((8, 8)), transforms.Grayscale(1), transforms.ToTensor()])
+train_dataset = datasets.ImageFolder("data/train", transform=transform)
+test_dataset = datasets.ImageFolder("data/test", transform=transform)
+train_loader = DataLoader(train_dataset, batch_size=4, shuffle=True)
+test_loader = DataLoader(test_dataset, batch_size=4)
+
+def fit(model, epochs, lr):
+    optimizer = optim.SGD(model.parameters(), lr=lr)
+    for epoch in range(epochs):
+        train_epoch(model, optimizer, train_loader, [])
+
+model = ViT(image_size=8, patch_size=4, num_classes=3, channels=1, dim=8, depth=1, heads=1, mlp_dim=8)
+fit(model, 2, 0.1)
+fit(model, 1, 0.01)
+torch.save(model.state_dict(), "400101204_Lab8_Homework.pth")
