@@ -28,8 +28,8 @@ def command(
     """Run the public checks on your homework.
 
     FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. Only
-    definitions are executed for the checks, and nothing of yours is overwritten. Then the training is tried on
-    a few made-up images, and what would be trained is told.
+    definitions are executed for the checks, and nothing of yours is overwritten. Then the training is tried
+    on a few made-up images, and what would be trained is told.
 
     The exit code is 0 when every check passed, 1 when one did not, 2 when the file cannot be checked at all.
 
