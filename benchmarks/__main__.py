@@ -16,6 +16,7 @@ from benchmarks import (
     lockdown,
     memorized,
     recipes,
+    script_alone,
     training,
 )
 from benchmarks.peers import comparison
@@ -43,11 +44,13 @@ SLOW: Benchmarks = {
     "recipes": recipes.measured,
     "ingredients": recipes.ingredients_measured,
     "honest_pairs": honest_pairs.measured,
+    "script_alone": script_alone.measured,
 }
 BEFORE: Benchmarks = {
     "recipes": recipes.recorded,
     "ingredients": recipes.ingredients_recorded,
     "honest_pairs": honest_pairs.recorded,
+    "script_alone": script_alone.recorded,
 }
 
 

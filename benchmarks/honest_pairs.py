@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.recipes import ASSIGNMENT, real_splits, told
 from benchmarks.section import Section
-from benchmarks.training_records import Record, digest, keep, kept, trained
+from benchmarks.training_records import Record, digest, keep, kept, trained, where
 from grader.course.solution_regions import solved_source
 from grader.domain.errors import EngineError
 from grader.kit.splits import Splits
@@ -155,7 +155,7 @@ def section(done: Sequence[Pair], records: Sequence[Record]) -> Section:
         ("seed", "published images, %", "perturbed images, %", "difference, points"),
         rows,
         (_verdict(done),),
-        _where(records),
+        where([record for record in records if record.recipe == NAME], RECORDS.name),
     )
 
 
@@ -169,13 +169,3 @@ def _verdict(done: Sequence[Pair]) -> str:
         f"Mean difference of n = {len(done)} pairs: {statistics.mean(differences):+.2f} points, 95 % "
         f"interval {low:+.2f} to {high:+.2f}; within {MOST_POINTS:g} points of zero is asked for: {holds}."
     )
-
-
-def _where(records: Sequence[Record]) -> str:
-    own = [record for record in records if record.recipe == NAME]
-    if not own:
-        return "Not measured yet."
-    days = sorted({record.on for record in own})
-    kinds = sorted({f"{r.device}, {r.threads} thread; {r.processor}; torch {r.torch}" for r in own})
-    period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"Measured on {period}; {'; '.join(kinds)}. Every training: `benchmarks/honest_pairs.json`."

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section, verdict
-from benchmarks.training_records import Record, digest, keep, kept, trained
+from benchmarks.training_records import Record, digest, keep, kept, trained, where
 from grader.course.assignment_file import read_assignment
 from grader.course.dataset_file import cache_folder, load_dataset
 from grader.course.recipes import TunedRecipe, recipes
@@ -186,7 +186,7 @@ def section(planned: Sequence[Planned], records: Sequence[Record]) -> Section:
         ),
         tuple(rows),
         tuple(verdicts),
-        _where(found),
+        where(found, RECORDS.name),
     )
 
 
@@ -207,7 +207,7 @@ def ingredients_section(planned: Sequence[Planned], records: Sequence[Record]) -
         ("recipe", "without", "accuracy, %", "difference"),
         tuple(rows),
         (f"{missing} of {len(planned)} trainings are not done yet.",) if missing else (),
-        _where(found),
+        where(found, RECORDS.name),
     )
 
 
@@ -227,13 +227,3 @@ def _figures(records: Sequence[Record]) -> tuple[str, ...]:
         str(records[0].epochs),
         f"{statistics.median(record.cpu_seconds for record in records):.0f}",
     )
-
-
-def _where(records: Sequence[Record]) -> str:
-    """When and on what they were trained."""
-    if not records:
-        return "Not measured yet."
-    days = sorted({record.on for record in records})
-    kinds = sorted({f"{r.device}, {r.threads} thread; {r.processor}; torch {r.torch}" for r in records})
-    period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"Measured on {period}; {'; '.join(kinds)}. Every training: `benchmarks/recipes.json`."

@@ -6,7 +6,7 @@ import hashlib
 import json
 import resource
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -117,36 +117,76 @@ def trained(
         EngineError: The training did not complete, or the homework's own loop could not be used.
     """
     limits = replace(patient(assignment).limits, load_seconds=LOAD_SECONDS)
-    before = _computed()
+    before = children_seconds()
     with tempfile.TemporaryDirectory() as folder, OwnWorkers(limits) as workers:
         homework = Path(folder) / "homework.py"
         homework.write_text(source, encoding="utf-8")
         program = own_program(homework, assignment)
         job = Job(program, splits, limits, assignment.forbidden_patterns, "cpu", seed)
         training = measured_training(workers, job, report).training
-    if training.outcome is not TrainingOutcome.COMPLETED or training.rebuilt:
+    if training.outcome is not TrainingOutcome.COMPLETED:
         said = training.reason or "its loop over epochs could not be executed"
         raise EngineError(f"{recipe} without {without or 'nothing'}, seed {seed}: {said}")
+    return new_record(
+        recipe=recipe,
+        without=without,
+        source=source,
+        seed=seed,
+        epochs=len(training.epochs),
+        correct=sum(row[place] for place, row in enumerate(training.confusion)),
+        images=sum(map(sum, training.confusion)),
+        seconds=training.seconds,
+        cpu_seconds=children_seconds() - before,
+        device=training.device,
+        counted=training.accuracy,
+    )
+
+
+def new_record(
+    *,
+    recipe: str,
+    without: str,
+    source: str,
+    seed: int,
+    epochs: int,
+    correct: int,
+    images: int,
+    seconds: float,
+    cpu_seconds: float,
+    device: str,
+    counted: float | None,
+) -> Record:
+    """A record of a training that was done here and today, with what a worker is told: one thread."""
     return Record(
         recipe=recipe,
         without=without,
         digest=digest(source),
         seed=seed,
-        epochs=len(training.epochs),
-        correct=sum(row[place] for place, row in enumerate(training.confusion)),
-        images=sum(map(sum, training.confusion)),
-        seconds=round(training.seconds, 1),
-        cpu_seconds=round(_computed() - before, 1),
-        threads=1,  # what a worker is told
-        device=training.device,
+        epochs=epochs,
+        correct=correct,
+        images=images,
+        seconds=round(seconds, 1),
+        cpu_seconds=round(cpu_seconds, 1),
+        threads=1,
+        device=device,
         processor=processor(),
         torch=version("torch"),
         on=f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}",
-        counted=training.accuracy,
+        counted=counted,
     )
 
 
-def _computed() -> float:
+def where(records: Sequence[Record], file: str) -> str:
+    """When and on what the records were made, and the file that holds them."""
+    if not records:
+        return "Not measured yet."
+    days = sorted({record.on for record in records})
+    kinds = sorted({f"{r.device}, {r.threads} thread; {r.processor}; torch {r.torch}" for r in records})
+    period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return f"Measured on {period}; {'; '.join(kinds)}. Every training: `benchmarks/{file}`."
+
+
+def children_seconds() -> float:
     """Processor seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
+from grader.analysis.cell import Cell
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.folding import Unknown, value
 from grader.analysis.roles import bindings
-from grader.analysis.source import Cell
 from grader.analysis.units import Unit, calls, is_main_guard, segment, statements_within, unit
 from grader.domain.program import Place
 

@@ -1,6 +1,7 @@
 """What is not Python in a notebook: magics, shell lines and questions for help, set aside line by line."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.domain.quoting import as_code
@@ -10,6 +11,10 @@ LINE = re.compile(r"^(?P<indent>\s*)(?:%|!|\?)")
 QUESTION = re.compile(r"^(?P<indent>\s*)[\w.\[\]'\"*]+\s*\?{1,2}\s*(?:#.*)?$")
 ASSIGNED = re.compile(r"^(?P<indent>\s*)[\w.,\s\[\]'\"]+=\s*(?:!|%[A-Za-z])")
 TIMED = re.compile(r"^(?P<indent>\s*)%time\s+(?P<rest>[^\s].*)$")
+WRITTEN = re.compile(
+    r"^\s*%%(?:writefile|file)\s+(?P<append>-a\s+|--append\s+)?[\"']?(?P<name>[\w./-]+\.py)[\"']?\s*$"
+)
+RUN = re.compile(r"^\s*(?:%run|!\s*python3?)\s+(?:-\w+\s+)*[\"']?(?P<name>[\w./-]+\.py)\b")
 TOKEN = re.compile(r"\\.|'''|\"\"\"|'|\"|#|[\[({]|[\])}]", re.DOTALL)
 
 
@@ -30,8 +35,43 @@ class Plain:
     set_aside: tuple[SetAside, ...]
 
 
-def plain(text: str) -> Plain:
-    """The Python in `text`: every other line becomes `pass` or blank, so that line numbers stay right."""
+@dataclass(frozen=True)
+class WrittenFile:
+    """A module that a cell writes: `%%writefile helpers.py`.
+
+    Attributes:
+        code: With as many lines as the cell has.
+    """
+
+    name: str
+    appends: bool
+    code: str
+
+
+def written_file(text: str) -> WrittenFile | None:
+    """The module that a cell writes, if it does."""
+    lines = text.split("\n")
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    found = WRITTEN.match(lines[first])
+    if found is None:
+        return None
+    code = "\n" * (first + 1) + "\n".join(lines[first + 1 :])
+    return WrittenFile(found["name"].removeprefix("./"), found["append"] is not None, code)
+
+
+def run_file(line: str, own: Iterable[str]) -> str | None:
+    """Which of the student's own modules a line executes as a script: `%run train.py`, `!python train.py`."""
+    found = RUN.match(line)
+    name = found["name"].removeprefix("./") if found else None
+    return name if name in set(own) else None
+
+
+def plain(text: str, own: Iterable[str] = ()) -> Plain:
+    """The Python in `text`: every other line becomes `pass` or blank, so that line numbers stay right.
+
+    Args:
+        own: Names of the student's own modules; a line that executes one imports all that is in it.
+    """
     lines = text.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
     aside: list[SetAside] = []
@@ -47,7 +87,11 @@ def plain(text: str) -> Plain:
     while index < len(lines):
         line = lines[index]
         kept = None if state.inside else _replacement(line)
-        if kept is None:
+        executed = None if kept is None else run_file(line, own)
+        if executed is not None:
+            dotted = executed.removesuffix(".py").replace("/", ".")
+            lines[index] = f"from {dotted} import *"
+        elif kept is None:
             state.read(line)
         else:
             aside.append(SetAside(index + 1, line.strip(), _reason(line)))

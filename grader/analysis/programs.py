@@ -26,20 +26,23 @@ from grader.domain.note import Note
 from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe, Script
 
 
-def program(path_name: str, data: bytes, rules: ProgramRules) -> Program:
-    """The program that a submitted file holds.
+def program(
+    path_name: str, data: bytes, rules: ProgramRules, modules: Mapping[str, bytes] | None = None
+) -> Program:
+    """The program that a submitted file holds, with the modules beside it that it imports.
 
     Args:
         path_name: The file's name, for messages; folders before it are dropped.
         data: Its content.
         rules: What it is read by.
+        modules: Python files beside it: name, with the folders before it -> content.
 
     Raises:
         SubmissionError: The file cannot be read as a script or a notebook; the sentence says where and why.
     """
     name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
     try:
-        return _analyzed(source(name, data), rules)
+        return _analyzed(source(name, data, modules), rules)
     except (RecursionError, MemoryError) as error:
         raise SubmissionError(f"{name}: {TOO_DEEP}") from error
 
@@ -132,6 +135,7 @@ def _analyzed(read: Source, rules: ProgramRules) -> Program:
             *state_reads(whole, aliases, used, graph, recipe.recipe, script),
         ),
         source=read.text,
+        modules=read.modules,
     )
     return replace(made, notes=(*made.notes, *written_data(made)))
 

@@ -3,27 +3,47 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from grader.domain.program import Span
+from grader.domain.program import Program, Span
 
 
-def rewritten(source: Mapping[str, str], changes: Mapping[Span, str]) -> bytes:
-    """The source as a file again: a script as it was, a notebook with its code cells at their old places.
+@dataclass(frozen=True)
+class Rewritten:
+    """The source as files again.
+
+    Attributes:
+        code: The script or notebook.
+        modules: The modules beside it, by name.
+    """
+
+    code: bytes
+    modules: dict[str, bytes]
+
+
+def rewritten(program: Program, changes: Mapping[Span, str]) -> Rewritten:
+    """The source as files again: a script as it was, a notebook with its code cells at their old places.
 
     Args:
-        source: File or cell -> text, as in `Program.source`.
+        program: Whose source is known.
         changes: Where -> what is written there instead; no two of them overlap.
     """
-    texts = {file: _replaced(text, file, changes) for file, text in source.items()}
-    numbers = {file: re.fullmatch(r"cell (\d+)", file) for file in texts}
+    texts = {file: _replaced(text, file, changes) for file, text in (program.source or {}).items()}
+    beside = [file for file in program.modules if CELL.fullmatch(file) is None]
+    modules = {file: texts[file].encode("utf-8", "surrogateescape") for file in beside}
+    own = {file: text for file, text in texts.items() if file not in beside}
+    numbers = {file: CELL.fullmatch(file) for file in own}
     if not all(numbers.values()):
-        return "\n".join(texts.values()).encode("utf-8")
+        return Rewritten("\n".join(own.values()).encode("utf-8"), modules)
     cells: list[dict[str, str]] = []
     for file, match in numbers.items():
         while match and len(cells) < int(match.group(1)) - 1:
             cells.append({"cell_type": "markdown", "source": ""})
-        cells.append({"cell_type": "code", "source": texts[file]})
-    return json.dumps({"cells": cells, "nbformat": 4}).encode("utf-8")
+        cells.append({"cell_type": "code", "source": own[file]})
+    return Rewritten(json.dumps({"cells": cells, "nbformat": 4}).encode("utf-8"), modules)
+
+
+CELL = re.compile(r"cell (\d+)")
 
 
 def _replaced(text: str, file: str, changes: Mapping[Span, str]) -> str:

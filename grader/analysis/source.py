@@ -2,15 +2,18 @@
 
 import ast
 import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import PurePath
 
+from grader.analysis.cell import Cell
 from grader.analysis.decoding import text as decoded_text
-from grader.analysis.magics import plain
+from grader.analysis.joining import OwnModule, joined, own_module
+from grader.analysis.magics import plain, run_file, written_file
 from grader.analysis.notebook import code_cells, is_notebook
 from grader.analysis.repairs import repaired
 from grader.domain.errors import SubmissionError
+from grader.domain.formatting import listed
 from grader.domain.program import Omission, Place
 from grader.domain.quoting import as_code, shortened
 
@@ -26,32 +29,6 @@ SHOWN = 80
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One cell, or a whole script.
-
-    Attributes:
-        file: `homework.py` or `cell 4`, as in `Place`.
-        text: What the student wrote.
-        code: The Python of it, with the same lines: magics set aside, slips of the handout repaired.
-        tree: `code`, parsed.
-    """
-
-    file: str
-    text: str
-    code: str
-    tree: ast.Module
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines of `code`."""
-        return self.code.split("\n")
-
-    def place(self, line: int) -> Place:
-        """A line of the cell."""
-        return Place(self.file, line)
-
-
-@dataclass(frozen=True)
 class Source:
     """A submission's code.
 
@@ -62,6 +39,7 @@ class Source:
         notes: Sentences about how it was read.
         text: Cell or file -> what the student wrote, also where it could not be parsed.
         printed: (cell, what it printed) of a notebook, in order.
+        modules: The keys of `text` that are modules of the student's own, as far as they are imported.
     """
 
     file: str
@@ -70,67 +48,129 @@ class Source:
     notes: tuple[str, ...]
     text: dict[str, str]
     printed: tuple[tuple[str, str], ...] = ()
+    modules: tuple[str, ...] = ()
 
 
-def source(name: str, data: bytes) -> Source:
-    """The cells of a script or a notebook.
+def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> Source:
+    """The cells of a script or a notebook, with those of the modules that it imports.
 
     Args:
         name: The submitted file's name, without folders.
         data: Its content.
+        modules: Python files beside it: name, with the folders before it -> content.
 
     Raises:
         SubmissionError: It cannot be read, or nothing in it is correct Python; the sentence says where.
     """
     named_notebook = PurePath(name).suffix.lower() == ".ipynb"
     decoded, notes = decoded_text(name, data, lambda text: named_notebook or _parses(text))
+    files = {file: (file, _module_text(file, content)) for file, content in (modules or {}).items()}
     if named_notebook or is_notebook(decoded):
         raw, more = code_cells(name, decoded)
         if not named_notebook:
             more = (*more, f"{name} is a notebook under another name; it was read as one.")
-        assembled = _assembled(name, [(f"cell {cell.number}", cell.text) for cell in raw], (*notes, *more))
+        cells = {f"cell {cell.number}": cell.text for cell in raw}
+        for file, text in list(cells.items()):
+            if (written := written_file(text)) is not None:
+                # the cell's own first line stays, blank, so that lines count as in the cell
+                files[written.name] = (
+                    file,
+                    (files[written.name][1] if written.appends else "") + written.code,
+                )
+        assembled = _assembled(name, list(cells.items()), (*notes, *more), files)
         printed = tuple((f"cell {cell.number}", cell.printed) for cell in raw if cell.printed)
         return replace(assembled, printed=printed)
-    return _assembled(name, [(name, decoded)], notes)
+    return _assembled(name, [(name, decoded)], notes, files)
 
 
-def _assembled(name: str, raw: list[tuple[str, str]], notes: tuple[str, ...]) -> Source:
-    """The cells that parse; the others become omissions."""
-    cells: list[Cell] = []
-    omissions: list[Omission] = []
-    more: list[str] = []
-    errors: list[SubmissionError] = []
-    aside: list[str] = []
-    for file, text in raw:
+def _module_text(file: str, content: bytes) -> str:
+    try:
+        return decoded_text(file, content, _parses)[0]
+    except SubmissionError:
+        return ""
+
+
+class _Reading:
+    """The cells that parse, while they are read; the others become omissions."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.cells: list[Cell] = []
+        self.omissions: list[Omission] = []
+        self.notes: list[str] = []
+        self.errors: list[SubmissionError] = []
+        self.aside: list[Omission] = []
+
+    def cell(self, file: str, text: str, own: Iterable[str] = ()) -> Cell | None:
+        """The cell; None where it is not Python."""
         try:
-            code, lines = _python(file, text)
+            code, lines = _python(file, text, own)
         except SyntaxError as error:
-            errors.append(SubmissionError(_sentence(name, file, text, error)))
+            self.errors.append(SubmissionError(_sentence(self.name, file, text, error)))
             line = min(max(error.lineno or 1, 1), text.count("\n") + 1)
-            reason = f"the cell is not correct Python ({_message(error)}) and was left out"
-            omissions.append(Omission(Place(file, line), _line(text, line), reason, broken=True))
-            continue
+            what = "file" if file.endswith(".py") else "cell"
+            reason = f"the {what} is not correct Python ({_message(error)}) and was left out"
+            self.omissions.append(Omission(Place(file, line), _line(text, line), reason, broken=True))
+            return None
         fixed = repaired(file, code, _tree(code))
-        more += fixed.notes
-        cells.append(Cell(file, text, fixed.code, fixed.tree))
-        omissions += lines
-        aside += [str(line.place) for line in lines]
-    if sum(1 for cell in cells for _ in ast.walk(cell.tree)) > MOST_NODES:
+        self.notes += fixed.notes
+        self.aside += lines
+        return Cell(file, text, fixed.code, fixed.tree)
+
+
+def _assembled(
+    name: str, raw: list[tuple[str, str]], notes: tuple[str, ...], files: Mapping[str, tuple[str, str]]
+) -> Source:
+    """The program of cells and modules.
+
+    Args:
+        raw: (file, text) of each cell.
+        files: Name of a module -> the file or cell that holds it, and its text.
+    """
+    reading, beside = _Reading(name), _Reading(name)
+    cells = [cell for file, text in raw if (cell := reading.cell(file, text, files)) is not None]
+    run = {module for _, text in raw for line in text.split("\n") if (module := run_file(line, files))}
+    modules: list[OwnModule] = []
+    for module, (file, text) in files.items():
+        if (cell := beside.cell(file, text)) is not None:
+            modules.append(own_module(module, cell, run=module in run))
+    whole = joined(cells, modules)
+    if sum(1 for cell in whole.cells for _ in ast.walk(cell.tree)) > MOST_NODES:
         raise SubmissionError(f"{name}: {TOO_LARGE}")
+    errors = reading.errors
     if errors and all(isinstance(node, ast.Pass) for cell in cells for node in cell.tree.body):
         raise errors[0]
+    told = [*notes, *reading.notes]
     if errors:
-        more.append(
+        told.append(
             f"{len(errors)} of {len(raw)} cells are not correct Python; the rest was graded. {errors[0]}"
         )
+    told += [str(error) for error in beside.errors]
+    aside = [line for line in reading.aside if line.place.file not in whole.used]
     if aside:
-        shown = "; ".join(aside[:5]) + ("; ..." if len(aside) > 5 else "")
-        more.append(f"Notebook magics and shell commands were not executed ({shown}).")
-    return Source(name, tuple(cells), tuple(omissions), (*notes, *more), dict(raw))
+        places = [str(line.place) for line in aside]
+        first = "; ".join(places[:5]) + ("; ..." if len(places) > 5 else "")
+        told.append(f"Notebook magics and shell commands were not executed ({first}).")
+    if whole.used:
+        named = [as_code(file) for file in whole.used]
+        told.append(f"{listed(named)} belong{'s' if len(whole.used) == 1 else ''} to it, as imported.")
+    broken = [one for one in beside.omissions if one.broken]
+    shown = {*whole.used, *(one.place.file for one in broken)}
+    return Source(
+        name,
+        whole.cells,
+        (*reading.omissions, *aside, *broken),
+        tuple(told),
+        dict(raw) | {file: text for file, text in files.values() if file in shown},
+        modules=whole.used,
+    )
 
 
-def _python(file: str, text: str) -> tuple[str, list[Omission]]:
+def _python(file: str, text: str, own: Iterable[str] = ()) -> tuple[str, list[Omission]]:
     """The Python of a cell; magics are looked for only where it does not parse as it is.
+
+    Args:
+        own: Names of modules: `%run helpers.py` imports all that is in one.
 
     Raises:
         SyntaxError: It does not parse without its magics either.
@@ -138,8 +178,8 @@ def _python(file: str, text: str) -> tuple[str, list[Omission]]:
     try:
         _tree(text)
     except SyntaxError:
-        found = plain(text)
-        if not found.set_aside:
+        found = plain(text, own)
+        if found.code == text:
             raise
         _tree(found.code)
         return found.code, [Omission(Place(file, s.line), s.text[:SHOWN], s.reason) for s in found.set_aside]

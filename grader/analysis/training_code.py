@@ -4,8 +4,8 @@ import ast
 import warnings
 from collections.abc import Iterator, Sequence
 
+from grader.analysis.cell import Cell
 from grader.analysis.recipe import Reading
-from grader.analysis.source import Cell
 from grader.domain.program import Script, Statement
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from grader.analysis.cell import Cell
 from grader.analysis.folding import string
 from grader.analysis.references import FUNCTIONS, References, bound_names, references
-from grader.analysis.source import Cell
 from grader.domain.program import Place
 
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)

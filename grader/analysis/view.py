@@ -5,6 +5,8 @@ Nothing is executed, and no file is read. Call it where a hostile file can do no
 
 import json
 import secrets
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import PurePath
 from typing import Any
@@ -32,22 +34,37 @@ _TEMPLATE = """\
 """
 
 
-def viewed(name: str, data: bytes) -> View:
-    """What there is to see of a script or a notebook.
+def viewed(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> View:
+    """What there is to see of a script or a notebook, and of the modules that it imports.
 
     Args:
         name: The file's name, without folders.
         data: Its content.
+        modules: Name, with the folders before it -> content.
 
     Raises:
         SubmissionError: It cannot be read, with the reason.
     """
     decoded, _ = decoded_text(name, data, lambda text: True)
     if PurePath(name).suffix.lower() == ".ipynb" or is_notebook(decoded):
-        return _notebook(name, decoded)
-    if len(decoded) > MOST_CODE:
+        whole = _notebook(name, decoded)
+    elif len(decoded) > MOST_CODE:
         raise SubmissionError(f"{name}: is too long to be shown.")
-    return View(name, (ViewCell(name, CellKind.CODE, highlighted(decoded)),))
+    else:
+        whole = View(name, (ViewCell(name, CellKind.CODE, highlighted(decoded)),))
+    return _with_modules(whole, modules or {})
+
+
+def _with_modules(whole: View, modules: Mapping[str, bytes]) -> View:
+    code, cells, cuts = MOST_CODE, list(whole.cells), list(whole.cuts)
+    for name, data in modules.items():
+        text, _ = decoded_text(name, data, lambda text: True)
+        code -= len(text)
+        if code < 0:
+            cuts.append(f"{name} is not shown: there is too much code.")
+            break
+        cells.append(ViewCell(name, CellKind.CODE, highlighted(text)))
+    return replace(whole, cells=tuple(cells), cuts=tuple(cuts))
 
 
 def _notebook(name: str, text: str) -> View:

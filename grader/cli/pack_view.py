@@ -1,5 +1,7 @@
 """What was put together, as a person reads it."""
 
+from pathlib import Path
+
 from grader.cli.check_view import show_omissions, training_rows
 from grader.cli.page import Page
 from grader.domain.formatting import counted
@@ -19,7 +21,9 @@ def show_package(packed: Package, *, zipped: bool) -> None:
     """Print each file with what was found, and the verdict."""
     page = Page()
     for file in packed.files:
-        _show(page, file)
+        _show(page, file, TITLES[file.role], PROOFS[file.role])
+    for file in packed.modules:
+        _show(page, file, "module", "your code imports it, so hand it in under this name")
     if packed.archive is not None:
         page.item("passed", f"zip      {packed.archive}")
     elif zipped:
@@ -31,14 +35,16 @@ def show_package(packed: Package, *, zipped: bool) -> None:
     page.verdict(packed.complete, _verdict(packed))
 
 
-def _show(page: Page, file: PackedFile) -> None:
-    title = f"{TITLES[file.role]:<8} "
+def _show(page: Page, file: PackedFile, what: str, shown: str) -> None:
+    title = f"{what:<8} "
     if file.target is None:
         page.item("failed", f"{title}{file.name}")
     else:
         kind = "skipped" if file.problem else "passed"
-        proof = "" if file.problem else f": {PROOFS[file.role]}"
-        source = f" (from {file.source.name})" if file.source and file.source.name != file.name else ""
+        proof = "" if file.problem else f": {shown}"
+        source = (
+            f" (from {file.source.name})" if file.source and file.source.name != Path(file.name).name else ""
+        )
         page.item(kind, f"{title}{file.name}{source}{proof}")
     if file.problem:
         page.detail(file.problem, style="yellow" if file.target else "red", indent=13)
@@ -50,9 +56,10 @@ def _verdict(packed: Package) -> str:
     if packed.complete:
         return f"Everything is in {packed.folder}. Hand in {'the zip' if packed.archive else 'these files'}."
     absent = [f"no {TITLES[file.role]}" for file in packed.files if file.target is None]
+    absent += [f"no {file.name}" for file in packed.modules if file.target is None]
     if absent:
         text = f"Not complete: {', '.join(absent)}. With one file missing there is no grade."
     else:
         text = f"{counted(sum(bool(file.problem) for file in packed.files), 'file')} could not be verified."
-    done = [file for file in packed.files if file.target is not None]
+    done = [file for file in (*packed.files, *packed.modules) if file.target is not None]
     return f"{text} What is fine is in {packed.folder}." if done else text

@@ -302,6 +302,7 @@ class Program:
         notes: For the report (magics set aside, `Resize(28, 28)` read as `(28, 28)`, ...).
         source: The whole readable source with line numbers kept, for the report's excerpts:
             file (or cell) -> text.
+        modules: The keys of `source` that are modules of the student's own, which the others import.
     """
 
     file: str
@@ -319,6 +320,7 @@ class Program:
     shown_epochs: int | None = None
     notes: tuple[Note, ...] = ()
     source: dict[str, str] | None = None
+    modules: tuple[str, ...] = ()
 
     @property
     def executed_texts(self) -> tuple[str, ...]:

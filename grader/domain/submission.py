@@ -1,5 +1,6 @@
 """What was handed in, and what was accepted of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -224,6 +225,7 @@ class Intake:
 
     Attributes:
         code: The `.py` or `.ipynb` that is graded, if there is one.
+        modules: The files that it may import: name, with the folders before it -> path.
         checkpoint: The `.pth`, if it passed the checks that need no loading.
         report: The `.pdf`, if it is one.
         refused: Files set aside, with reasons.
@@ -233,6 +235,7 @@ class Intake:
 
     submission: Submission
     code: Path | None = None
+    modules: Mapping[str, Path] = field(default_factory=dict)
     checkpoint: Path | None = None
     report: Path | None = None
     refused: tuple[RefusedFile, ...] = ()

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 
 from grader.course.student_template import student_files
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.quoting import about_file
-from grader.domain.submission import Role, Submission
+from grader.domain.submission import Intake, Role, Submission
 from grader.intake import intake
 from grader.parser.client.compared_work import ParserReader
 from grader.parser.client.opened_files import ParserOpener
@@ -70,7 +71,7 @@ def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, 
     accepted = intake(submission, assignment, opened)
     reader = ParserReader(opened)
     left_out: list[str] = []
-    code = _code(reader, accepted.code, left_out)
+    code = _whole_code(reader, accepted, left_out)
     weights = _weights(reader, accepted.checkpoint, left_out)
     figures: list[ComparedPicture] = []
     for path in (accepted.code, accepted.report):
@@ -82,6 +83,19 @@ def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, 
         left_out.append(f"Nothing was accepted as {' or '.join(lacking)}, so it was not compared.")
     left_out += [about_file(file.name, file.reason) for file in accepted.refused if code is None]
     return Work(submission.student_id, before, code, weights, tuple(figures), tuple(left_out))
+
+
+def _whole_code(reader: ParserReader, accepted: Intake, left_out: list[str]) -> Code | None:
+    """The code of the homework, and of the modules that it may import."""
+    code = _code(reader, accepted.code, left_out)
+    if code is None:
+        return None
+    for name, path in accepted.modules.items():
+        module = _code(reader, path, left_out)
+        if module is not None:
+            text = code.text | {name: "\n".join(module.text.values())}
+            code = Code(text, (*code.units, *(replace(unit, file=name) for unit in module.units)))
+    return code
 
 
 def _code(reader: ParserReader, path: Path | None, left_out: list[str]) -> Code | None:

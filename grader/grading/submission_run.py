@@ -17,6 +17,7 @@ from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
+from grader.intake.module_files import contents
 from grader.parser.client.drawn_answers import kept_answers
 from grader.parser.client.opened_files import ParserOpener
 from grader.parser.client.parsed_program import parsed
@@ -83,7 +84,11 @@ def examined_longer(
         files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
         if files.code is not None and run.splits is not None:
             program = parsed(
-                run.hosts.parsers, file_name_of(files.code.name), files.code.read_bytes(), run.assignment
+                run.hosts.parsers,
+                file_name_of(files.code.name),
+                files.code.read_bytes(),
+                run.assignment,
+                modules=contents(files.modules),
             )
             train_longer(run, run.splits.of(earlier.attempt or 1), program, submission, found, watch)
     except Exception as error:  # noqa: BLE001 - what is known already is kept
@@ -113,6 +118,7 @@ def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Wa
             files.code.read_bytes(),
             run.assignment,
             show=found.show,
+            modules=contents(files.modules),
         )
     found.add(
         code_file=program.file,

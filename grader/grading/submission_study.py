@@ -11,6 +11,7 @@ from grader.course.locate import located_course
 from grader.domain.evidence import Training
 from grader.domain.submission import Role
 from grader.files import atomic
+from grader.files.own_modules import modules_beside
 from grader.grading.gpu_slots import training_device, turns_on
 from grader.grading.hidden_splits import STUDY, hidden_splits
 from grader.grading.hosts import running_hosts
@@ -87,7 +88,9 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
         hidden = tuple(folder.resolve() for folder in (file, request.out, Path(scratch)))
         submission = submissions(file, assignment, Path(scratch)).submissions[0]
         hosts = ends.enter_context(running_hosts(course, assignment, hidden=hidden, unofficial=False))
-        program = parsed(hosts.parsers, file.name, file.read_bytes(), assignment)
+        program = parsed(
+            hosts.parsers, file.name, file.read_bytes(), assignment, modules=modules_beside(file)
+        )
         planned = study(program, wanted, request.epochs)
         report = ends.enter_context(watch(file, planned))
         device = training_device(request.device)

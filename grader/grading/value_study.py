@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.analysis.rewriting import rewritten
+from grader.analysis.rewriting import Rewritten, rewritten
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.evidence import Training
 from grader.domain.program import Program, TunedValue
@@ -132,14 +132,17 @@ def studied(
     every: list[Choice | None] = [None, *planned.choices]
 
     def trained(choice: Choice | None) -> StudyRun:
-        program = parsed(run.hosts.parsers, planned.program.file, _source(planned, choice), run.assignment)
+        source = _source(planned, choice)
+        program = parsed(
+            run.hosts.parsers, planned.program.file, source.code, run.assignment, modules=source.modules
+        )
         told = trained_once(run, splits, program, submission, lambda each: report(choice, each))
         return StudyRun(choice, told)
 
     return side_by_side(trained, every, jobs)
 
 
-def _source(planned: Study, choice: Choice | None) -> bytes:
+def _source(planned: Study, choice: Choice | None) -> Rewritten:
     """The student's source with the study's epochs and the choice in it."""
     changes = {}
     for value in planned.program.tuned:
@@ -151,7 +154,7 @@ def _source(planned: Study, choice: Choice | None) -> bytes:
             changes[value.written] = str(planned.epochs)
     if planned.program.source is None:
         raise SubmissionError(f"{planned.program.file}: its text is not known. Give the file.")
-    return rewritten(planned.program.source, changes)
+    return rewritten(planned.program, changes)
 
 
 def _around(own: TunedValue, written: Mapping[str, TunedValue]) -> Sequence[str]:

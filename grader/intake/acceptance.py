@@ -8,11 +8,13 @@ from pathlib import Path
 from grader.domain.assignment import MEGABYTE, Assignment, Limits
 from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
+from grader.intake.module_files import own_modules
 from grader.intake.naming import ANY_ID, Closeness, name_match, refused_name
 from grader.intake.unpacking import HERE, Opener
 from grader.lms.downloads import read_name
 
 MANY = 5
+PACKAGE = "__init__.py"
 PACKED = {".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz"}
 
 
@@ -41,6 +43,8 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         role, order = _role(name, assignment)
         if role is None and name in known:
             continue  # an archive that could not be opened: the reason is told
+        if name == PACKAGE and path.stat().st_size == 0:
+            continue  # it makes a folder a package, and holds nothing
         reason = _fault(path, name, role, assignment, opener)
         if reason is None and role is not None:
             rank = _rank(name, _asked_id(submission), assignment.file_stem, order)
@@ -48,14 +52,23 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         else:
             refused.append(RefusedFile(name, reason or ""))
     chosen: dict[Role, _Candidate] = {}
+    modules: dict[str, Path] = {}
     for role, found in candidates.items():
-        best, *others = sorted(found, key=lambda candidate: candidate.rank)
+        ranked = _apart_from_imported(found) if role is Role.CODE else found
+        best = min(ranked, key=lambda candidate: candidate.rank)
         chosen[role] = best
-        refused += [RefusedFile(other.name, _second_choice(other.name, best.name)) for other in others]
+        if role is Role.CODE:
+            modules = own_modules(best.path, [one.path for one in found if one is not best])
+        refused += [
+            RefusedFile(other.name, _second_choice(other.name, best.name))
+            for other in found
+            if other is not best and other.path not in modules.values()
+        ]
     missing = tuple(file.role for file in assignment.files if file.role not in chosen)
     return Intake(
         submission=submission,
         code=chosen[Role.CODE].path if Role.CODE in chosen else None,
+        modules=modules,
         checkpoint=chosen[Role.CHECKPOINT].path if Role.CHECKPOINT in chosen else None,
         report=chosen[Role.REPORT].path if Role.REPORT in chosen else None,
         refused=_condensed(refused),
@@ -65,6 +78,21 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
             *(() if submission.partial else _name_notes(chosen.values(), submission, assignment)),
         ),
     )
+
+
+def _apart_from_imported(found: list[_Candidate]) -> list[_Candidate]:
+    """The files that may be the homework: none that another one imports, if any is left then.
+
+    A name that was asked for decides before that.
+    """
+    if len(found) == 1 or min(one.rank for one in found)[0] <= Closeness.NEARLY:
+        return found
+    imported = {
+        path
+        for one in found
+        for path in own_modules(one.path, [other.path for other in found if other is not one]).values()
+    }
+    return [one for one in found if one.path not in imported] or found
 
 
 def _asked_id(submission: Submission) -> str:

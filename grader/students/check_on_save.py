@@ -9,6 +9,7 @@ import watchfiles
 
 from grader.domain.evidence import Finding
 from grader.domain.program import Program
+from grader.files.own_modules import modules_beside
 from grader.students.handout import LocalAssignment
 from grader.students.own_check import LocalCheck, found_by, with_checks
 from grader.students.own_machine import OwnWorkers, own_program, patient
@@ -57,7 +58,7 @@ def check_on_every_save(
 
 
 def saves_of(path: Path, stop: Event | None = None) -> Iterator[None]:
-    """Each time that the file's content is another than it was when this was called, and than the last time.
+    """Each time that the content of the file, or of a module that it imports, is another than the last time.
 
     It makes no difference whether an editor writes into the file or puts another in its place. While there is
     no file, or an empty one, nothing was saved yet. It ends soon after `stop` is set.
@@ -65,10 +66,13 @@ def saves_of(path: Path, stop: Event | None = None) -> Iterator[None]:
     return _saves(path, _content(path), stop)
 
 
-def _saves(path: Path, known: bytes, stop: Event | None) -> Iterator[None]:
+def _saves(path: Path, known: list[bytes], stop: Event | None) -> Iterator[None]:
+    beside = {path.name, *(Path(name).name for name in _modules(path))}
+    # the folders: a file that another one replaces is watched in vain
+    folders = {path.resolve().parent, *((path.resolve().parent / name).parent for name in _modules(path))}
     for _ in watchfiles.watch(
-        path.resolve().parent,  # the folder: a file that another one replaces is watched in vain
-        watch_filter=lambda change, changed: Path(changed).name == path.name,
+        *folders,
+        watch_filter=lambda change, changed: Path(changed).name in beside,
         step=SETTLED_MS,
         rust_timeout=LOOK_MS,
         yield_on_timeout=True,
@@ -77,13 +81,22 @@ def _saves(path: Path, known: bytes, stop: Event | None) -> Iterator[None]:
         stop_event=stop,
     ):
         content = _content(path)
-        if content not in (b"", known):
+        if content and content != known:
             known = content
             yield
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path) -> list[bytes]:
+    """What the file and its modules hold; nothing while there is no file, or an empty one."""
     try:
-        return path.read_bytes()
+        own = path.read_bytes()
     except OSError:  # an editor is replacing it
-        return b""
+        return []
+    return [own, *_modules(path).values()] if own else []
+
+
+def _modules(path: Path) -> dict[str, bytes]:
+    try:
+        return modules_beside(path)
+    except OSError:
+        return {}

@@ -13,6 +13,7 @@ from grader.domain.assignment import Assignment, Limits
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.program import Program
 from grader.domain.seeds import PUBLIC_KEY, submission_seed
+from grader.files.own_modules import modules_beside
 
 if TYPE_CHECKING:
     from grader.judge.student import Student
@@ -49,7 +50,7 @@ def file_content(path: Path) -> bytes:
 
 
 def own_program(path: Path, assignment: Assignment) -> Program:
-    """The program in a student's file.
+    """The program in a student's file, with the modules beside it that it imports.
 
     Raises:
         UsageError: There is no such file.
@@ -61,7 +62,7 @@ def own_program(path: Path, assignment: Assignment) -> Program:
     code = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
     if path.suffix.lower() not in code:
         raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(code)} file.")
-    return program(path.name, data, assignment.program_rules)
+    return program(path.name, data, assignment.program_rules, modules_beside(path))
 
 
 def own_seed(path: Path, purpose: str, run: int = 1) -> int:

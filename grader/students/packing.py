@@ -42,19 +42,21 @@ class Package:
     """What was put together.
 
     Attributes:
+        modules: The modules that the code imports, under the names that it imports them by.
         archive: The zip, if one was asked for and everything is in it.
         program: The code as it was read: what will be trained, and what is left out.
     """
 
     folder: Path
     files: tuple[PackedFile, ...]
+    modules: tuple[PackedFile, ...] = ()
     archive: Path | None = None
     program: Program | None = None
 
     @property
     def complete(self) -> bool:
         """Whether every file is there, and none has a problem."""
-        return all(file.target is not None and not file.problem for file in self.files)
+        return all(file.target is not None and not file.problem for file in (*self.files, *self.modules))
 
 
 def package(
@@ -105,7 +107,9 @@ def package(
         done = target if one.path is not None and not problem.fatal else None
         also = (*one.notes, *notes.get(required.role, ()))
         files.append(PackedFile(required.role, target.name, one.path, done, problem.text, also))
-    packed = Package(destination, tuple(files), program=program)
+    code = found[Role.CODE].path if program is not None else None
+    modules = _packed_modules(code, program, destination, force) if code and program else ()
+    packed = Package(destination, tuple(files), modules, program=program)
     if not (zipped and packed.complete):
         return packed
     return replace(packed, archive=_archive(packed, asked_name(assignment, student_id, ".zip"), force))
@@ -160,6 +164,18 @@ def _verified(
             _tried(program, own_seed(code, "training"), weights, assignment), weights
         )
     return notes, program
+
+
+def _packed_modules(code: Path, program: Program, destination: Path, force: bool) -> tuple[PackedFile, ...]:
+    """The modules that the code imports, copied beside it."""
+    packed = []
+    for name in program.modules:
+        source, target = code.parent / name, destination / name
+        if source.is_file():  # else a cell of the notebook writes it
+            problem = _copied(source, target, force) or _Problem()
+            done = None if problem.fatal else target
+            packed.append(PackedFile(Role.CODE, name, source, done, problem.text))
+    return tuple(packed)
 
 
 def _unwritten(code: Path) -> tuple[str, ...]:
@@ -222,7 +238,9 @@ def _archive(packed: Package, name: str, force: bool) -> Path:
         UsageError: Another file is in its place.
     """
     content = zipped(
-        (file.name, file.target.read_bytes()) for file in packed.files if file.target is not None
+        (file.name, file.target.read_bytes())
+        for file in (*packed.files, *packed.modules)
+        if file.target is not None
     )
     target = packed.folder / name
     if target.exists() and target.read_bytes() != content and not force:

@@ -115,3 +115,16 @@ def test_of_two_equally_good_files_the_student_chooses(desk, run):
 def test_wrong_arguments_get_a_sentence(desk, run, arguments, told):
     result = run(*arguments)
     assert result.exit_code == 2 and told in result.output, result.output
+
+
+def test_modules_that_the_homework_imports_are_packed_with_it(ready, run):
+    text = (ready / "homework.py").read_text(encoding="utf-8")
+    (ready / "parts").mkdir()
+    (ready / "parts" / "tools.py").write_text("def same(x):\n    return x\n", encoding="utf-8")
+    (ready / "homework.py").write_text("from parts.tools import same\n" + text, encoding="utf-8")
+    result = run("pack", "--id", ID, "--zip")
+    assert result.exit_code == 0, result.output
+    assert "module   parts/tools.py: your code imports it" in result.output
+    assert (ready / "handin" / "parts" / "tools.py").read_text(encoding="utf-8").startswith("def same")
+    with zipfile.ZipFile(ready / "handin" / f"{STEM}.zip") as archive:
+        assert "parts/tools.py" in archive.namelist()

@@ -90,7 +90,7 @@ def test_the_text_changes_where_the_number_is_written(
     new = {"depth": "2", "learning_rate": "0.5", "epochs": "3", "image_size": "32"}
     changes = {span: new[name] for name, span in written.items() if span is not None and name in new}
     assert len(changes) == 4
-    text = rewritten(read.source, changes).decode()
+    text = rewritten(read, changes).code.decode()
     assert text == HEAD + MODEL.replace("= 6 ", "= 2 ").replace("1e-3", "0.5").replace("= 30", "= 3").replace(
         "SIZE = 28", "SIZE = 32"
     )
@@ -106,7 +106,7 @@ def test_a_notebook_keeps_the_places_of_its_cells(assignment: Any) -> None:
     read = program("a.ipynb", data, assignment.program_rules)
     assert read.source is not None
     spans = {value.written: "5" for value in read.tuned if value.name == "depth" and value.written}
-    again = program("a.ipynb", rewritten(read.source, spans), assignment.program_rules)
+    again = program("a.ipynb", rewritten(read, spans).code, assignment.program_rules)
     assert values(again) == {**values(read), "depth": "5"}
     assert [v.place for v in again.tuned] == [v.place for v in read.tuned]
 

@@ -209,3 +209,30 @@ def test_overlapping_entries_of_a_checkpoint_are_refused(accepted):
     end[12:16] = (len(record) + 2 * len(second)).to_bytes(4, "little")
     result = accepted({f"{STEM}.pth": bytes(raw[:first]) + bytes(record) + second + copy + bytes(end)})
     assert result.checkpoint is None and "more than its own size" in result.refused[0].reason
+
+
+def test_modules_that_the_homework_imports_are_part_of_it(accepted):
+    """With the folders before them; a file that nothing imports is set aside."""
+    files = {
+        f"{STEM}.py": "import helpers\nfrom parts.vit import net\n",
+        "helpers.py": "x = 1\n",
+        "parts/__init__.py": "",
+        "parts/vit.py": "net = 1\n",
+        "unused.py": "y = 1\n",
+    }
+    result = accepted(files, partial=True)
+    assert sorted(result.modules) == ["helpers.py", "parts/vit.py"]
+    assert result.modules["parts/vit.py"].read_text() == "net = 1\n"
+    assert [file.name for file in result.refused] == ["unused.py"]
+
+
+def test_the_homework_is_the_file_that_no_other_imports(accepted):
+    """Where no name says which it is."""
+    result = accepted({"a_model.py": "x = 1\n", "train.py": "from a_model import x\n"}, partial=True)
+    assert name(result.code) == "train.py" and list(result.modules) == ["a_model.py"]
+    assert result.refused == ()
+
+
+def test_the_asked_name_decides_before_imports(accepted):
+    result = accepted({f"{STEM}.py": "x = 1\n", "train.py": f"exec('import {STEM}')\n"}, partial=True)
+    assert name(result.code) == f"{STEM}.py" and result.modules == {}

@@ -105,3 +105,14 @@ def test_what_shows_may_end_it(course_root, tmp_path, monkeypatch, worker_proces
     local = local_assignment([course_root / "template" / "vit_defects"])
     with pytest.raises(KeyboardInterrupt):
         check_on_every_save(path, local, iter(()), show)
+
+
+def test_a_module_that_is_saved_counts_as_a_save(tmp_path):
+    path = tmp_path / "homework.py"
+    path.write_text("from parts.helpers import x\n", encoding="utf-8")
+    helpers = tmp_path / "parts" / "helpers.py"
+    helpers.parent.mkdir()
+    helpers.write_text("x = 1\n", encoding="utf-8")
+    watcher = Watcher(path)
+    helpers.write_text("x = 2\n", encoding="utf-8")
+    assert watcher.reaches(1)

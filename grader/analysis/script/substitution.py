@@ -3,8 +3,8 @@
 import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
+from grader.analysis.edits import Edit, end_of, instead, start_of
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.units import DEFINITIONS, assigned
 from grader.domain.program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
@@ -14,16 +14,6 @@ RESTORING = frozenset({"torch.save", "torch.load", ".load_state_dict", ".state_d
 OUTWARD = Effect.SHELL | Effect.NETWORK | Effect.INPUT | Effect.ENDS | Effect.PLOT | Effect.FILES
 COUNT = re.compile(r"^(ep|i$|it|n|step|count|k$|e$|t$|round)", re.IGNORECASE)
 LOADING = Effect.DATA | Effect.FILES | Effect.NETWORK | Effect.SHELL
-Position = tuple[int, int]  # line, column in UTF-8 bytes
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A piece of a text that is replaced; an empty one is an insertion."""
-
-    start: Position
-    end: Position
-    text: str
 
 
 class Substitution:
@@ -58,14 +48,14 @@ class Substitution:
 
     def _statement(self, node: ast.stmt) -> Iterator[Edit]:
         if id(node) in self._left_alone:
-            yield _instead(node, "pass")
+            yield instead(node, "pass")
             return
         if isinstance(node, DEFINITIONS):
             for inner in node.body:
                 yield from self._statement(inner)
             return
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._says_only(node.value):
-            yield _instead(node, "pass")
+            yield instead(node, "pass")
             return
         pair = assigned(node)
         if pair is not None:
@@ -91,8 +81,8 @@ class Substitution:
                 told = next((limit for limit in map(_limit, _conditions(test)) if limit is not None), None)
                 name = f"{EPOCHS_NAME}.limit"
         if told is not None:
-            yield Edit(_start(told), _start(told), f"{name}(")
-            yield Edit(_end(told), _end(told), ")")
+            yield Edit(start_of(told), start_of(told), f"{name}(")
+            yield Edit(end_of(told), end_of(told), ")")
 
     def _other(self, node: ast.AST) -> Iterator[Edit]:
         """What follows `with`, `except` and `case`."""
@@ -113,11 +103,11 @@ class Substitution:
         if names and all(roles) and self._loads(value):
             parts = [f"{DATA_NAME}[{role!r}]" for role in roles]
             made = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
-            yield _instead(value, made)
+            yield instead(value, made)
             return
         count = len(targets[0].elts) if len(targets) == 1 and isinstance(targets[0], ast.Tuple) else 0
         if count and isinstance(value, ast.Call) and self._direct(value) & OUTWARD:
-            yield _instead(value, f"({NOTHING_NAME},) * {count}")
+            yield instead(value, f"({NOTHING_NAME},) * {count}")
             return
         yield from self._expression(value)
 
@@ -134,10 +124,10 @@ class Substitution:
         if isinstance(node, ast.Call):
             found = self._direct(node)
             if found & OUTWARD:
-                yield _instead(node, NOTHING_NAME)
+                yield instead(node, NOTHING_NAME)
                 return
             if found & Effect.DATA:
-                yield _instead(node, f"{DATA_NAME}[{self._role(node)!r}]")
+                yield instead(node, f"{DATA_NAME}[{self._role(node)!r}]")
                 return
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -157,28 +147,6 @@ class Substitution:
         return self._effects.of_call(call, but=RESTORING)
 
 
-def applied(text: str, first: int, column: int, edits: Collection[Edit]) -> str:
-    """A text with some of it replaced, each line where it was.
-
-    Args:
-        text: The source of a statement, dedented.
-        first: The line of the cell on which it begins.
-        column: By how many bytes it was dedented.
-        edits: In the order of the source; none overlaps another.
-    """
-    lines = [line.encode("utf-8") for line in text.split("\n")]
-    for edit in sorted(edits, key=lambda one: (one.start, one.end), reverse=True):
-        (line, left), (end_line, right) = edit.start, edit.end
-        before = lines[line - first][: left - column]
-        after = lines[end_line - first][right - column :]
-        # as many lines as there were: what follows keeps its number
-        made = edit.text.encode("utf-8")
-        if end_line > line:
-            made = b"(" + made + b"\n" * (end_line - line) + b")"
-        lines[line - first : end_line - first + 1] = (before + made + after).split(b"\n")
-    return b"\n".join(lines).decode("utf-8")
-
-
 def _conditions(test: ast.expr) -> list[ast.expr]:
     return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
@@ -196,15 +164,3 @@ def _names(target: ast.expr) -> list[str]:
     parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     names = [part.id for part in parts if isinstance(part, ast.Name)]
     return names if len(names) == len(parts) else []
-
-
-def _instead(node: ast.expr | ast.stmt, text: str) -> Edit:
-    return Edit(_start(node), _end(node), text)
-
-
-def _start(node: ast.expr | ast.stmt) -> Position:
-    return node.lineno, node.col_offset
-
-
-def _end(node: ast.expr | ast.stmt) -> Position:
-    return node.end_lineno or node.lineno, node.end_col_offset or 0

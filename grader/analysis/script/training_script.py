@@ -4,13 +4,15 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from grader.analysis.edits import applied
 from grader.analysis.effects import Aliases, Effect, Effects
 from grader.analysis.folding import Unknown, value
 from grader.analysis.roles import RoleReader, bindings, role_by_name
+from grader.analysis.script.constructions import is_built_once
 from grader.analysis.script.deciding import decides
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts
-from grader.analysis.script.substitution import OUTWARD, Substitution, applied
+from grader.analysis.script.substitution import OUTWARD, Substitution
 from grader.analysis.units import DEFINITIONS, Unit, calls, segment, statements_within, unit
 from grader.domain.program import Loop, Omission, Place, Script, Statement
 
@@ -127,7 +129,7 @@ class ScriptReader:
                 Loop(one.cell.place(loop.lineno), loop.end_lineno or loop.lineno) for loop, one in loops
             ),
             seeds=tuple(self._seeds(executed)),
-            single=self._is_single(taken),
+            single=self._is_single(executed),
             validates=any(decides(loop, self._known.data, measuring) for loop, _ in loops),
             may_stop=any(
                 isinstance(node, ast.Break | ast.While | ast.Raise | ast.Return)
@@ -357,17 +359,11 @@ class ScriptReader:
             for call in _own_calls(each)
         )
 
-    def _is_single(self, taken: _Taken) -> bool:
+    def _is_single(self, executed: Sequence[Unit]) -> bool:
         """Whether exactly one model is built in all that is executed."""
-        count = 0
-        for level in self._levels(taken):
-            for index in level.positions:
-                one = level.level.units[index]
-                for node in statements_within(one.node):
-                    for _, expression in bindings(node):
-                        if expression is not None and self._known.reader.is_model(expression):
-                            count += 2 if isinstance(one.node, LOOPS) else 1
-        return count == 1
+        used = self._definitions.used({name for one in executed for name in one.eager | one.lazy})
+        definitions = {name: self._definitions.unit(name).node for name in used if name in self._definitions}
+        return is_built_once(self._known.model_class or "", [one.node for one in executed], definitions)
 
     def _construction(self, taken: _Taken) -> "Built | None":
         """Where the model that counts is made, by the last statement that binds it to a new one."""

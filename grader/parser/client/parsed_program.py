@@ -1,7 +1,7 @@
 """A submitted source parsed: its program, and how it looks to people."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,12 @@ def parsed(
     data: bytes,
     assignment: Assignment,
     show: Callable[[View], None] | None = None,
+    modules: Mapping[str, bytes] | None = None,
 ) -> Program:
     """The program in a submitted file.
 
     Args:
+        modules: Python files beside it: name, with the folders before it -> content.
         show: Given the file as a person reads it, where it can be rendered: also of one that is refused.
             Whatever rendering it comes to, the program is what it is.
 
@@ -40,9 +42,14 @@ def parsed(
     request = {
         "name": name,
         "view": show is not None,
+        "modules": list(modules or {}),
         "rules": validator(ProgramRules).dump_python(assignment.program_rules, mode="json"),
     }
-    frame = Frame(request, {"data": np.frombuffer(data, dtype=np.uint8)})
+    contents = {f"module{number}": content for number, content in enumerate((modules or {}).values())}
+    frame = Frame(
+        request,
+        {key: np.frombuffer(content, dtype=np.uint8) for key, content in {"data": data, **contents}.items()},
+    )
     try:
         with timed_answers(parsers.spawn(SOURCE_LIMITS), frame, SECONDS, PROGRAM) as frames:
             answer = next(frames).document

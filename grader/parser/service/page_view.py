@@ -5,6 +5,7 @@ all else that a parser loads.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from grader.domain.errors import SubmissionError
@@ -14,8 +15,12 @@ from grader.files.typed_json import validator
 _SECONDS = 5  # of processor time that rendering may take
 
 
-def view_answer(name: str, data: bytes) -> dict[str, Any]:
-    """The answer with the view of a file, or without one where it cannot be rendered."""
+def view_answer(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+    """The answer with the view of a file, or without one where it cannot be rendered.
+
+    Args:
+        modules: The modules that it imports, by name.
+    """
     import resource  # only where submissions are graded, on Linux
 
     from grader.analysis.view import viewed
@@ -25,7 +30,7 @@ def view_answer(name: str, data: bytes) -> dict[str, Any]:
     most = math.ceil(used) + _SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # the first of a namespace ignores the soft limit
     try:
-        return {"view": validator(View).dump_python(viewed(name, data), mode="json")}
+        return {"view": validator(View).dump_python(viewed(name, data, modules), mode="json")}
     except SubmissionError as error:
         return {"refused": str(error)}
     except (MemoryError, RecursionError):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from grader.analysis import program as analyzed
+from grader.analysis.joining import installed
 from grader.domain.assignment import ProgramRules
 from grader.domain.errors import SubmissionError
 from grader.domain.program import Program
@@ -30,7 +31,8 @@ def main() -> None:
 
 def _prepare() -> None:
     # the first use of each of these loads more modules than its import does
-    analyzed("warm.py", b"x = 1\n", ProgramRules())
+    analyzed("warm.py", b"import other\n", ProgramRules(), {"other.py": b"x = 1\n"})
+    installed()
     for kind in (Program, ProgramRules):
         validator(kind)
     report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
@@ -43,6 +45,7 @@ def _prepare() -> None:
 def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
     frame = read_frame(reader, SOURCE)
     request = frame.document
+    modules: set[str] = set()
     try:
         if "open" in request:
             file = requested_file(reader, writer, request["size"])
@@ -50,6 +53,7 @@ def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
                 write_frame(writer, answer)
             return
         document = {"program": _program(frame)}
+        modules = set(document["program"]["modules"])
     except SubmissionError as error:
         document = {"refused": str(error)}
     except MemoryError:
@@ -58,13 +62,21 @@ def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
         document = {"failed": f"{type(error).__name__}: {error}"}
     write_frame(writer, Frame(document))
     if request.get("view"):
-        write_frame(writer, Frame(page_view.view_answer(request["name"], frame.arrays["data"].tobytes())))
+        shown = {name: data for name, data in _modules(frame).items() if name in modules}
+        data = frame.arrays["data"].tobytes()
+        write_frame(writer, Frame(page_view.view_answer(request["name"], data, shown)))
 
 
 def _answers_about(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:
     if request["open"] == FileRequest.PAGES:
         return pdf_pages.page_answers(request["first"], file)
     return answers_about(request, file)
+
+
+def _modules(frame: Frame) -> dict[str, bytes]:
+    """The modules beside the file: name -> content."""
+    names = frame.document.get("modules", ())
+    return {name: frame.arrays[f"module{number}"].tobytes() for number, name in enumerate(names)}
 
 
 def _program(frame: Frame) -> Any:
@@ -74,5 +86,6 @@ def _program(frame: Frame) -> Any:
         request["name"],
         frame.arrays["data"].tobytes(),
         validator(ProgramRules).validate_python(request["rules"]),
+        _modules(frame),
     )
     return validator(Program).dump_python(program, mode="json")

@@ -87,3 +87,25 @@ def test_a_rendering_that_ends_badly_costs_the_view_alone(parsers: Host, assignm
 )
 def test_an_answer_that_makes_no_sense_is_no_view(told: dict[str, object]) -> None:
     assert view_in(told) is None
+
+
+def test_modules_are_read_and_shown_beside_the_file(parsers: Host, assignment: Assignment) -> None:
+    """A parser that sees no file knows what is a library of this machine all the same."""
+    shown: list[View] = []
+    modules = {
+        "parts/helpers.py": b"def doubled(x):\n    return 2 * x\n",
+        "datasets.py": b"class ImageFolder:\n    pass\n",
+    }
+    program = parsed(
+        parsers,
+        "a.py",
+        b"from parts.helpers import doubled\nfrom torchvision import datasets\n\n"
+        b"class Attention:\n    size = doubled(3)\n",
+        assignment,
+        show=shown.append,
+        modules=modules,
+    )
+    assert program.modules == ("parts/helpers.py",)
+    assert [cell.file for cell in shown[0].cells] == ["a.py", "parts/helpers.py"]
+    places = {str(statement.place) for statement in program.statements}
+    assert {"parts/helpers.py:1", "a.py:4"} <= places

@@ -1,0 +1,34 @@
+"""One cell of a submission, or one of its files: what the student wrote, and the Python of it."""
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+
+from grader.domain.program import Place
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell, or a whole script, or a module of the student's own.
+
+    Attributes:
+        file: `homework.py`, `parts/attention.py` or `cell 4`, as in `Place`.
+        text: What the student wrote.
+        code: The Python of it, with the same lines: magics set aside, slips of the handout repaired,
+            imports of own modules taken out.
+        tree: `code`, parsed.
+    """
+
+    file: str
+    text: str
+    code: str
+    tree: ast.Module
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of `code`."""
+        return self.code.split("\n")
+
+    def place(self, line: int) -> Place:
+        """A line of the cell."""
+        return Place(self.file, line)
