@@ -9,7 +9,7 @@ import copy
 import functools
 import gc
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -80,10 +80,22 @@ class _Epochs:
 
     Attributes:
         told: What was told, or is to be told, of each.
+        before: Of the model whose weights it began with, where that is another one.
     """
 
     model: nn.Module
     told: list[EpochDone] = field(default_factory=list)
+    before: "_Epochs | None" = None
+
+    @property
+    def whole(self) -> list[EpochDone]:
+        """Those of the models before, and its own."""
+        return [*(self.before.whole if self.before is not None else ()), *self.told]
+
+    @property
+    def models(self) -> set[int]:
+        """`id` of it, and of the models before."""
+        return {id(self)} | (self.before.models if self.before is not None else set())
 
 
 @dataclass(frozen=True)
@@ -130,6 +142,7 @@ class ScriptWatch:
         self._began: _FirstStep | None = None
         self._schedules: dict[tuple[int, int, str], str] = {}  # looking for one takes some 30 ms
         self._optimizers: dict[int, torch.optim.Optimizer] = {}
+        self._begun: dict[int, _Epochs] = {}  # models that were stepped, and have no epoch yet
         self._limit: int | None = None
         self._others = 0
         self._planned_before = 0
@@ -164,6 +177,7 @@ class ScriptWatch:
         self._rate = learning_rate(optimizer)
         if self._began is None:
             self._began = self._first_step(optimizer, self._rate)
+            self._note_beginning(optimizer)
         self._optimizers[id(optimizer)] = optimizer
         if not self._is_planned:
             self._is_planned = True
@@ -178,6 +192,24 @@ class ScriptWatch:
         if key not in self._schedules:
             self._schedules[key] = _schedule_of(optimizer)
         return _FirstStep(loop, called, type(optimizer).__name__, self._schedules[key], learned, rate)
+
+    def _note_beginning(self, optimizer: torch.optim.Optimizer) -> None:
+        """Remember whose weights a model begins with that is stepped for the first time."""
+        if self._script.single:
+            return
+        with students_code():
+            stepped = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+            model = self._model_of(stepped)
+        if model is None or id(model) in self.models or id(model) in self._begun:
+            return
+        with same_random_numbers():
+            own = state(model)
+        earlier = (
+            known
+            for known in reversed(list(self.models.values()))
+            if any(_same_arrays(own, done.arrays) for done in known.told)
+        )
+        self._begun[id(model)] = _Epochs(model, before=next(earlier, None))
 
     def _where(self) -> tuple[int, str]:
         """The number of the loop over epochs that is running, and the top-level line that leads to it."""
@@ -203,7 +235,7 @@ class ScriptWatch:
         if model is None or began is None or not any(key in own for key in stepped):
             return
         others, self._others = self._others, 0
-        known = self.models.pop(id(model), None) or _Epochs(model)
+        known = self.models.pop(id(model), None) or self._begun.pop(id(model), None) or _Epochs(model)
         self.models[id(model)] = known
         with same_random_numbers():
             tree, arrays = module_tree(model), state(model)
@@ -261,12 +293,12 @@ class ScriptWatch:
     def tell_all(self, known: _Epochs) -> None:
         """Tell of the epochs of the model that counts, where they were kept."""
         if not self._script.single:
-            for done in known.told:
-                self._tell(done)
+            for number, done in enumerate(known.whole, start=1):
+                self._tell(replace(done, number=number))
 
     def others(self, known: _Epochs) -> int:
         """How many further models were trained."""
-        return sum(other is not known for other in {id(each): each for each in self.models.values()}.values())
+        return sum(id(other) not in known.models for other in self.models.values())
 
     def owner(self, storages: frozenset[int], weights: dict[str, Any]) -> _Epochs | None:
         """The model whose weights these are: those that it has, had after an epoch, or could have.
@@ -281,9 +313,7 @@ class ScriptWatch:
         arrays = {STATE + name: array(value) for name, value in weights.items()}
         for known in fitting:
             for done in known.told:
-                if done.arrays.keys() >= arrays.keys() and all(
-                    np.array_equal(done.arrays[name], arrays[name]) for name in arrays
-                ):
+                if _same_arrays(arrays, done.arrays):
                     return known
         return fitting[0] if fitting else None
 
@@ -358,7 +388,7 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell) -> None:
         hook.remove()
     known = _epochs_of(watch, model)
     watch.tell_all(known)
-    tell(ended(len(known.told), watch.others(known), model, ready))
+    tell(ended(len(known.whole), watch.others(known), model, ready))
 
 
 def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prepared) -> None:
@@ -436,6 +466,13 @@ def _epochs_of(watch: ScriptWatch, model: nn.Module) -> _Epochs:
         if {name: value.shape for name, value in other.model.state_dict().items()} == shapes:
             return other
     return list(watch.models.values())[-1]
+
+
+def _same_arrays(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether all of the first are in the second, with the same numbers."""
+    return other.keys() >= one.keys() and all(
+        np.array_equal(value, other[name]) for name, value in one.items()
+    )
 
 
 def _unwrapped(model: Any) -> Any:

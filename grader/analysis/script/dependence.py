@@ -10,8 +10,10 @@ from functools import cached_property
 
 from grader.analysis.effects import Effect, Effects
 from grader.analysis.folding import Lookup, Unknown, value
+from grader.analysis.references import bound_names
 from grader.analysis.roles import RoleReader, bindings, unwrapped
 from grader.analysis.script.exposure import exposed
+from grader.analysis.script.kept_files import Files, files_of
 from grader.analysis.units import Unit, assigned, calls, changed_names, statements_within
 
 TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN
@@ -24,6 +26,7 @@ class Definitions:
 
     def __init__(self, units: Iterable[Unit]) -> None:
         self._units = {unit.node.name: unit for unit in units if isinstance(unit.node, _DEFINED)}
+        self._set: dict[ast.stmt, frozenset[str]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._units
@@ -72,6 +75,19 @@ class Definitions:
             if len(found) == before:
                 return frozenset(found)
 
+    def changed_globals(self, names: Iterable[str]) -> frozenset[str]:
+        """The global names that code of these names binds, or whose parts it sets, when it is called.
+
+        What is only added to a list is not among them: that is how histories are kept.
+        """
+        nodes = [self._units[name].node for name in self.used(names) if name in self._units]
+        return frozenset(name for node in nodes for name in self._globals_set(node))
+
+    def _globals_set(self, node: ast.stmt) -> frozenset[str]:
+        if node not in self._set:
+            self._set[node] = frozenset(_globals_set(node, frozenset()))
+        return self._set[node]
+
     def changed_arguments(self, call: ast.Call, depth: int = MOST_DEEP) -> frozenset[str]:
         """The names among the arguments whose values the function that is called changes."""
         return self._arguments_that(call, depth, lambda name, node: self._changes(name, node, depth))
@@ -111,6 +127,37 @@ def _functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
     for inner in [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", []):
         if isinstance(inner, ast.FunctionDef):
             yield inner
+
+
+def _globals_set(node: ast.stmt, hidden: frozenset[str]) -> Iterator[str]:
+    """The global names that a function, or the functions in it, bind or set parts of.
+
+    Args:
+        hidden: Names of the functions around it.
+    """
+    if isinstance(node, ast.ClassDef):
+        for inner in node.body:
+            yield from _globals_set(inner, hidden)
+    if not isinstance(node, ast.FunctionDef):
+        return
+    bound, declared = bound_names(node.body)
+    own = hidden | {*_arguments_of(node)} | (bound - declared)
+    yield from bound & declared - hidden
+    for statement in statements_within(node):
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement is not node:
+            yield from _globals_set(statement, own)
+        pair = assigned(statement)
+        for target in pair[0] if pair is not None else ():
+            while isinstance(target, ast.Subscript | ast.Attribute):
+                target = target.value
+                if isinstance(target, ast.Name) and target.id not in own:
+                    yield target.id
+
+
+def _arguments_of(node: ast.FunctionDef) -> Iterator[str]:
+    own = node.args
+    every = (*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg)
+    return (each.arg for each in every if each is not None)
 
 
 def _read(nodes: Iterable[ast.AST], name: str, filled: Callable[[ast.Call], Collection[str]]) -> bool:
@@ -289,6 +336,7 @@ class Level:
         self._definitions = definitions
         self._given = frozenset(given)
         self._steps = steps
+        self._known_files: dict[ast.stmt, Files] = {}
 
     @cached_property
     def trains(self) -> frozenset[int]:
@@ -309,7 +357,7 @@ class Level:
     def uses(self, unit: Unit) -> frozenset[str]:
         """The names that a statement needs when it is executed."""
         own = exposed(unit.node)
-        return own | self._definitions.used(own)
+        return own | self._definitions.used(own) | self._files(unit).read
 
     def changes(self, unit: Unit) -> frozenset[str]:
         """The names whose values a statement may change in place."""
@@ -320,7 +368,23 @@ class Level:
         for node in statements_within(unit.node):
             for call in calls(node):
                 found |= self._definitions.changed_arguments(call)
-        return frozenset(found)
+        found |= self._definitions.changed_globals(unit.references.names(eager=True))
+        return frozenset(found | self._files(unit).written)
+
+    def registers(self, unit: Unit) -> frozenset[str]:
+        """The global names that the decorators of a definition change."""
+        if not isinstance(unit.node, _DEFINED):
+            return frozenset()
+        names = {n.id for each in unit.node.decorator_list for n in ast.walk(each) if isinstance(n, ast.Name)}
+        return self._definitions.changed_globals(names)
+
+    def _files(self, unit: Unit) -> "Files":
+        """What a statement saves and loads, through what it calls too."""
+        if unit.node not in self._known_files:
+            used = self._definitions.used(unit.references.names(eager=True))
+            called = [self._definitions.unit(name).node for name in used if name in self._definitions]
+            self._known_files[unit.node] = files_of([unit.node, *called])
+        return self._known_files[unit.node]
 
     def _through(self, unit: Unit) -> frozenset[str]:
         """The global names that the functions use which a statement calls."""
@@ -349,6 +413,9 @@ class Level:
         last = len(self.units) if end is None else end
         for index in range(last - 1, -1, -1):
             unit = self.units[index]
+            if unit.is_definition and self.registers(unit) & need:
+                taken.add(index)
+                need |= self.uses(unit) - self._given
             if unit.is_definition or unit.is_import:
                 continue
             if not unit.binds & (need | exist) and not self.changes(unit) & need:
@@ -360,7 +427,7 @@ class Level:
             fills = self.fills(unit)
             exist |= fills - self._given - need
             need |= self.uses(unit) - self._given - fills
-        return frozenset(taken), frozenset(need | exist)
+        return frozenset(taken), frozenset(name for name in need | exist if name.isidentifier())
 
 
 def _acts(node: ast.stmt) -> bool:
