@@ -162,6 +162,8 @@ def _data(table: DataTable) -> DataUse:
         classes=tuple(table.classes),
         student_seed=table.student_seed,
         train_share=table.train_share,
+        size=(table.size[0], table.size[1]),
+        channels=table.channels,
     )
 
 

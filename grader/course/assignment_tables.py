@@ -39,6 +39,8 @@ class DataTable(Table):
     classes: Annotated[list[Text], Field(min_length=1)]
     student_seed: int = DataUse.student_seed
     train_share: Annotated[float, Field(gt=0, lt=1)] = DataUse.train_share
+    size: list[PositiveInt] = Field(min_length=2, max_length=2, default_factory=lambda: list(DataUse.size))
+    channels: Literal[1, 3] = 3
 
 
 _LIMITS: dict[str, Any] = {

@@ -200,6 +200,8 @@ class DataUse:
         classes: The class names in the order of the labels.
         student_seed: The seed of the split that students make.
         train_share: The share of each class that is for training, 0 to 1.
+        size: Height and width of the images, in pixels, before any transform of a student's.
+        channels: 1 for gray images, 3 for colored ones.
     """
 
     real: str
@@ -207,6 +209,13 @@ class DataUse:
     classes: tuple[str, ...]
     student_seed: int = 42
     train_share: float = 0.7
+    size: tuple[int, int] = (224, 224)
+    channels: int = 3
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """Of an image as it is stored: (height, width), or (height, width, 3) in color."""
+        return self.size if self.channels == 1 else (*self.size, self.channels)
 
 
 @dataclass(frozen=True)

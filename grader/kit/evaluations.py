@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from grader.kit.mismatch import Mismatch
-from grader.kit.rig import RiggedData, scored_data
+from grader.kit.rig import SHAPE, RiggedData, Shape, scored_data
 
 SETS = 4  # what is guessed is right for all of them in one of a hundred cases at most
 SIZES = (40, 40, 40, 7)  # a mean of the batches' means is another one than that over all images
@@ -23,10 +23,13 @@ Array = Any
 Evaluations = tuple[tuple[RiggedData, Any], ...]
 
 
-def evaluations(student: Any, class_names: tuple[str, ...]) -> Evaluations:
+def evaluations(student: Any, class_names: tuple[str, ...], *, shape: Shape = SHAPE) -> Evaluations:
     """Data sets and evaluate's runs on them, in one worker: the first model comes in evaluation mode.
 
     Nothing tells the runs apart but what the model says. They are made once for all checks.
+
+    Args:
+        shape: Channels, height and width of the images.
 
     Raises:
         Mismatch: evaluate raised, or does not exist.
@@ -36,7 +39,7 @@ def evaluations(student: Any, class_names: tuple[str, ...]) -> Evaluations:
         try:
             return tuple(
                 (data, student.run("evaluate", data, initial_mode="train" if number else "eval"))
-                for number, data in enumerate(evaluation_data(class_names, student.next_seed()))
+                for number, data in enumerate(evaluation_data(class_names, student.next_seed(), shape))
             )
         except Mismatch as error:
             return error
@@ -47,7 +50,7 @@ def evaluations(student: Any, class_names: tuple[str, ...]) -> Evaluations:
     return found
 
 
-def evaluation_data(class_names: tuple[str, ...], seed: int) -> tuple[RiggedData, ...]:
+def evaluation_data(class_names: tuple[str, ...], seed: int, shape: Shape = SHAPE) -> tuple[RiggedData, ...]:
     """SETS data sets whose right counts and losses are not all alike."""
     random = np.random.default_rng(seed)
     low, high = map(math.log, SCALES)
@@ -59,6 +62,7 @@ def evaluation_data(class_names: tuple[str, ...], seed: int) -> tuple[RiggedData
                 hits=int(random.integers(HITS[0], HITS[1] + 1)),
                 scale=math.exp(random.uniform(low, high)),
                 seed=int(random.integers(2**31)),
+                shape=shape,
             )
             for _ in range(SETS)
         )

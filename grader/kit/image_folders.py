@@ -1,4 +1,4 @@
-"""Labeled images from one folder per class: which file shows which class, decoded to one size and channel."""
+"""Labeled images from one folder per class: which file shows which class, decoded to one size."""
 
 import io
 import re
@@ -18,7 +18,7 @@ from grader.kit.image_source import REMEDY, SUFFIXES, ImageSource, opened_source
 from grader.kit.splits import LabeledImages
 
 LARGEST_IMAGE = 16_000_000  # pixels
-MOST_PIXELS = 1_000_000_000  # of all images together
+MOST_PIXELS = 1_000_000_000  # values of all images together: three a pixel in color
 
 # What Pillow raises over files that are cut off or are no images, by format.
 _UNDECODABLE = (
@@ -35,8 +35,9 @@ def folder_images(
     short_forms: Mapping[str, str] | None = None,
     cache: Path | None = None,
 ) -> LabeledImages:
-    """The images of a zip or a folder that holds one folder per class, in gray.
+    """The images of a zip or a folder that holds one folder per class, gray or in color as they are.
 
+    Images that say the same in all three channels are gray; where one does not, all are in color.
     Class folders stand at the top or one or two folders down; case, `-`, `_` and blanks in their names do
     not matter. Without class folders, files are told apart by their names: `crazing_1.jpg`, `Cr_1.bmp`.
     Images of another size than most have are scaled to the size that most have.
@@ -117,16 +118,19 @@ def _decoded(source: ImageSource, labels: Mapping[str, str], classes: Sequence[s
     pixels = 0
     for name in names:
         picture = _picture(source, files[name])
-        pixels += picture.width * picture.height
+        pixels += picture.width * picture.height * len(picture.getbands())
         if pixels > MOST_PIXELS:
-            most = f"more than {MOST_PIXELS:,} pixels in all"
+            most = f"more than {MOST_PIXELS:,} pixels in all, colored ones counted three times"
             raise UsageError(f"The images in {source.path} have {most}. Scale them down.")
         pictures.append(picture)
     size = Counter(picture.size for picture in pictures).most_common(1)[0][0]
-    images = np.empty((len(names), size[1], size[0]), dtype=np.uint8)
+    mode = "RGB" if any(picture.mode == "RGB" for picture in pictures) else "L"
+    bands = (3,) if mode == "RGB" else ()
+    images = np.empty((len(names), size[1], size[0], *bands), dtype=np.uint8)
     for row, picture in enumerate(pictures):
+        alike = picture.convert(mode)
         same = picture.size == size
-        images[row] = np.asarray(picture if same else picture.resize(size, Image.Resampling.BILINEAR))
+        images[row] = np.asarray(alike if same else alike.resize(size, Image.Resampling.BILINEAR))
     order = {label: index for index, label in enumerate(classes)}
     return LabeledImages(
         names=tuple(names),
@@ -143,7 +147,7 @@ def _picture(source: ImageSource, file: str) -> Image.Image:
             with Image.open(io.BytesIO(content)) as opened:
                 deep = opened.mode.startswith(("I", "F"))  # `convert` would clip those to white
                 if not deep and opened.width * opened.height <= LARGEST_IMAGE:
-                    return opened.convert("L")
+                    return _gray_or_color(opened)
     except _UNDECODABLE as error:
         raise UsageError(
             f"{file} in {source.path} is damaged or not an image. Get the file again, or take it out."
@@ -151,3 +155,12 @@ def _picture(source: ImageSource, file: str) -> Image.Image:
     if deep:
         raise UsageError(f"{file} in {source.path} has more than 8 bits a channel. Save it with 8 bits.")
     raise UsageError(f"{file} in {source.path} has more than {LARGEST_IMAGE:,} pixels. Scale it down.")
+
+
+def _gray_or_color(picture: Image.Image) -> Image.Image:
+    """The picture with one channel, or with three where they differ."""
+    if picture.mode in ("1", "L", "LA", "La"):
+        return picture.convert("L")
+    colored = picture.convert("RGB")
+    red, green, blue = colored.split()
+    return colored.convert("L") if red.tobytes() == green.tobytes() == blue.tobytes() else colored

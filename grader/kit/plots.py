@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.kit.captions import class_of, role, speaks_of_both
 from grader.kit.mismatch import Mismatch
-from grader.kit.rig import RiggedData, classified_data, image_number
+from grader.kit.rig import SHAPE, RiggedData, Shape, classified_data, image_number
 
 BATCHES = (16,) * 9 + (10,)
 ACCURACY = 0.6  # of 4 images each of 6 classes, some are wrong whichever are chosen
@@ -21,17 +21,23 @@ Array = Any
 Channels = dict[str, str]
 
 
-def drawn(student: Any, function: str, class_names: tuple[str, ...]) -> tuple[RiggedData, Any]:
+def drawn(
+    student: Any, function: str, class_names: tuple[str, ...], *, shape: Shape = SHAPE
+) -> tuple[RiggedData, Any]:
     """The rigged data and the run of a plotting function: one for all checks, because drawing takes long.
 
     The model is handed over in evaluation mode.
+
+    Args:
+        shape: Channels, height and width of the images.
 
     Raises:
         Mismatch: The function raised, or does not exist.
     """
 
     def make() -> tuple[RiggedData, Any]:
-        data = classified_data(class_names, BATCHES, accuracy=ACCURACY, seed=student.next_seed())
+        seed = student.next_seed()
+        data = classified_data(class_names, BATCHES, accuracy=ACCURACY, seed=seed, shape=shape)
         try:
             return data, student.run(function, data, initial_mode="eval")
         except Mismatch as error:
@@ -190,10 +196,10 @@ def _shown_image(values: Array, data: RiggedData) -> int | None:
     if values.ndim not in (2, 3) or not np.isfinite(values).all():
         return None
     for shown in (values, -values):
-        number = image_number(shown)
+        number = image_number(shown, data.gray.shape[1])
         if number is None or number >= len(data.labels):
             continue
-        ours = data.arrays["images"][number, 0]
+        ours = data.gray[number]
         row = shown if shown.ndim == 2 else shown[..., 0] if shown.shape[-1] in (1, 3, 4) else shown[0]
         times = row.shape[0] // ours.shape[0]
         small = row[times // 2 :: times, times // 2 :: times]

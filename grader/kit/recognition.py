@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from grader.kit.rig import SIDE, RiggedData
+from grader.kit.rig import BLOCK, RiggedData
 
 Array = Any
-CELLS = 7  # per side: rigged images are coarse noise, of which a resized one keeps the cells
+FEWEST = 7  # cells per side of a picture: rigged images are coarse noise, of which a resized one keeps them
 LIKENESS = 0.8  # the correlation of an image with itself in another form; that of another image is near 0
 MOST_PIXELS = 160_000  # of a picture that is searched
 MOST_TIMES = 4  # as large as it is
@@ -18,7 +18,7 @@ def images_within(run: Any, data: RiggedData) -> int:
 
     It takes up to seconds: for what could not be told apart otherwise.
     """
-    ours = np.asarray(data.arrays["images"][:, 0], dtype=np.float64)
+    ours = data.gray
     found: set[int] = set()
     for figure in run.figures:
         for axes in figure.axes:
@@ -37,23 +37,26 @@ def _channels(values: Array) -> Array | None:
         values = values[None]
     elif values.ndim == 3 and values.shape[0] not in (1, 3, 4):
         values = np.moveaxis(values, -1, 0)
-    if values.ndim != 3 or min(values.shape[1:]) < CELLS:
+    if values.ndim != 3 or min(values.shape[1:]) < FEWEST:
         return None
     return values[:3]
 
 
 def _alone(channels: Array, ours: Array) -> int | None:
     """Which image a picture is, whatever its size, its colors and which side is up."""
-    shown = np.stack([_means(channel) for channel in channels])
-    known = np.stack([_means(image) for image in ours])
+    cells = ours.shape[1] // BLOCK
+    if min(channels.shape[1:]) < cells:
+        return None
+    shown = np.stack([_means(channel, cells) for channel in channels])
+    known = np.stack([_means(image, cells) for image in ours])
     best = [_likeness(shown, known, turns, flips) for turns in range(4) for flips in (False, True)]
     number = int(np.argmax(np.max(best, axis=0)))
     return number if np.max(best) > LIKENESS else None
 
 
-def _means(image: Array) -> Array:
-    """The means of CELLS x CELLS parts of an image."""
-    rows, columns = (np.linspace(0, side, CELLS + 1).astype(int) for side in image.shape)
+def _means(image: Array, cells: int) -> Array:
+    """The means of as many parts of an image, in rows and in columns."""
+    rows, columns = (np.linspace(0, side, cells + 1).astype(int) for side in image.shape)
     sums = np.add.reduceat(np.add.reduceat(image, rows[:-1], axis=0), columns[:-1], axis=1)
     return sums / np.outer(np.diff(rows), np.diff(columns))
 
@@ -72,7 +75,7 @@ def _among_others(picture: Array, ours: Array) -> set[int]:
     """Which images stand somewhere in a picture, in their own size or a whole number of times as large."""
     for times in range(1, MOST_TIMES + 1):
         small = picture[times // 2 :: times, times // 2 :: times]
-        if min(small.shape) >= SIDE and small.size <= MOST_PIXELS:
+        if min(small.shape) >= ours.shape[1] and small.size <= MOST_PIXELS:
             found = _standing_in(small, ours)
             if found:
                 return found
@@ -81,7 +84,7 @@ def _among_others(picture: Array, ours: Array) -> set[int]:
 
 def _standing_in(picture: Array, ours: Array) -> set[int]:
     """Which images, or their negatives, correlate with the picture at some place of it."""
-    transformed, window = np.fft.rfft2(picture), np.ones((SIDE, SIDE)) / SIDE**2
+    transformed, window = np.fft.rfft2(picture), np.ones(ours.shape[1:]) / ours[0].size
     means = _windows(transformed, window, picture.shape)
     squares = _windows(np.fft.rfft2(picture * picture), window, picture.shape)
     spread = np.sqrt(np.maximum(squares - means**2, 0))

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 
 ID_BITS = 10
+BLOCK = 4  # pixels per side of a cell of the noise
+TINT = 0.3  # the share of the noise in which the channels differ
 SIDE = 28
+SHAPE = (1, SIDE, SIDE)  # channels, height, width: where a check does not say
 
 Array = Any
+Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,9 @@ class RiggedData:
     Attributes:
         batch_sizes: How the loader cuts them.
         class_names: Of the data set.
-        arrays: `images` float32 (n, 1, 28, 28) in [-1, 1], `labels` int64 (n,), and either `table` float32
-            (n, classes), the logits, or `features` float32 (n, k) and `weights` float32 (k, classes).
+        arrays: `images` float32 (n, channels, height, width) in [-1, 1], `labels` int64 (n,), and either
+            `table` float32 (n, classes), the logits, or `features` float32 (n, k) and `weights` float32
+            (k, classes).
         learning_rate: Of the rigged SGD.
     """
 
@@ -41,6 +46,11 @@ class RiggedData:
         return self.arrays["table" if "table" in self.arrays else "features"]
 
     @property
+    def gray(self) -> Array:
+        """The images as gray ones, float64 (n, height, width)."""
+        return np.asarray(self.arrays["images"], dtype=np.float64).mean(axis=1)
+
+    @property
     def labels(self) -> Array:
         """int64 (n,)."""
         return self.arrays["labels"]
@@ -56,32 +66,51 @@ class RiggedData:
         return self.table.argmax(axis=1)
 
 
-def numbered_images(count: int, seed: int) -> Array:
-    """Images of coarse noise, float32 (count, 1, 28, 28) in [-1, 1], numbered in their first row.
+def numbered_images(count: int, seed: int, shape: Shape = SHAPE) -> Array:
+    """Images of coarse noise, float32 (count, channels, height, width) in [-1, 1], numbered in the first row.
 
-    The signs of the first 10 pixels are the number's bits, lowest first.
+    The signs of the first 10 pixels are the number's bits, lowest first. The channels differ, but less than
+    the images do: whoever shows one of them, or their mean, shows the image.
+
+    Args:
+        shape: Channels, height and width; height and width are equal, and divisible by 4.
     """
     if count >= 2**ID_BITS:
         raise ValueError(f"at most {2**ID_BITS - 1} images can be numbered")
-    coarse = np.random.default_rng(seed).uniform(-0.9, 0.9, (count, 1, SIDE // 4, SIDE // 4))
-    images = coarse.repeat(4, axis=2).repeat(4, axis=3).astype(np.float32)
+    images = _coarse_noise(count, seed, shape)
     for bit in range(ID_BITS):
-        images[:, 0, 0, bit] = np.where(np.arange(count) >> bit & 1, 0.95, -0.95)
+        images[:, :, 0, bit] = np.where(np.arange(count) >> bit & 1, 0.95, -0.95)[:, None]
     return images
 
 
-def image_number(shown: Array) -> int | None:
+def _coarse_noise(count: int, seed: int, shape: Shape) -> Array:
+    channels, height, width = shape
+    if height != width or height % BLOCK or height < ID_BITS:
+        raise ValueError(f"images of {height} x {width}: take a square whose side is divisible by {BLOCK}")
+    random = np.random.default_rng(seed)
+    coarse = random.uniform(-0.9, 0.9, (count, 1, height // BLOCK, width // BLOCK))
+    if channels > 1:
+        tint = random.uniform(-0.9, 0.9, (count, channels, height // BLOCK, width // BLOCK))
+        coarse = (1 - TINT) * coarse + TINT * tint
+    noise: Array = coarse.repeat(BLOCK, axis=2).repeat(BLOCK, axis=3).astype(np.float32)
+    return noise
+
+
+def image_number(shown: Array, side: int = SIDE) -> int | None:
     """The number written in a shown image, (height, width[, channels]), whatever its scale; else None.
 
     An image that was enlarged by a whole number is read at the middle of its pixels.
+
+    Args:
+        side: Height and width of the images that have numbers.
     """
     gray = np.asarray(shown, dtype=np.float64)
     if gray.ndim == 3:
         gray = gray[..., 0] if gray.shape[-1] in (1, 3, 4) else gray[0]
     if gray.ndim != 2 or not gray.size:
         return None
-    times = gray.shape[0] // SIDE
-    if times < 1 or gray.shape != (times * SIDE, times * SIDE):
+    times = gray.shape[0] // side
+    if times < 1 or gray.shape != (times * side, times * side):
         return None
     gray = gray[times // 2 :: times, times // 2 :: times]
     row = gray[0, :ID_BITS]
@@ -93,7 +122,12 @@ def image_number(shown: Array) -> int | None:
 
 
 def classified_data(
-    class_names: tuple[str, ...], batch_sizes: tuple[int, ...], *, accuracy: float, seed: int
+    class_names: tuple[str, ...],
+    batch_sizes: tuple[int, ...],
+    *,
+    accuracy: float,
+    seed: int,
+    shape: Shape = SHAPE,
 ) -> RiggedData:
     """Labels and logits of which about `accuracy` are right, in every class; the classes differ in size.
 
@@ -109,7 +143,7 @@ def classified_data(
         wrong = own[: len(own) - math.ceil(accuracy * len(own))]
         said[wrong] = (label + random.integers(1, max(classes, 2), len(wrong))) % classes
     arrays = {
-        "images": numbered_images(count, seed),
+        "images": numbered_images(count, seed, shape),
         "labels": labels.astype(np.int64),
         "table": _table(said, classes, random),
     }
@@ -117,7 +151,13 @@ def classified_data(
 
 
 def scored_data(
-    class_names: tuple[str, ...], batch_sizes: tuple[int, ...], *, hits: int, scale: float, seed: int
+    class_names: tuple[str, ...],
+    batch_sizes: tuple[int, ...],
+    *,
+    hits: int,
+    scale: float,
+    seed: int,
+    shape: Shape = SHAPE,
 ) -> RiggedData:
     """Labels and logits of which as many as `hits` are right, whichever; `scale` times as large as usual.
 
@@ -130,7 +170,7 @@ def scored_data(
     wrong = random.permutation(count)[hits:]
     said[wrong] = (labels[wrong] + random.integers(1, max(classes, 2), len(wrong))) % classes
     arrays = {
-        "images": numbered_images(count, seed),
+        "images": numbered_images(count, seed, shape),
         "labels": labels.astype(np.int64),
         "table": np.float32(scale) * _table(said, classes, random),
     }
@@ -159,6 +199,7 @@ def trainable_data(
     features: int,
     seed: int,
     scale: float = 1.0,
+    shape: Shape = SHAPE,
 ) -> RiggedData:
     """Labels and features of a linear model that train_epoch trains.
 
@@ -169,7 +210,9 @@ def trainable_data(
     count, classes = sum(batch_sizes), len(class_names)
     random = np.random.default_rng(seed)
     arrays = {
-        "images": numbered_images(count, seed) if count < 2**ID_BITS else _plain_images(count, seed),
+        "images": numbered_images(count, seed, shape)
+        if count < 2**ID_BITS
+        else _plain_images(count, seed, shape),
         "labels": random.integers(0, classes, count).astype(np.int64),
         "features": random.normal(0.0, scale, (count, features)).astype(np.float32),
         "weights": random.normal(0.0, 0.5, (features, classes)).astype(np.float32),
@@ -177,6 +220,6 @@ def trainable_data(
     return RiggedData(batch_sizes, class_names, arrays, 0.1 / scale**2)
 
 
-def _plain_images(count: int, seed: int) -> Array:
+def _plain_images(count: int, seed: int, shape: Shape) -> Array:
     random = np.random.default_rng(seed)
-    return random.uniform(-1.0, 1.0, (count, 1, SIDE, SIDE)).astype(np.float32)
+    return random.uniform(-1.0, 1.0, (count, *shape)).astype(np.float32)

@@ -9,7 +9,6 @@ from grader.domain.program import Program
 from grader.students.homework import Homework
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
 
-SIDE = 200  # pixels of a made-up image: as a student's transform may crop and resize them
 # a part that is not there, or does not return, leaves nothing to try
 STOPS = {FindingKind.NOT_IMPLEMENTED, FindingKind.MISSING_NAME, FindingKind.HANGS, FindingKind.DIES}
 
@@ -34,7 +33,7 @@ def own_plan(
         return plan
     from grader.training import Job, made_up_images, rehearsed
 
-    images = made_up_images(assignment.data.classes, (SIDE, SIDE))
+    images = made_up_images(assignment.data.classes, assignment.data.image_shape)
     seed = own_seed(path, "training")
     job = Job(program, images, assignment.limits, assignment.forbidden_patterns, seed=seed)
     return plan_of(program.script, rehearsed(workers, job))

@@ -192,7 +192,7 @@ def _tried(program: Program, seed: int, weights: Path, assignment: Assignment) -
     from grader.kit.splits import Splits
     from grader.training import Job, measured_checkpoint
 
-    images = np.zeros((2, 200, 200), dtype=np.uint8)
+    images = np.zeros((2, *assignment.data.image_shape), dtype=np.uint8)
     labels = np.zeros(2, dtype=np.int64)
     names = ("first", "second")
     splits = Splits("black", assignment.data.classes, images, labels, names, images, labels, names)

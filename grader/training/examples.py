@@ -127,11 +127,11 @@ def _are_weights(weights: Any, images: int) -> bool:
 
 
 def _overlaid(image: Image.Image, patches: Any) -> Image.Image:
-    """The image in gray below the patches in color, brightest where most is seen."""
+    """The image below the patches in color, brightest where most is seen."""
     scaled = patches / max(float(patches.max()), 1e-12)
     heat = Image.fromarray((255 * scaled).astype(np.uint8)).resize(image.size, Image.Resampling.BICUBIC)
     colored = ImageOps.colorize(heat, black=COLD, mid=WARM, white=HOT)
-    return Image.blend(image.convert("L").convert("RGB"), colored, 0.55)
+    return Image.blend(image.convert("RGB"), colored, 0.55)
 
 
 def _small(pixels: Any) -> Image.Image:

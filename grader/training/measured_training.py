@@ -25,6 +25,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
     Args:
         report: Told each epoch.
     """
+    job = job.with_validation()
     record = Record(job, report)
     blinding = record.blinding
     labels = blinding.train_labels
@@ -47,7 +48,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
                 device=job.device,
                 seed=job.seed,
                 gpu_memory_mb=share and share - share // 4,
-                arrays={"train_images": blinding.train_images, "train_labels": labels},
+                arrays={"train_images": blinding.train_images, "train_labels": labels, **blinding.validation},
             )
             replies = (TrainingPlan, EpochDone, Trained)
             seconds = job.limits.training_seconds

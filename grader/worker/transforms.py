@@ -37,11 +37,11 @@ Transform = Callable[[Any], Any]
 
 
 def handed_out_transform(image_size: int, channels: int) -> Transform:
-    """The handout's transform: resize, gray channel(s), to a tensor, normalize to [-1, 1]."""
+    """The handout's transform: resize, gray for one channel, to a tensor, normalize to [-1, 1]."""
     made: Transform = transforms.Compose(
         [
             transforms.Resize((image_size, image_size)),
-            transforms.Grayscale(channels),
+            *([transforms.Grayscale(1)] if channels == 1 else []),
             transforms.ToTensor(),
             transforms.Normalize((0.5,) * channels, (0.5,) * channels),
         ]

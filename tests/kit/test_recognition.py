@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grader.kit.recognition import images_within
-from grader.kit.rig import SIDE
+from grader.kit.rig import SIDE, RiggedData, image_number, numbered_images
 
 COUNT = 6
 
@@ -27,7 +27,7 @@ def within(images: Any, *pictures: Any, heat_map: bool = False) -> int:
     ]
     arrays = {f"image{number}": picture for number, picture in enumerate(pictures)}
     run = SimpleNamespace(figures=[SimpleNamespace(axes=axes)], arrays=arrays)
-    return images_within(run, SimpleNamespace(arrays={"images": images}))  # type: ignore[arg-type]
+    return images_within(run, RiggedData((), (), {"images": images}))
 
 
 def resized(image: Any, side: int) -> Any:
@@ -93,3 +93,26 @@ def test_something_else_is_no_image_of_the_loader(images: Any, picture: Any) -> 
 def test_an_image_of_another_loader_is_not_recognized(images: Any) -> None:
     others = np.random.default_rng(77).random((20, SIDE // 4, SIDE // 4)).repeat(4, axis=1).repeat(4, axis=2)
     assert within(images, *others) == 0
+
+
+COLORED = {
+    "as it is": lambda image: image.transpose(1, 2, 0),
+    "channels first": lambda image: image,
+    "normalized": lambda image: 3 * image.transpose(1, 2, 0) - 1,
+    "as gray": lambda image: image.mean(axis=0),
+    "weighted gray": lambda image: (np.array([0.299, 0.587, 0.114])[:, None, None] * image).sum(axis=0),
+    "one channel": lambda image: image[1],
+    "larger": lambda image: image.transpose(1, 2, 0).repeat(2, axis=0).repeat(2, axis=1),
+}
+
+
+@pytest.mark.parametrize("form", COLORED)
+@pytest.mark.parametrize("side", [28, 32, 64])
+def test_images_in_color_are_recognized(form: str, side: int) -> None:
+    """Of any size; their numbers are read in each channel."""
+    images = numbered_images(COUNT, seed=4, shape=(3, side, side))
+    shown = [COLORED[form](images[number]) for number in (0, 3, 5)]
+    assert within(images, *shown) == 3
+    assert not np.allclose(images[:, 0], images[:, 1])
+    if form != "normalized":
+        assert [image_number(each, side) for each in shown] == [0, 3, 5]

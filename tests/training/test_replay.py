@@ -101,6 +101,16 @@ def images(per_class: int, seed: int = 1) -> tuple[Any, Any]:
     return (noise + labels[:, None, None] * 90).astype(np.uint8), labels.astype(np.int64)
 
 
+def colored_images(per_class: int, seed: int = 1) -> tuple[Any, Any]:
+    """Images uint8 (n, 8, 8, 3) whose color alone is their class: as gray ones they are alike."""
+    labels = np.repeat(np.arange(3), per_class)
+    noise = np.random.default_rng(seed).integers(0, 40, (len(labels), 8, 8, 3))
+    # red, green and blue of the same luminance (ITU-R 601-2)
+    colors = np.array([(200, 0, 0), (0, 102, 0), (0, 0, 215)])
+    level = np.array([60, 60, 95])[:, None]
+    return (noise + (colors + level - 60)[labels][:, None, None]).clip(0, 255).astype(np.uint8), labels
+
+
 @pytest.fixture
 def replayed(
     spawn: Callable[[], WorkerProcess],
@@ -110,10 +120,12 @@ def replayed(
 ) -> Callable[..., Replayed]:
     """Train the homework of a text, after the parts that are the same for all."""
 
-    def trained(text: str | Program, seed: int = 3) -> Replayed:
+    def trained(text: str | Program, seed: int = 3, made: Callable[..., Any] = images) -> Replayed:
         read = analyzed(HEAD + text) if isinstance(text, str) else text
-        train, labels = images(12)
+        train, labels = made(12)
         arrays = {"train_images": train, "train_labels": labels}
+        if read.script.validates:
+            arrays |= dict(zip(("validation_images", "validation_labels"), made(1, seed=7), strict=True))
         load = Load(read, assignment.forbidden_patterns, CLASSES, seed)
         request = Train(CLASSES, seed=seed, arrays=arrays)
         process = spawn()
@@ -132,12 +144,12 @@ def replayed(
         plan = [reply for reply in replies if isinstance(reply, TrainingPlan)][-1]
         epochs = [reply for reply in replies if isinstance(reply, EpochDone)]
         states = [told_state(told.arrays, told.modules) for told in (epochs[-1], replies[-1])]
-        beside = measuring(load, request, images(4, seed=2)[0])
+        beside = measuring(load, request, made(4, seed=2)[0])
         built = beside.built(epochs[0].made).modules
         assert all(other_tree(told.modules, built) == "" for told in (*epochs, replies[-1]))
         end = beside.measured(replies[-1])
         restored, watched = not same_state(*states), link.watch.watched
-        few = made_up_images(CLASSES, (8, 8))
+        few = made_up_images(CLASSES, train.shape[1:])
         tried = rehearsed(spawn, Job(read, few, assignment.limits, assignment.forbidden_patterns, seed=seed))
         size = sum(array.size for name, array in replies[-1].arrays.items() if name.startswith(STATE))
         return Replayed(
@@ -329,7 +341,7 @@ def test_a_train_epoch_that_raises_is_the_students(replayed: Callable[..., Repla
 
 
 def test_hidden_images_are_never_validated_on(replayed: Callable[..., Replayed]) -> None:
-    """A tenth of the training images is kept aside where the loop decides by them; else a few are shown."""
+    """Others are given where the loop decides by them; else a few training images are shown."""
     loop = """
 seen = []
 for epoch in range(2):
@@ -342,7 +354,7 @@ for epoch in range(2):
     optimizer.param_groups[0]["lr"] = seen[0] + seen[1] / 100
 """
     found = replayed(BEGINNING + loop)
-    assert [done.learning_rate for done in found.epochs] == pytest.approx([0.1, 33.03])
+    assert [done.learning_rate for done in found.epochs] == pytest.approx([0.1, 36.03])
     without = loop.replace("    if losses[0] < -1:\n        break\n", "")
     found = replayed(BEGINNING + without)
     assert [done.learning_rate for done in found.epochs] == pytest.approx([0.1, 36.03])
@@ -377,3 +389,20 @@ def train_epoch(model, optimizer, data_loader, loss_history):
     loop = f"for epoch in range(3):\n{TRAINS}    optimizer.param_groups[0]['lr'] /= 2\n"
     found = replayed(own + BEGINNING + loop)
     assert [done.arrays["reported"].tolist() for done in found.epochs] == [[0.1], [0.05], [0.025]]
+
+
+def test_color_stays_color(replayed: Callable[..., Replayed]) -> None:
+    """Without a resize and without a gray step, colors are what is learned."""
+    found = replayed(
+        """
+train_set = datasets.ImageFolder("data/train", transforms.ToTensor())
+train_loader = DataLoader(train_set, batch_size=4, shuffle=True)
+model = ViT(image_size=8, patch_size=4, num_classes=3, channels=3, dim=16, depth=1, heads=1, mlp_dim=8)
+optimizer = optim.Adam(model.parameters(), lr=0.02)
+for epoch in range(6):
+    train_epoch(model, optimizer, train_loader, [])
+""",
+        made=colored_images,
+    )
+    labels = colored_images(4, seed=2)[1]
+    assert (found.end.arrays["logits"].argmax(axis=1) == labels).mean() == 1
