@@ -53,6 +53,8 @@ def epoch_loop(
                 rank = _rank(node, stepping)
                 if rank is not None:
                     found.append(EpochLoop(node, function, unit, rank))
+    if among:
+        return found[-1] if found else None
     best = min((loop.rank for loop in found), default=None)
     return next((loop for loop in reversed(found) if loop.rank == best), None)
 
@@ -61,7 +63,8 @@ def _rank(node: ast.For | ast.While, stepping: set[str]) -> int | None:
     if any(isinstance(call.func, ast.Name) and call.func.id in stepping for call in own_calls(node)):
         return 0
     inner = [loop for loop in statements_within(node) if isinstance(loop, LOOPS) and loop is not node]
-    if any(_method(call) == "backward" for loop in inner for call in own_calls(loop)):
+    every = [call for loop in inner for call in own_calls(loop)]
+    if any(_method(call) == "backward" or (_method(call) == "step" and call.args) for call in every):
         return 1
     return None
 

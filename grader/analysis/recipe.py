@@ -9,7 +9,7 @@ from grader.analysis.flow import Flow, Flows
 from grader.analysis.lifting import Lifting, Phase
 from grader.analysis.loading import DataUse, Found
 from grader.analysis.loops import EpochLoop, epoch_loop, epochs
-from grader.analysis.roles import RoleReader, unwrapped
+from grader.analysis.roles import SCHEDULES, RoleReader, unwrapped
 from grader.analysis.units import Unit
 from grader.domain.program import Place, Recipe, Statement
 from grader.domain.quoting import as_code, named
@@ -134,7 +134,7 @@ def _last(places: Sequence[Flow], fits: Callable[[str, ast.expr], bool]) -> tupl
 
 def _is_optimizer(reader: RoleReader, value: ast.expr) -> bool:
     """Whether an expression makes an optimizer: torch's, or something of that name over parameters."""
-    if reader.makes(value, "torch.optim.lr_scheduler."):
+    if reader.makes(value, *SCHEDULES, "torch.optim.swa_utils."):
         return False
     if reader.makes(value, "torch.optim."):
         return True
@@ -150,7 +150,7 @@ def _scheduler(flow: Flow, reader: RoleReader) -> tuple[str, ast.expr, Flow] | N
     """The last schedule before the loop; own classes count where the name says so."""
 
     def fits(name: str, value: ast.expr) -> bool:
-        if reader.makes(value, "torch.optim.lr_scheduler."):
+        if reader.makes(value, *SCHEDULES):
             return True
         return (
             isinstance(value, ast.Call) and "sched" in name.lower() and "optim" in ast.unparse(value).lower()

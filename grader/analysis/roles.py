@@ -22,6 +22,7 @@ BY_NAME = (
     ("model", re.compile(r"^(model|net|network|vit)(_?\d+)?$", re.IGNORECASE)),
     ("epoch", re.compile(r"^(epoch|ep)$", re.IGNORECASE)),
 )
+SCHEDULES = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR")
 MODEL_WRAPPERS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
 
 
@@ -92,11 +93,11 @@ class RoleReader:
         call = unwrapped(value)
         return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in self._makers
 
-    def makes(self, value: ast.expr, prefix: str) -> bool:
-        """Whether an expression calls something whose dotted name begins with `prefix`."""
+    def makes(self, value: ast.expr, *prefixes: str) -> bool:
+        """Whether an expression calls something whose dotted name begins with one of `prefixes`."""
         if not isinstance(value, ast.Call):
             return False
-        return any(name.startswith(prefix) for name in self._aliases.names_of(value.func))
+        return any(name.startswith(prefixes) for name in self._aliases.names_of(value.func))
 
     def role(self, name: str, value: ast.expr, known: Mapping[str, str]) -> str | None:
         """The role of a name that is bound to the value of an expression.
@@ -108,9 +109,9 @@ class RoleReader:
         """
         if self.is_model(value):
             return "model"
-        if self.makes(value, "torch.optim.lr_scheduler."):
+        if self.makes(value, *SCHEDULES):
             return "scheduler"
-        if self.makes(value, "torch.optim."):
+        if self.makes(value, "torch.optim.") and not self.makes(value, "torch.optim.swa_utils."):
             return "optimizer"
         if self._is_loader(value):
             return f"{self._loader_side(name, value)}_loader"

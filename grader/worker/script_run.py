@@ -238,7 +238,8 @@ class ScriptWatch:
         known = self.models.pop(id(model), None) or self._begun.pop(id(model), None) or _Epochs(model)
         self.models[id(model)] = known
         with same_random_numbers():
-            tree, arrays = module_tree(model), state(model)
+            # copies: the model goes on, and what it is now may be told when it is known that it counts
+            tree, arrays = module_tree(model), {name: value.copy() for name, value in state(model).items()}
         done = EpochDone(
             number=len(known.told) + 1,
             learning_rate=self._rate,

@@ -205,7 +205,7 @@ def test_a_style_is_replayed(style: Path, replayed: Callable[..., Replayed]) -> 
         assert [stage.optimizer for stage in found.rehearsal.stages] == told["Optimizers"].split()
     if "Parameters" in told:
         assert found.parameters == int(told["Parameters"])
-    if "train_epoch(" in text:
+    if "train_epoch(" in text and "backward()" not in text:
         # of every epoch, since one that trains by itself reports to nobody
         assert all(len(done.arrays["reported"]) for done in found.epochs)
     assert found.program.script.validates is ("Validates" in told)
@@ -223,12 +223,15 @@ def assert_told_beforehand(found: Replayed) -> None:
     """What a trial on made-up images told is what was trained."""
     trained = stages(found.epochs, found.program)
     assert found.rehearsal.complete and found.rehearsal.epochs == found.end.epochs
-    assert [replace(stage, first_rate=0, last_rate=0) for stage in found.rehearsal.stages] == [
-        replace(stage, first_rate=0, last_rate=0) for stage in trained
+    same = {"first_rate": 0, "last_rate": 0, "per_batch": False}
+    assert [replace(stage, **same) for stage in found.rehearsal.stages] == [
+        replace(stage, **same) for stage in trained
     ]
     for told, did in zip(found.rehearsal.stages, trained, strict=True):
-        assert told.last_rate == pytest.approx(did.last_rate, abs=1e-5)
-        assert told.per_batch or told.first_rate == pytest.approx(did.first_rate, abs=1e-5)
+        # a rate that changes with each step depends on how many there are: three batches, of which each steps
+        assert did.per_batch or told.last_rate == pytest.approx(did.last_rate, abs=1e-5)
+        assert did.per_batch or told.first_rate == pytest.approx(did.first_rate, abs=1e-5)
+        assert did.per_batch >= told.per_batch
     assert all(stage.loop is not None for stage in trained)
 
 

@@ -29,7 +29,10 @@ def decides(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]
                 return True
             case ast.If(test=test) if _uses(test, measured, data, evaluators):
                 if any(
-                    _acts(leaf) for block in (node.body, node.orelse) for one in block for leaf in leaves(one)
+                    _acts(leaf, measured)
+                    for block in (node.body, node.orelse)
+                    for one in block
+                    for leaf in leaves(one)
                 ):
                     return True
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"), args=[given, *_])):
@@ -41,13 +44,22 @@ def decides(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]
     return False
 
 
+def measures(body: ast.stmt, data: Mapping[str, str]) -> bool:
+    """Whether a function uses data of the test split by itself."""
+    return _uses(body, (), data, ())
+
+
 def _measured(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]) -> set[str]:
     """The names that hold what was measured, and what followed from it."""
     found: set[str] = set()
     while True:
         before = len(found)
         for node in statements_within(loop):
-            if node is loop or isinstance(node, ast.Try | ast.With):
+            if isinstance(node, ast.Try | ast.With | ast.FunctionDef):
+                continue
+            if node is loop:  # what is in it does not follow from its header; what it counts by may
+                if isinstance(node, ast.For) and _uses(node.iter, found, data, evaluators):
+                    found |= _bound(node.target)
                 continue
             header = _header(node)
             if _uses(header, found, data, evaluators):
@@ -111,7 +123,7 @@ def _filled(node: ast.stmt, data: Mapping[str, str]) -> set[str]:
     return found
 
 
-def _bound(node: ast.stmt) -> set[str]:
+def _bound(node: ast.AST) -> set[str]:
     return {
         name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
     }
@@ -121,18 +133,18 @@ def _names(node: ast.AST) -> set[str]:
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
-def _acts(leaf: ast.stmt) -> bool:
-    """Whether a statement does more than print, count and note."""
+def _acts(leaf: ast.stmt, measured: Collection[str]) -> bool:
+    """Whether a statement does more than print, count and note what was measured."""
     match leaf:
         case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():
             return True
         case ast.Expr(value=ast.Call(func=function)):
             name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
             return name not in ADDING
-        case ast.Assign():
-            return _is_setting(leaf) or any(
-                isinstance(node, ast.Call) and _copies(node) for node in ast.walk(leaf)
-            )
+        case ast.Assign(value=value):
+            if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in ast.walk(leaf)):
+                return True
+            return bool(_names(value).difference(measured))  # what was measured, and not how it came out
     return False
 
 

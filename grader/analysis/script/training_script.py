@@ -9,7 +9,7 @@ from grader.analysis.effects import Aliases, Effect, Effects
 from grader.analysis.folding import Unknown, value
 from grader.analysis.roles import RoleReader, bindings, role_by_name
 from grader.analysis.script.constructions import is_built_once
-from grader.analysis.script.deciding import decides
+from grader.analysis.script.deciding import decides, measures
 from grader.analysis.script.dependence import Definitions, Level, alive
 from grader.analysis.script.model_that_counts import Choice, ModelThatCounts
 from grader.analysis.script.substitution import OUTWARD, Substitution
@@ -102,7 +102,7 @@ class ScriptReader:
         left_alone = list(self._left_alone(taken))
         executed = [top.units[index] for index in sorted(taken.positions)]
         loops = list(self._epoch_loops(executed))
-        measuring = self._definitions.reaching(self._known.evaluators)
+        measuring = self._definitions.reaching({*self._known.evaluators, *self._own_evaluators()})
         substitution = Substitution(
             self._known.effects,
             self._known.data,
@@ -130,7 +130,9 @@ class ScriptReader:
             ),
             seeds=tuple(self._seeds(executed)),
             single=self._is_single(executed),
-            validates=any(decides(loop, self._known.data, measuring) for loop, _ in loops),
+            validates=any(
+                decides(loop, self._known.data, measuring) for loop in self._training_loops(executed)
+            ),
             may_stop=any(
                 isinstance(node, ast.Break | ast.While | ast.Raise | ast.Return)
                 for loop, _ in loops
@@ -323,6 +325,21 @@ class ScriptReader:
                 if isinstance(node, LOOPS) and self._is_epoch_loop(node):
                     yield node, one
 
+    def _own_evaluators(self) -> Iterator[str]:
+        """Functions that look at the test split, and train nothing."""
+        for one in self._known.units:
+            if not isinstance(one.node, ast.FunctionDef) or any(map(self.steps, calls(one.node))):
+                continue
+            if measures(one.node, self._known.data):
+                yield one.node.name
+
+    def _training_loops(self, executed: Sequence[Unit]) -> Iterator[ast.stmt]:
+        """The loops that train, those over settings among them."""
+        for one in self._with_functions(executed):
+            for node in ast.walk(one.node):
+                if isinstance(node, LOOPS) and any(map(self.steps, calls(node))):
+                    yield node
+
     def _seeds(self, executed: Sequence[Unit]) -> Iterator[Place]:
         """Where random numbers are seeded in what is executed."""
         for one in self._with_functions(executed):
@@ -354,7 +371,8 @@ class ScriptReader:
             return True
         inner = [each for each in ast.walk(node) if isinstance(each, LOOPS) and each is not node]
         return any(
-            isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+            isinstance(call.func, ast.Attribute)
+            and (call.func.attr == "backward" or (call.func.attr == "step" and call.args))  # with a closure
             for each in inner
             for call in _own_calls(each)
         )

@@ -3,7 +3,8 @@ Epochs: 2
 Rates: 0.1 0.1
 Optimizer: SGD
 Others: 2
-Planned: 2"""
+Planned: 2
+Validates: yes"""
 
 transform = transforms.Compose([transforms.Resize((8, 8)), transforms.Grayscale(1), transforms.ToTensor()])
 train_dataset = datasets.ImageFolder("data/train", transform=transform)
