@@ -1,5 +1,6 @@
 """How the public checks' findings are shown while they are made, and what follows them."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,7 @@ from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
 from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Omission, Place, Program
-from grader.domain.quoting import named
+from grader.domain.quoting import as_code, named
 from grader.reports.student.excerpt import excerpt
 from grader.reports.student.plan_rows import plan_rows
 from grader.students.own_check import LocalCheck
@@ -39,6 +40,7 @@ MODEL_VALUES = (
     "mlp_dim",
     "pool",
 )
+NUMBER = re.compile(r"[\d(.\-\[]")
 OPTIMIZER_VALUES = ("learning_rate", "weight_decay", "momentum", "betas", "label_smoothing")
 
 
@@ -226,13 +228,20 @@ def training_rows(program: Program, parameters: int | None, plan: Plan) -> list[
     values = [f"{name} {tuned[name]}" for name in MODEL_VALUES if name in tuned]
     rows = [("model", ", ".join([*built, *values]) or "it is built when it is trained")]
     optimizer = tuned.get("optimizer", "none was found")
-    settings = [f"{name.replace('_', ' ')} {tuned[name]}" for name in OPTIMIZER_VALUES if name in tuned]
+    settings = [
+        f"{name.replace('_', ' ')} {_value(tuned[name])}" for name in OPTIMIZER_VALUES if name in tuned
+    ]
     rows.append(("optimizer", ", ".join([optimizer, *settings])))
     batch = tuned.get("batch_size") or _one_line(recipe.batch_size) or "not found: 64, as handed out"
     rows.append(("batch size", batch))
     transform = tuned.get("transform") or _one_line(recipe.train_transform) or "not found: as handed out"
     rows.append(("transform", transform))
     return [*rows, *plan_rows(plan, program.file)]
+
+
+def _value(written: str) -> str:
+    """A number as it is, and what stands in a number's place as code: it is known when it is trained."""
+    return written if NUMBER.match(written) else as_code(written)
 
 
 def verdict(found: LocalCheck) -> str:

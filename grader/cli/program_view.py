@@ -27,7 +27,11 @@ def show_program(program: Program, plan: Plan, path: Path, *, code: bool) -> Non
         page.detail(f"{omission.place}  {omission.first_line}", style="dim", indent=2)
     if code:
         page.heading("Executed to train")
+        shown = path.name
         for statement in program.script.statements:
+            if statement.place.file != shown:
+                shown = statement.place.file
+                page.detail(shown, style="dim", indent=0)
             for number, line in enumerate(statement.source.split("\n"), start=statement.place.line):
                 if line.strip():
                     click.echo(printable(f"{number:{NUMBER_WIDTH}}  {line}"))
