@@ -66,8 +66,7 @@ class Plan:
         missing: Why nothing is trained, as a clause; empty: something is.
         loops: The loops over epochs.
         seeds: Where random numbers are seeded.
-        validates: The code decides by what it measures, so that it is given images which its accuracy is not
-            measured on.
+        validates: A tenth of the training images is kept, because the code decides by what it measures.
         left_alone: What trains other models.
         rehearsal: What a trial came to; None: there was none.
     """

@@ -149,8 +149,7 @@ class Train:
 
     Attributes:
         gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
-        arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,); and `validation_images` and
-            `validation_labels` where the student's code decides by what it measures between epochs.
+        arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,).
     """
 
     class_names: tuple[str, ...]

@@ -38,7 +38,7 @@ class Blinding:
                 the ones, and were made for the others.
         """
         splits, seed = job.splits, job.order_seed
-        self._splits, self._seed, self._validation = splits, seed, job.validation
+        self._splits, self._seed = splits, seed
         self.order = np.arange(len(splits.test_labels))
         self._numbers = np.arange(len(splits.classes))
         if seed is not None:
@@ -61,14 +61,6 @@ class Blinding:
     def train_images(self) -> Any:
         """The training images, uint8 (n, height, width[, 3])."""
         return self._changed(self._splits.train_images, b"train")
-
-    @property
-    def validation(self) -> dict[str, Any]:
-        """The images to validate on and their labels in the worker's numbers, if there are any."""
-        if self._validation is None:
-            return {}
-        images = self._changed(self._validation.images, b"validation")
-        return {"validation_images": images, "validation_labels": self._numbers[self._validation.labels]}
 
     @property
     def test_images(self) -> Any:

@@ -25,7 +25,6 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
     Args:
         report: Told each epoch.
     """
-    job = job.with_validation()
     record = Record(job, report)
     blinding = record.blinding
     labels = blinding.train_labels
@@ -48,7 +47,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
                 device=job.device,
                 seed=job.seed,
                 gpu_memory_mb=share and share - share // 4,
-                arrays={"train_images": blinding.train_images, "train_labels": labels, **blinding.validation},
+                arrays={"train_images": blinding.train_images, "train_labels": labels},
             )
             replies = (TrainingPlan, EpochDone, Trained)
             seconds = job.limits.training_seconds

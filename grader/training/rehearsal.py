@@ -2,7 +2,6 @@
 
 import contextlib
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
         device=job.device,
         seed=job.seed,
         gpu_memory_mb=job.gpu_memory_mb,
-        arrays=_arrays(few, job.program),
+        arrays={"train_images": few.train_images, "train_labels": few.train_labels},
     )
     with contextlib.closing(job.linked(workers())) as link:
         try:
@@ -73,13 +72,6 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
         except EngineError as error:
             fault = str(error)
     return Rehearsal(stages(told, job.program), others, complete, fault, where)
-
-
-def _arrays(few: Splits, program: Program) -> dict[str, Any]:
-    arrays = {"train_images": few.train_images, "train_labels": few.train_labels}
-    if program.script.validates:
-        arrays |= {"validation_images": few.test_images, "validation_labels": few.test_labels}
-    return arrays
 
 
 def _in_words(raised: StudentRaised, program: Program) -> str:

@@ -1,8 +1,7 @@
 """What is trained, on what and within what, and what comes of it."""
 
-import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from grader.domain.assignment import Limits
@@ -17,7 +16,6 @@ from grader.protocol.raised import raised_in_training
 from grader.protocol.replies import Problem
 from grader.protocol.requests import Load
 from grader.protocol.watching import WatchRecord
-from grader.training.validation import LabeledSide, validation_apart
 
 REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
 
@@ -33,8 +31,6 @@ class Job:
         gpu_memory_mb: What it may take of a GPU's memory; None: all that there is.
         order_seed: Of what the worker must not know: see `Blinding`. None: all is as it is, for one's own
             work.
-        validation: What the student's code validates on, where it decides by that; None: some of the training
-            images, since nothing comes of it.
         planned: How many epochs a complete rehearsal came to; None: it is not known.
     """
 
@@ -46,16 +42,7 @@ class Job:
     seed: int = 0
     order_seed: int | None = None
     gpu_memory_mb: int | None = None
-    validation: LabeledSide | None = None
     planned: int | None = None
-
-    def with_validation(self) -> "Job":
-        """The job with images to validate on, taken from its test images, if its program decides by such."""
-        if not self.program.script.validates:
-            return self
-        seed = self.seed if self.order_seed is None else self.order_seed
-        splits, validation = validation_apart(self.splits, [seed, zlib.crc32(b"validation")])
-        return replace(self, splits=splits, validation=validation)
 
     def linked(self, process: WorkerProcess) -> Link:
         """A link to a worker of this job, which keeps what it tells of forbidden parts."""

@@ -18,8 +18,9 @@ from grader.worker.outputs import answers, array, module_tree, same_random_numbe
 from grader.worker.program import StudentModule, seed_all
 from grader.worker.recipe import Data, Settings, settings
 
+VALIDATION_SHARE = 0.1  # of the training images, where the student's loop decides by what it validates on
 PROBES = 32  # images for which a trained model answers here too
-GLANCE_SHARE = 0.02  # of the training images, where nothing is decided by what is measured between epochs
+GLANCE_SHARE = 0.02  # where it does not: what it measures between epochs is looked at by nobody
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Prepared:
 def prepared(student: StudentModule, request: Train, device: torch.device) -> Prepared:
     """Execute what the data depend on, and make them.
 
-    Where the student's code decides by what it measures between epochs, there are images for that; otherwise
-    what it looks at are a few of the training images. Those that are measured it never sees.
+    Where the student's code decides by what it measures between epochs, a tenth of the training images is
+    kept for that; otherwise what it looks at are a few of the training images. Hidden ones it never sees.
 
     Args:
         device: The student's.
@@ -51,22 +52,22 @@ def prepared(student: StudentModule, request: Train, device: torch.device) -> Pr
     """
     seed_all(request.seed, device.type)
     chosen = settings(student, device)
-    data, validation = _data(request, chosen)
+    data, validation = _data(request, chosen, validates=student.program.script.validates)
     return Prepared(device, chosen, data, validation)
 
 
-def _data(request: Train, chosen: Settings) -> tuple[Data, GradedImages]:
+def _data(request: Train, chosen: Settings, *, validates: bool) -> tuple[Data, GradedImages]:
     """The student's loaders, and the data set of the second."""
     arrays, classes, size = request.arrays, request.class_names, chosen.batch_size
     images, labels = arrays["train_images"], arrays["train_labels"]
-    if len(arrays.get("validation_labels", ())):
-        looked_at = arrays["validation_images"], arrays["validation_labels"]
-    else:
-        few = _share_of_each_class(GLANCE_SHARE, labels, request.seed)
-        looked_at = images[few], labels[few]
+    kept = np.arange(len(labels))
+    # seen by the student's validation
+    seen = _share_of_each_class(VALIDATION_SHARE if validates else GLANCE_SHARE, labels, request.seed)
+    if validates:
+        kept = np.setdiff1d(kept, seen)
     with students_code():  # deterministic transforms, which are the student's, are applied here
-        train = GradedImages(images, labels, classes, chosen.train_transform)
-        validation = GradedImages(*looked_at, classes, chosen.test_transform)
+        train = GradedImages(images[kept], labels[kept], classes, chosen.train_transform)
+        validation = GradedImages(images[seen], labels[seen], classes, chosen.test_transform)
     shuffling = torch.Generator().manual_seed(request.seed)
     train_loader: DataLoader[Any] = DataLoader(train, batch_size=size, shuffle=True, generator=shuffling)
     return Data(train_loader, DataLoader(validation, batch_size=size)), validation

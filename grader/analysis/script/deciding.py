@@ -12,13 +12,16 @@ TEST = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
 ADDING = {"append", "extend", "print", "write", "set_postfix", "set_description", "log", "info", "add_scalar"}
 
 
-def decides(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]) -> bool:
+def decides(
+    loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str], *, chooses: bool = False
+) -> bool:
     """Whether weights, the end or the learning rate depend on what is measured on a test loader.
 
     Args:
         loop: A loop over epochs, or what holds one.
         data: Names of data -> role.
         evaluators: Functions and methods that measure.
+        chooses: It is a loop over settings: what is noted of the best of them decides, too.
     """
     measured = _measured(loop, data, evaluators)
     if not measured:
@@ -28,12 +31,9 @@ def decides(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]
             case ast.While(test=test) if node is loop and _names(test) & measured:
                 return True
             case ast.If(test=test) if _uses(test, measured, data, evaluators):
-                if any(
-                    _acts(leaf, measured)
-                    for block in (node.body, node.orelse)
-                    for one in block
-                    for leaf in leaves(one)
-                ):
+                blocks = (node.body, node.orelse)
+                inner = [leaf for block in blocks for one in block for leaf in leaves(one)]
+                if any(_acts(leaf, measured if chooses else None) for leaf in inner):
                     return True
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"), args=[given, *_])):
                 if _uses(given, measured, data, evaluators):
@@ -133,8 +133,12 @@ def _names(node: ast.AST) -> set[str]:
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
-def _acts(leaf: ast.stmt, measured: Collection[str]) -> bool:
-    """Whether a statement does more than print, count and note what was measured."""
+def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
+    """Whether a statement does more than print, count and note.
+
+    Args:
+        measured: The names of what was measured: noting anything else is a choice; None: it is none.
+    """
     match leaf:
         case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():
             return True
@@ -144,7 +148,7 @@ def _acts(leaf: ast.stmt, measured: Collection[str]) -> bool:
         case ast.Assign(value=value):
             if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in ast.walk(leaf)):
                 return True
-            return bool(_names(value).difference(measured))  # what was measured, and not how it came out
+            return measured is not None and bool(_names(value).difference(measured))
     return False
 
 

@@ -131,7 +131,8 @@ class ScriptReader:
             seeds=tuple(self._seeds(executed)),
             single=self._is_single(executed),
             validates=any(
-                decides(loop, self._known.data, measuring) for loop in self._training_loops(executed)
+                decides(loop, self._known.data, measuring, chooses=not self._is_epoch_loop(loop))
+                for loop in self._training_loops(executed)
             ),
             may_stop=any(
                 isinstance(node, ast.Break | ast.While | ast.Raise | ast.Return)
@@ -333,7 +334,7 @@ class ScriptReader:
             if measures(one.node, self._known.data):
                 yield one.node.name
 
-    def _training_loops(self, executed: Sequence[Unit]) -> Iterator[ast.stmt]:
+    def _training_loops(self, executed: Sequence[Unit]) -> Iterator[ast.For | ast.While]:
         """The loops that train, those over settings among them."""
         for one in self._with_functions(executed):
             for node in ast.walk(one.node):

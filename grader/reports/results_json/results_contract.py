@@ -221,7 +221,7 @@ class PlanRecord(_Record):
     fault: str = Field(description="what kept the trial from it")
     stages: list[StageRecord]
     other_models: int = Field(description="trained because the one that counts depends on them")
-    validates: bool = Field(description="on images of its own, because the code decides by what it measures")
+    validates: bool = Field(description="a tenth of the training images is kept for what the code measures")
     left_alone: list[LeftAloneRecord]
 
 

@@ -7,7 +7,7 @@ from grader.domain.plan import Plan, Rehearsal, Stage
 from grader.domain.program import Place
 
 MOST_ROWS = 12  # stages that are told one by one
-KEPT = "your code decides by what it measures, on images for that alone: your accuracy is measured on others"
+KEPT = "a tenth of the training images is kept for what your code measures, because it decides by that"
 NEEDED = "what comes of them decides how the one that counts is made or trained"
 SEEDED = "your own seeds are set too, after the grader's"
 
