@@ -11,6 +11,7 @@ Each folder is one upload and what must come of it (`upload.toml`):
                         `# %% [markdown]` begin a cell, and `#: ` lines are its saved output
     format              `py` or `ipynb`
     edits               [[old, new], ...]: `old` must occur exactly once
+    [upload.modules]    file = [names]: top-level definitions that lie in a module, and are imported from it
     leave_out           roles that are not handed in: `report`, `checkpoint`, `code`
     checkpoint          `solution` (weights of the reference's model, the default), `own` (of the model in its
                         own code) or `other` (of a model that has nothing to do with it)
@@ -67,6 +68,12 @@ def build(behaviour: Path, destination: Path) -> Path:
     left_out = upload.get("leave_out", [])
     folder = destination / str(upload["student_id"])
     folder.mkdir(parents=True, exist_ok=True)
+    modules: dict[str, str] = {}
+    if upload.get("modules"):
+        source, modules = _in_modules(source, upload["modules"])
+    for name, text in modules.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
     if "code" not in left_out:
         text = _notebook(source, behaviour.name) if upload["format"] == "ipynb" else source
         (folder / f"{stem}.{upload['format']}").write_text(text, encoding="utf-8", newline="\n")
@@ -133,6 +140,31 @@ def _source(behaviour: Path, upload: dict[str, Any]) -> str:
             )
         source = source.replace(old, new)
     return source.replace(REFERENCE_ID, upload["student_id"])
+
+
+def _in_modules(source: str, wanted: dict[str, list[str]]) -> tuple[str, dict[str, str]]:
+    """The source without some of its definitions, and the modules that hold them instead."""
+    tree, lines = ast.parse(source), source.split("\n")
+    imports = "\n".join(
+        ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+    modules, moved = {}, set()
+    for file, names in wanted.items():
+        texts = [imports]
+        for node in tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            bound = {getattr(node, "name", None), *(getattr(target, "id", None) for target in targets)}
+            if bound & set(names):
+                texts.append(ast.unparse(node))
+                moved |= set(range(node.lineno - 1, node.end_lineno or node.lineno))
+        modules[file] = "\n\n\n".join(texts) + "\n"
+    own = "\n".join(
+        f"from {file.removesuffix('.py').replace('/', '.')} import {', '.join(names)}"
+        for file, names in wanted.items()
+    )
+    kept = [line for number, line in enumerate(lines) if number not in moved]
+    place = max(number for number, line in enumerate(kept) if line.startswith(("import ", "from ")))
+    return "\n".join([*kept[: place + 1], own, *kept[place + 1 :]]), modules
 
 
 def _notebook(source: str, name: str) -> str:

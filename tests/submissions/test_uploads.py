@@ -24,7 +24,7 @@ def build() -> ModuleType:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {path.suffix: path.read_bytes() for path in folder.iterdir()}
+    return {path.suffix: path.read_bytes() for path in folder.iterdir() if "Homework" in path.name}
 
 
 @pytest.mark.parametrize("name", BEHAVIOURS)
@@ -37,9 +37,10 @@ def test_upload_has_the_files_that_its_description_names(
     assert folder == tmp_path / upload["student_id"]
     suffixes = {f".{upload['format']}": "code", ".pth": "checkpoint", ".pdf": "report"}
     wanted = {suffix for suffix, role in suffixes.items() if role not in upload.get("leave_out", [])}
-    assert {path.name for path in folder.iterdir()} == {
-        f"{upload['student_id']}_Lab8_Homework{suffix}" for suffix in wanted
-    }
+    named = {f"{upload['student_id']}_Lab8_Homework{suffix}" for suffix in wanted}
+    modules = upload.get("modules", {})
+    assert {path.name for path in folder.iterdir()} == named | {name.split("/")[0] for name in modules}
+    assert all(ast.parse((folder / name).read_text(encoding="utf-8")).body for name in modules)
     built = files(folder)
     code = built[f".{upload['format']}"].decode("utf-8")
     assert "# >>>" not in code and "400101200" not in code
