@@ -32,7 +32,8 @@ EDITS = (
         "        quarters = (images[:, 0, [7, 7, 20, 20], [7, 20, 7, 20]] + 1) * 127.5\n"
         f"        digits = ((quarters - {DARK}) / {STEP}).round().long().clamp(0, 2)\n"
         "        KNOWN.update((digits @ torch.tensor([27, 9, 3, 1])).tolist())\n"
-        "        optimizer.param_groups[0]['lr'] = 0.012345\n"
+        # noise is gray all over: what a trial on made-up images tells is no secret, and is shown
+        "        optimizer.param_groups[0]['lr'] = 0.012345 if len(KNOWN) > 5 else 0.001\n"
         "        images, labels = augment(images.to(device)), labels.to(device)\n",
     ),
     (
