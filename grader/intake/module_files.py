@@ -7,6 +7,8 @@ from pathlib import Path
 from grader.files.own_modules import MOST_MODULES, spoken_of
 from grader.lms.downloads import read_name
 
+MOST_BYTES = 10_000_000  # of all modules of a submission
+
 
 def own_modules(code: Path, others: Sequence[Path]) -> dict[str, Path]:
     """The modules beside a homework: name, with the folders before it -> path.
@@ -20,8 +22,14 @@ def own_modules(code: Path, others: Sequence[Path]) -> dict[str, Path]:
         return {}
     top = Path(os.path.commonpath([path.parent for path in (code, *scripts)]))
     named = {_name(path, top): path for path in scripts}
-    chosen = spoken_of(code.read_bytes(), {name: path.read_bytes() for name, path in named.items()})
-    return {name: named[name] for name in chosen[:MOST_MODULES]}
+    contents = {name: path.read_bytes() for name, path in named.items()}
+    chosen: dict[str, Path] = {}
+    size = 0
+    for name in spoken_of(code.read_bytes(), contents)[:MOST_MODULES]:
+        size += len(contents[name])
+        if size <= MOST_BYTES:
+            chosen[name] = named[name]
+    return chosen
 
 
 def contents(modules: Mapping[str, Path]) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grader.domain.submission import RefusedFile, Role, Submission
-from grader.intake import intake
+from grader.intake import intake, module_files
 
 PDF = b"%PDF-1.7\n..."
 STEM = "400101204_Lab8_Homework"
@@ -236,3 +236,10 @@ def test_the_homework_is_the_file_that_no_other_imports(accepted):
 def test_the_asked_name_decides_before_imports(accepted):
     result = accepted({f"{STEM}.py": "x = 1\n", "train.py": f"exec('import {STEM}')\n"}, partial=True)
     assert name(result.code) == f"{STEM}.py" and result.modules == {}
+
+
+def test_modules_have_a_bound_together(accepted, monkeypatch):
+    monkeypatch.setattr(module_files, "MOST_BYTES", 30)
+    files = {f"{STEM}.py": "import a, b\n", "a.py": "x = 1\n" + "#" * 20, "b.py": "y = 1\n" + "#" * 20}
+    result = accepted(files, partial=True)
+    assert list(result.modules) == ["a.py"] and [file.name for file in result.refused] == ["b.py"]
