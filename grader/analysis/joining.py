@@ -235,7 +235,10 @@ def _rewritten(
     if not edits:
         return file.cell
     code = applied(file.cell.code, 1, 0, edits)
-    return replace(file.cell, code=code, tree=ast.parse(code))
+    try:
+        return replace(file.cell, code=code, tree=ast.parse(code))
+    except SyntaxError:  # a way to write it that nobody thought of: its imports stay what they are
+        return file.cell
 
 
 @dataclass
@@ -348,7 +351,12 @@ class _Replaced(ast.NodeTransformer):
 def _over_lines(node: ast.stmt, text: str, cell: Cell) -> Iterator[Edit]:
     """A text in the place of a statement; what else of it there is on further lines becomes blank."""
     (first, left), (last, right) = start_of(node), end_of(node)
+    before = cell.lines[first - 1].encode("utf-8")[:left].decode("utf-8")
+    after = cell.lines[last - 1].encode("utf-8")[right:].decode("utf-8")
+    # what follows behind a semicolon stands on the last line
+    place = last if after.lstrip().startswith(";") and not before.strip() else first
     for line in range(first, last + 1):
         start = left if line == first else 0
         end = right if line == last else len(cell.lines[line - 1].encode("utf-8"))
-        yield Edit((line, start), (line, end), text if line == first else "")
+        indent = before if line == place != first else ""
+        yield Edit((line, start), (line, end), indent + text if line == place else "")

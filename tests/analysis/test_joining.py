@@ -37,6 +37,8 @@ HELPERS = "SIZE = 3\n\n\ndef doubled(x):\n    return 2 * x * SIZE\n"
         "import helpers as h, math\nfound = h.doubled(math.floor(7.5))",
         "import math, helpers\nfound = helpers.doubled(math.floor(7.5))",
         "from helpers import (\n    doubled,\n    SIZE,\n)\nfound = doubled(7)",
+        "from helpers import (\n    doubled,\n); found = doubled(7)",
+        "if True:\n    from helpers import (\n        doubled,\n    ); found = doubled(7)",
         "def f():\n    from helpers import doubled\n    return doubled(7)\n\nfound = f()",
         "def f():\n    import helpers as h\n    return h.doubled(7)\n\nfound = f()",
         "try:\n    from helpers import doubled\nexcept ImportError:\n    doubled = None\nfound = doubled(7)",
