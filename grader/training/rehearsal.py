@@ -7,7 +7,7 @@ import numpy as np
 
 from grader.domain.errors import EngineError
 from grader.domain.plan import Rehearsal
-from grader.domain.program import TRAINING, Program
+from grader.domain.program import TRAINING
 from grader.kit.splits import Splits
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.raised import raised_at
@@ -65,7 +65,7 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
                     others, complete = max(min(reply.other_models, MOST_MODELS), 0), True
                     break
         except StudentRaised as raised:
-            fault, where = _in_words(raised, job.program), raised_at(raised.problem, job.program)
+            fault, where = _in_words(raised, job), raised_at(raised.problem, job.program)
         except WorkerFault as error:
             if error.kind != "time":
                 fault = f"It cannot be trained: {error}."
@@ -74,7 +74,7 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
     return Rehearsal(stages(told, job.program), others, complete, fault, where)
 
 
-def _in_words(raised: StudentRaised, program: Program) -> str:
-    told = gap_in_words(raised.gap, program.recipe) if raised.gap else "it raised an exception"
-    said = f": {raised.problem}" if raised.gap in ("", "loop_raised") else ""
+def _in_words(raised: StudentRaised, job: Job) -> str:
+    told = gap_in_words(raised.gap, job.program.recipe) if raised.gap else "it raised an exception"
+    said = f": {job.raised(raised.problem)}" if raised.gap in ("", "loop_raised") else ""
     return f"It cannot be trained: {told}{said}."
