@@ -182,10 +182,13 @@ class DataUse:
 
 
 def _shallow_calls(statement: ast.stmt) -> Iterator[ast.Call]:
-    """The calls in a statement's own expressions, not in statements within it."""
+    """The calls in a statement's own expressions, those in lambdas too, not in statements within it."""
     for child in ast.iter_child_nodes(statement):
         if not isinstance(child, ast.stmt | ast.excepthandler):
             yield from calls(child)
+            for node in ast.walk(child):
+                if isinstance(node, ast.Lambda):
+                    yield from calls(node.body)
 
 
 def _name(call: ast.Call) -> str:
@@ -211,7 +214,19 @@ def _is_transform(node: ast.expr, flow: Flow, depth: int) -> bool:
         return bound is not None and _is_transform(bound, flow, depth - 1)
     if isinstance(node, ast.IfExp):
         return _is_transform(node.body, flow, depth)
-    return isinstance(node, ast.Call) and _name(node) in TRANSFORMS
+    if not isinstance(node, ast.Call):
+        return False
+    return _name(node) in TRANSFORMS or (depth > 0 and _makes_transforms(node.func, flow, depth - 1))
+
+
+def _makes_transforms(function: ast.expr, flow: Flow, depth: int) -> bool:
+    """Whether a name is bound to what makes one: `partial(Compose, [...])`, `lambda: Compose([...])`."""
+    match flow.last(function.id) if isinstance(function, ast.Name) else None:
+        case ast.Lambda(body=made):
+            return _is_transform(made, flow, depth)
+        case ast.Call(args=[ast.Attribute(attr=name) | ast.Name(id=name), *_]) as call:
+            return _name(call) == "partial" and name in TRANSFORMS
+    return False
 
 
 def _is_none(node: ast.expr) -> bool:

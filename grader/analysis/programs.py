@@ -42,9 +42,37 @@ def program(
     """
     name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
     try:
-        return _analyzed(source(name, data, modules), rules)
+        read = source(name, data, modules)
+        return _together(
+            _analyzed(read, rules),
+            {measure: _analyzed(read, each) for measure, each in rules.further.items()},
+        )
     except (RecursionError, MemoryError) as error:
         raise SubmissionError(f"{name}: {TOO_DEEP}") from error
+
+
+def _together(first: Program, further: Mapping[str, Program]) -> Program:
+    """A program with how it is read for further models; what people are told of it is told once."""
+    if not further:
+        return first
+    every = (first, *further.values())
+    left_out = set.intersection(*({one.place for one in each.omissions} for each in every))
+    return replace(
+        _measured_apart(first, every),
+        omissions=tuple(one for one in first.omissions if one.place in left_out),
+        forbidden=tuple(dict.fromkeys(use for each in every for use in each.forbidden)),
+        notes=tuple(dict.fromkeys(note for each in every for note in each.notes)),
+        further={
+            measure: replace(_measured_apart(each, every), source=None) for measure, each in further.items()
+        },
+    )
+
+
+def _measured_apart(one: Program, every: Sequence[Program]) -> Program:
+    """A program of which only that is left alone which trains none of the models that are measured."""
+    trained = {statement.place for each in every if each is not one for statement in each.script.statements}
+    left_alone = tuple(each for each in one.script.left_alone if each.place not in trained)
+    return replace(one, script=replace(one.script, left_alone=left_alone))
 
 
 def _analyzed(read: Source, rules: ProgramRules) -> Program:
@@ -100,7 +128,8 @@ def _analyzed(read: Source, rules: ProgramRules) -> Program:
     parts = ingredients(focused, [loop.place for loop in script.loops])
     if (built := reading_of_script.built) is not None:
         before = sources.flows.before(built.statement, built.function)
-        parts = replace(parts, model=(built.name, built.expression, before))
+        # what a training decides nobody knows before it
+        parts = replace(parts, model=None if built.chosen else (built.name, built.expression, before))
     recipe = reading(sources, parts)
     deep = {
         graded: graph.reach([names[graded]], executed=False, stop_at_roles=kinds[names[graded]] == "function")

@@ -23,6 +23,8 @@ BY_NAME = (
     ("epoch", re.compile(r"^(epoch|ep)$", re.IGNORECASE)),
 )
 SCHEDULES = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR")
+# what a role's object is not: several of them, or a function that makes one
+HOLDING = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Lambda)
 MODEL_WRAPPERS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "requires_grad_"}
 
 
@@ -73,6 +75,16 @@ class RoleReader:
         for unit in units:
             if isinstance(unit.node, ast.FunctionDef) and self._returns_model(unit.node):
                 self._makers.add(unit.node.name)
+            self._makers |= {name for name, value in bindings(unit.node) if self._is_maker(value)}
+
+    def _is_maker(self, value: ast.expr | None) -> bool:
+        """Whether a value is a function that makes models: `partial(ViT, dim=64)`, `lambda dim: ViT(dim)`."""
+        match value:
+            case ast.Lambda(body=made):
+                return self.is_model(made)
+            case ast.Call(args=[ast.Name(id=name), *_]):
+                return name in self._makers and self.makes(value, "functools.partial")
+        return False
 
     def _returns_model(self, node: ast.FunctionDef) -> bool:
         inner = list(statements_within(node))
@@ -149,7 +161,12 @@ class RoleReader:
         for name, value in bindings(unit.node):
             role = self.role(name, value, {**known, **found}) if value is not None else None
             told = role_by_name(name)
-            if role is None and not _is_number(value) and (name not in loop_variables or told == "epoch"):
+            if (
+                role is None
+                and not _is_number(value)
+                and not isinstance(value, HOLDING)
+                and (name not in loop_variables or told == "epoch")
+            ):
                 made_elsewhere = value is None or isinstance(value, ast.Call)
                 if out or (made_elsewhere and told in ("train_loader", "test_loader")):
                     role = told

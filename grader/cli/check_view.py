@@ -113,8 +113,7 @@ class CheckView:
         page, program = self._page, found.program
         self._show_names(found)
         self._show_forbidden(found)
-        page.heading("What would be trained")
-        page.pairs(training_rows(program, found.parameters, found.plan))
+        self._show_plans(found)
         notes = [
             *(note.text for note in program.notes),
             *(f"{named(name)} is not installed here: a stand-in took its place." for name in found.stand_ins),
@@ -129,6 +128,16 @@ class CheckView:
                 page.item("note", note)
         show_omissions(page, program, details=details)
         page.verdict(found.passed, verdict(found))
+
+    def _show_plans(self, found: LocalCheck) -> None:
+        parameters = found.parameters  # the checks build the first model alone
+        for measure in self._assignment.measures:
+            if measure.id in found.plans:
+                title = f": {measure.title}" if len(found.plans) > 1 else ""
+                self._page.heading(f"What would be trained{title}")
+                read = found.program.read_for(measure.id)
+                self._page.pairs(training_rows(read, parameters, found.plans[measure.id]))
+            parameters = None
 
     def _show_names(self, found: LocalCheck) -> None:
         """Nearly right names that no check has told of."""
@@ -250,8 +259,9 @@ def verdict(found: LocalCheck) -> str:
     passed = sum(finding.status is Status.PASSED for finding in findings)
     if passed == len(findings):
         told = f"All {passed} public checks pass"
-        if found.plan.missing:
-            return f"{told}, but the grader would train nothing: {found.plan.missing}."
+        missing = next((plan.missing for plan in found.plans.values() if plan.missing), "")
+        if missing:
+            return f"{told}, but the grader would train nothing: {missing}."
         if not found.can_be_trained:
             return f"{told}, but your training was tried on made-up images, and it does not run."
         return f"{told}. More are made when it is graded; they look at the same things."
@@ -289,7 +299,10 @@ def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dic
             for one in found.findings
         ],
         "parameters": found.parameters,
-        "plan": dict(plan_rows(found.plan, program.file)),
+        "plans": {
+            measure: dict(plan_rows(plan, program.read_for(measure).file))
+            for measure, plan in found.plans.items()
+        },
         "tuned": [{"name": v.name, "value": v.value, "where": str(v.place)} for v in program.tuned],
         "near_names": [
             {"expected": near.expected, "found": near.found, "where": str(near.place)}

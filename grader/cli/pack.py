@@ -15,7 +15,12 @@ from grader.cli.options import assignment_options
 )
 @click.option("--code", type=click.Path(path_type=Path), metavar="FILE", help="Your .py or .ipynb file.")
 @click.option(
-    "--checkpoint", type=click.Path(path_type=Path), metavar="FILE", help="Your weights, a .pth file."
+    "--checkpoint",
+    "checkpoints",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    multiple=True,
+    help="Your weights, a .pth file; once for each model, where several are handed in.",
 )
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Your report, a .pdf file.")
 @click.option(
@@ -31,7 +36,7 @@ def command(
     source: Path,
     student_id: str | None,
     code: Path | None,
-    checkpoint: Path | None,
+    checkpoints: tuple[Path, ...],
     report: Path | None,
     out: Path | None,
     zipped: bool,
@@ -57,13 +62,14 @@ def command(
     from grader.domain.submission import Role
     from grader.students.handin import HandinRequest, pack_handin
 
-    named = {Role.CODE: code, Role.CHECKPOINT: checkpoint, Role.REPORT: report}
+    given = {Role.CHECKPOINT: checkpoints} if checkpoints else {}
+    given |= {role: (path,) for role, path in ((Role.CODE, code), (Role.REPORT, report)) if path is not None}
     packed = pack_handin(
         HandinRequest(
             source,
             Path.cwd(),
             student_id=student_id,
-            given={role: path for role, path in named.items() if path is not None},
+            given=given,
             out=out,
             zipped=zipped,
             force=force,

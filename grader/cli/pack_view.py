@@ -21,7 +21,7 @@ def show_package(packed: Package, *, zipped: bool) -> None:
     """Print each file with what was found, and the verdict."""
     page = Page()
     for file in packed.files:
-        _show(page, file, TITLES[file.role], PROOFS[file.role])
+        _show(page, file, _title(file), PROOFS[file.role])
     for file in packed.modules:
         _show(page, file, "module", "your code imports it, so hand it in under this name")
     if packed.archive is not None:
@@ -33,6 +33,10 @@ def show_package(packed: Package, *, zipped: bool) -> None:
         page.pairs(training_rows(packed.program, None, plan_of(packed.program.script)))
         show_omissions(page, packed.program, details=False)
     page.verdict(packed.complete, _verdict(packed))
+
+
+def _title(file: PackedFile) -> str:
+    return f"{TITLES[file.role]} ({file.title})" if file.title else TITLES[file.role]
 
 
 def _show(page: Page, file: PackedFile, what: str, shown: str) -> None:
@@ -55,10 +59,12 @@ def _show(page: Page, file: PackedFile, what: str, shown: str) -> None:
 def _verdict(packed: Package) -> str:
     if packed.complete:
         return f"Everything is in {packed.folder}. Hand in {'the zip' if packed.archive else 'these files'}."
-    absent = [f"no {TITLES[file.role]}" for file in packed.files if file.target is None]
+    absent = [f"no {_title(file)}" for file in packed.files if file.target is None]
     absent += [f"no {file.name}" for file in packed.modules if file.target is None]
     if absent:
-        text = f"Not complete: {', '.join(absent)}. With one file missing there is no grade."
+        text = f"Not complete: {', '.join(absent)}."
+        if any(file.target is None and file.needed for file in (*packed.files, *packed.modules)):
+            text += " With one file missing there is no grade."
     else:
         text = f"{counted(sum(bool(file.problem) for file in packed.files), 'file')} could not be verified."
     done = [file for file in (*packed.files, *packed.modules) if file.target is not None]

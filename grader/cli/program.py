@@ -35,16 +35,19 @@ def command(
       grader program homework.ipynb --code
     """
     from grader.cli.program_view import show_program
-    from grader.domain.plan import plan_of
     from grader.students.homework import HomeworkRequest, homework
     from grader.students.own_machine import own_program
-    from grader.students.own_rehearsal import tried_program
+    from grader.students.own_rehearsal import tried_program, untried_plans
 
     own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
     if no_run:
         program = own_program(own.path, own.local.assignment)
-        plan = plan_of(program.script)
+        plans = untried_plans(program, own.local.assignment)
     else:
-        program, plan = tried_program(own)
-    show_program(program, plan, own.path, code=code)
-    sys.exit(1 if plan.missing or (plan.rehearsal is not None and plan.rehearsal.fault) else 0)
+        program, plans = tried_program(own)
+    if not plans:
+        click.echo("This assignment measures nothing, so nothing is trained.")
+    for measure in own.local.assignment.measures:
+        if measure.id in plans:
+            show_program(program.read_for(measure.id), plans[measure.id], own.path, measure.title, code=code)
+    sys.exit(0 if all(plan.can_be_trained for plan in plans.values()) else 1)

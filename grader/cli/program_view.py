@@ -13,15 +13,16 @@ from grader.domain.program import Program
 NUMBER_WIDTH = 5
 
 
-def show_program(program: Program, plan: Plan, path: Path, *, code: bool) -> None:
+def show_program(program: Program, plan: Plan, path: Path, model: str, *, code: bool) -> None:
     """Print what trains the model that counts, and what is left alone.
 
     Args:
         path: Of the file.
+        model: What people call it, where several are measured.
         code: Print the statements, too.
     """
     page = Page()
-    page.heading(f"{path.name}: what trains the model that counts")
+    page.heading(f"{path.name}: what trains the {model or 'model that counts'}")
     page.pairs(training_rows(program, None, plan))
     for omission in plan.left_alone:
         page.detail(f"{omission.place}  {omission.first_line}", style="dim", indent=2)

@@ -31,6 +31,9 @@ from grader.cli.options import assignment_options
     help="How many times to train, each time with another seed; the mean counts.",
 )
 @click.option(
+    "--measure", metavar="ID", help="Which model, where several are measured; by default the first."
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("training"),
@@ -44,6 +47,7 @@ def command(
     data: str | None,
     device: str,
     seeds: int,
+    measure: str | None,
     out: Path,
     folder: Path | None,
     assignment_id: str | None,
@@ -67,5 +71,5 @@ def command(
 
     found = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
     view = TrainView(found.path, found.local.assignment)
-    done = train_homework(found, TrainRequest(out, data, device, seeds), watch=lambda: view)
+    done = train_homework(found, TrainRequest(out, data, device, seeds, measure), watch=lambda: view)
     sys.exit(0 if view.result(done.trained, done.pictures) else 1)

@@ -13,11 +13,11 @@ from grader.course.assignment_tables import (
     DataTable,
     FilesTable,
     LateTable,
-    ProgramTable,
 )
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.contradictions import FILE, fault, require_different, require_file_name
+from grader.course.measures import measures
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
 from grader.domain.assignment import (
@@ -27,7 +27,6 @@ from grader.domain.assignment import (
     DataUse,
     LatePolicy,
     Limits,
-    ProgramRoles,
     RequiredFile,
 )
 from grader.domain.submission import Role
@@ -57,7 +56,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     components = _components(table.component)
     names = [component.name for component in components]
     data = _data(table.data)
-    rubric = rubric_items(table.rubric, names, len(data.classes))
+    measured = measures(table.measure, table.program, components)
+    rubric = rubric_items(table.rubric, names, [each.id for each in measured], len(data.classes))
     return Assignment(
         id=table.id,
         title=table.title,
@@ -78,7 +78,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         leaderboard=table.leaderboard,
         public_only=public_only,
         remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
-        program_roles=_program_roles(table.program, components),
+        measures=measured,
         digest=digest(folder, public_only=public_only),
     )
 
@@ -165,22 +165,6 @@ def _data(table: DataTable) -> DataUse:
         size=(table.size[0], table.size[1]),
         channels=table.channels,
     )
-
-
-def _program_roles(table: ProgramTable, components: Sequence[Component]) -> ProgramRoles:
-    for key, kind, name in (
-        ("model", "class", table.model),
-        ("trainer", "function", table.trainer),
-        ("evaluator", "function", table.evaluator),
-    ):
-        names = [component.name for component in components if component.kind == kind]
-        if name is not None and name not in names:
-            raise fault(
-                f"[program]: {key} = '{name}' is no component of kind {kind}. There are: {', '.join(names)}."
-            )
-    if table.final is not None and not table.final.isidentifier():
-        raise fault(f"[program]: final = '{table.final}' is not the name of a variable. Change it.")
-    return ProgramRoles(**{key: name for key, name in table.model_dump().items() if name is not None})
 
 
 def _components(tables: Sequence[ComponentTable]) -> tuple[Component, ...]:

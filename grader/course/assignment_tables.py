@@ -80,6 +80,18 @@ class ProgramTable(Table):
     final: Text | None = None
 
 
+class MeasureTable(Table):
+    """`[[measure]]`: a model that is trained and measured, where there are several or its id is another."""
+
+    id: Text
+    title: Text | None = None
+    model: Text | None = None
+    trainer: Text | None = None
+    evaluator: Text | None = None
+    final: Text | None = None
+    weights: Text | None = None
+
+
 class BreakpointTable(Table):
     """`{ at = 0.60, points = 9 }`; `at` is a number or "chance"."""
 
@@ -102,7 +114,7 @@ class RubricTable(Table):
     title: Text
     points: Positive
     components: Annotated[dict[str, NotNegative], Field(min_length=1)] | None = None
-    measured: Literal["test_accuracy"] | None = None
+    measured: Text | None = None
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None
     by: Literal["person"] | None = None
@@ -134,6 +146,7 @@ class AssignmentTable(Table):
     limits: LimitsTable = LimitsTable()
     late: LateTable | None = None
     program: ProgramTable = ProgramTable()
+    measure: list[MeasureTable] = Field(default_factory=list)
     component: Annotated[list[ComponentTable], Field(min_length=1)]
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)

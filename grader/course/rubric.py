@@ -13,21 +13,23 @@ CHANCE = "chance"
 
 
 def rubric_items(
-    tables: Sequence[RubricTable], components: Sequence[str], classes: int
+    tables: Sequence[RubricTable], components: Sequence[str], measures: Sequence[str], classes: int
 ) -> tuple[RubricItem, ...]:
     """The rubric.
 
     Args:
         tables: `[[rubric]]`.
         components: The names of all components.
+        measures: The ids of all that is measured.
         classes: How many classes the data have: guessing gets one in so many.
 
     Raises:
         CourseError: Points do not add up, or an item has no source of points or two, or a component has
-            no item or two.
+            no item or two, or an item is measured by what is no measure.
     """
     require_different((table.id for table in tables), "rubric item", "Remove or rename one.")
     _require_one_owner(tables, components)
+    _require_measures(tables, measures)
     return tuple(_item(table, classes) for table in tables)
 
 
@@ -126,18 +128,27 @@ def _parts(table: RubricTable) -> tuple[RubricPart, ...]:
     return tuple(RubricPart(part.id, part.title, part.points) for part in table.parts)
 
 
+def _require_measures(tables: Sequence[RubricTable], measures: Sequence[str]) -> None:
+    for table in tables:
+        if table.measured is not None and table.measured not in measures:
+            raise fault(
+                f"rubric item '{table.id}' is measured by '{table.measured}'. What is measured is "
+                f"{listing(measures)}. Change it, or add a [[measure]]."
+            )
+
+
 def _require_one_source(table: RubricTable) -> None:
     item = f"rubric item '{table.id}'"
     sources = sum(source is not None for source in (table.components, table.measured, table.by))
     if sources != 1:
         wrong = "two sources of points" if sources else "nothing that its points come from"
         raise fault(
-            f'{item} has {wrong}. Give it exactly one of [rubric.components], measured = "test_accuracy" '
-            'and by = "person".'
+            f"{item} has {wrong}. Give it exactly one of [rubric.components], a measure "
+            '(measured = "test_accuracy") and by = "person".'
         )
     for key, value in (("breakpoints", table.breakpoints), ("threshold", table.threshold)):
         if value is not None and table.measured is None:
-            raise fault(f"{item} has '{key}' but is not measured. Remove it, or measure \"test_accuracy\".")
+            raise fault(f"{item} has '{key}' but is not measured. Remove it, or give it a measure.")
 
 
 def _breakpoints(table: RubricTable, classes: int) -> tuple[tuple[float, float], ...]:

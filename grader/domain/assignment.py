@@ -2,8 +2,9 @@
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,15 @@ SUBMISSION = "submission"
 # what checks are marked by, as pytest is told of it
 CHECK_MARKERS = ("component(name): the stub that a check judges", "weight(share): its share of the points")
 STUDENT_ID = "{student_id}"  # in the names of files
+TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names none
+# what else the results say of a measured model, so that no measure can be called so
+MEASUREMENTS = frozenset(
+    {
+        *("parameters", "test_accuracy_interval", "test_loss", "test_images", "accuracy_counted", "epochs"),
+        *("planned_epochs", "test_accuracy_runs", "classes", "claimed_accuracy", "claimed_in"),
+        "projected_seconds",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ class RubricItem:
 
     Attributes:
         components: Component name -> points; they add up to `points`.
-        measured: The name of a measurement, e.g. `test_accuracy`.
+        measured: The id of a measure, e.g. `test_accuracy`.
         breakpoints: (value of the measurement, points), ascending, linear in between.
         threshold: The value that the assignment asks for (0.60); drawn in the report.
         beside: What a person who marks it wants to see of what was measured: `values` (that the student
@@ -139,6 +149,31 @@ class RequiredFile:
 
     role: Role
     suffixes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AskedFile:
+    """A file that is to be handed in, and how it is to be named.
+
+    Attributes:
+        stem: What its name begins with: `{student_id}_Lab8_Homework`.
+        measure: Of weights: the measure of their model.
+        weights: Of weights, where several models are trained: the part of the name that tells whose they are.
+    """
+
+    role: Role
+    suffixes: tuple[str, ...]
+    stem: str
+    measure: str = ""
+    weights: str = ""
+
+    def name(self, student_id: str, suffix: str = "") -> str:
+        """The name that it is to have: `400101204_Lab8_Homework.pdf`.
+
+        Args:
+            suffix: One of its own; empty: the first.
+        """
+        return self.stem.replace(STUDENT_ID, student_id) + (suffix or self.suffixes[0])
 
 
 MEGABYTE = 10**6  # bytes
@@ -248,6 +283,24 @@ def trainers(components: Sequence[Component], stated: ProgramRoles) -> list[str]
 
 
 @dataclass(frozen=True)
+class Measure:
+    """A model that is trained, and the accuracy that is measured of it.
+
+    Attributes:
+        id: What the rubric and the results call that accuracy.
+        title: What people read: `ResNet-18`; empty where it is the only one.
+        roles: How the program is read for it.
+        weights: What the names of its weights contain, behind the stem of all files (`_resnet`), where
+            several models are trained.
+    """
+
+    id: str
+    title: str = ""
+    roles: ProgramRoles = ProgramRoles()
+    weights: str = ""
+
+
+@dataclass(frozen=True)
 class ProgramRules:
     """What a program is read by.
 
@@ -255,12 +308,14 @@ class ProgramRules:
         components: What is graded.
         forbidden: What is not allowed.
         checkpoint: What the name of the file with the weights contains: `_Lab8_Homework`.
+        further: What it is read by for each further model that is trained, by the measure's id.
     """
 
     components: tuple[Component, ...] = ()
     forbidden: tuple[ForbiddenRule, ...] = ()
     checkpoint: str = ""
     roles: ProgramRoles = ProgramRoles()
+    further: dict[str, "ProgramRules"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -276,7 +331,7 @@ class Assignment:
         leaderboard: A page of accuracies without names is written beside the class page.
         public_only: This is a student's copy: only public checks, no rubric secrets.
         remarks: The comment bank, for whoever marks.
-        program_roles: Which names of a program have which role, as far as it is stated.
+        measures: The models that are trained and measured; the checks configure the first one.
         trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
@@ -300,25 +355,56 @@ class Assignment:
     public_only: bool = False
     remarks: tuple[Remark, ...] = ()
     trained_checks: tuple[CheckSpec, ...] = ()
-    program_roles: ProgramRoles = ProgramRoles()
+    measures: tuple[Measure, ...] = (Measure(TEST_ACCURACY),)
     digest: str = ""
 
     @property
     def program_rules(self) -> ProgramRules:
         """What a program that is handed in is read by."""
-        checkpoint = self.file_stem.replace(STUDENT_ID, "")
-        return ProgramRules(self.components, self.forbidden, checkpoint, self.program_roles)
+        first, *others = self.measures
+        further = {measure.id: self._rules(measure) for measure in others}
+        return replace(self._rules(first), further=further)
+
+    def _rules(self, measure: Measure) -> ProgramRules:
+        checkpoint = measure.weights or self.file_stem.replace(STUDENT_ID, "")
+        return ProgramRules(self.components, self.forbidden, checkpoint, measure.roles)
+
+    @property
+    def asked_files(self) -> tuple[AskedFile, ...]:
+        """The files that are to be handed in: weights of each model that is measured."""
+        asked = []
+        for file in self.files:
+            if file.role is Role.CHECKPOINT:
+                asked += [
+                    AskedFile(file.role, file.suffixes, self.file_stem + each.weights, each.id, each.weights)
+                    for each in self.measures
+                ]
+            else:
+                asked.append(AskedFile(file.role, file.suffixes, self.file_stem))
+        return tuple(asked)
+
+    def asked_file(self, name: str) -> AskedFile | None:
+        """What a file is handed in as, by its name; None where nothing of its kind was asked for."""
+        path = Path(name.lower())
+        kind = [file for file in self.asked_files if path.suffix in file.suffixes]
+        told_apart = (file for file in kind if file.weights.lower() in path.stem)
+        return next(told_apart, kind[0] if kind else None)
 
     @property
     def trains(self) -> tuple[str, ...]:
-        """The graded names without which nothing is trained: the classes, and the function that trains."""
+        """The graded names without which nothing is trained: the classes, and the functions that train."""
         classes = [component.name for component in self.components if component.kind == "class"]
-        return (*classes, *trainers(self.components, self.program_roles)[:1])
+        functions = [trainers(self.components, measure.roles)[:1] for measure in self.measures]
+        return tuple(dict.fromkeys((*classes, *chain.from_iterable(functions))))
 
     @property
     def measured_item(self) -> RubricItem | None:
-        """The rubric item that the measured test accuracy decides, if there is one."""
-        return next((item for item in self.rubric if item.measured == "test_accuracy"), None)
+        """The rubric item that the accuracy of the first model decides, if there is one."""
+        return self.item_measured(self.measures[0].id)
+
+    def item_measured(self, measure: str) -> RubricItem | None:
+        """The rubric item that a measure decides, if there is one."""
+        return next((item for item in self.rubric if item.measured == measure), None)
 
     @property
     def maximum(self) -> float:

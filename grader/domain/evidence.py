@@ -1,10 +1,11 @@
 """What grading a submission found out: enough to score it again without running anything."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from grader.domain.answers import Answers
+from grader.domain.assignment import TEST_ACCURACY
 from grader.domain.note import Note
 from grader.domain.plan import Plan, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
@@ -265,6 +266,20 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class TrainedModel:
+    """What became of one of several models that are trained.
+
+    Attributes:
+        plan: What of the program is trained, and why.
+        checkpoint: What became of its submitted weights.
+    """
+
+    plan: Plan = field(default_factory=Plan)
+    training: Training = Training(TrainingOutcome.NOT_RUN)
+    checkpoint: Checkpoint = Checkpoint("not_tried")
+
+
+@dataclass(frozen=True)
 class Figure:
     """A figure that the student's plotting function drew on rigged data.
 
@@ -320,7 +335,10 @@ class Evidence:
             not keep it.
         parameters: Trainable numbers of the student's model as the student configured it.
         layers: That model's modules.
-        plan: What is trained of it, and why.
+        measure: The id of the first model's measure.
+        plan: What is trained of it, and why. This, the training and the checkpoint are of the first model,
+            where several are trained.
+        further: The other models that are trained, by the measure's id.
         pried: Where running code pried, for a person.
         unproven: The stages after which the watch for forbidden parts did not stand a trial.
         not_run: Stages that were not run on request: `training`.
@@ -361,9 +379,11 @@ class Evidence:
     answers: Answers | None = None
     parameters: int | None = None
     layers: tuple[LayerSummary, ...] = ()
+    measure: str = TEST_ACCURACY
     plan: Plan = field(default_factory=Plan)
     training: Training = Training(TrainingOutcome.NOT_RUN)
     checkpoint: Checkpoint = Checkpoint("not_tried")
+    further: dict[str, TrainedModel] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
     not_run: tuple[str, ...] = ()
     attestation: Attestation = Attestation("unofficial")
@@ -372,3 +392,29 @@ class Evidence:
     attempt: int | None = None
     data_digest: str = ""
     seconds: dict[str, float] | None = None
+
+    @property
+    def trainings(self) -> tuple[Training, ...]:
+        """The trainings of all models."""
+        return (self.training, *(model.training for model in self.further.values()))
+
+    def of_measure(self, measure: str) -> "Evidence":
+        """What was found out of one of the models that are trained, as if it were the only one.
+
+        Args:
+            measure: Its measure's id.
+        """
+        if measure == self.measure:
+            return replace(self, further={}) if self.further else self
+        model = self.further.get(measure, TrainedModel())
+        return replace(
+            self,
+            measure=measure,
+            plan=model.plan,
+            training=model.training,
+            checkpoint=model.checkpoint,
+            further={},
+            parameters=None,
+            claim=None,  # it is of the first model, as are the outputs' epochs
+            shown_epochs=None,
+        )

@@ -80,6 +80,11 @@ class Plan:
     left_alone: tuple[Omission, ...] = ()
     rehearsal: Rehearsal | None = None
 
+    @property
+    def can_be_trained(self) -> bool:
+        """Whether there is something to train, and no trial found what keeps it from that."""
+        return not self.missing and (self.rehearsal is None or not self.rehearsal.fault)
+
 
 def plan_of(script: Script, rehearsal: Rehearsal | None = None) -> Plan:
     """The plan of a script."""

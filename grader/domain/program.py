@@ -6,7 +6,7 @@ checks, for training and for the report.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grader.domain.note import Note
 
@@ -303,6 +303,8 @@ class Program:
         source: The whole readable source with line numbers kept, for the report's excerpts:
             file (or cell) -> text.
         modules: The keys of `source` that are modules of the student's own, which the others import.
+        further: How the same source, which is kept once, is read for each further model that is trained, by
+            the measure's id.
     """
 
     file: str
@@ -321,6 +323,13 @@ class Program:
     notes: tuple[Note, ...] = ()
     source: dict[str, str] | None = None
     modules: tuple[str, ...] = ()
+    further: dict[str, "Program"] = field(default_factory=dict)
+
+    def read_for(self, measure: str) -> "Program":
+        """The program as it is read for one of the models that are trained."""
+        if measure not in self.further:
+            return self
+        return replace(self.further[measure], source=self.source)
 
     @property
     def executed_texts(self) -> tuple[str, ...]:

@@ -31,6 +31,11 @@ def submission_seed(key: str, purpose: str, digest: str, run: int = 1, *, bits: 
     return keyed_number(key, purpose, digest, run, bits=bits)
 
 
-def training_seed(key: str, digest: str, run: int = 1) -> int:
-    """The seed of a training, which its worker is told; from that of one run the others do not follow."""
-    return submission_seed(key, "training", digest, run, bits=31)
+def training_seed(key: str, digest: str, run: int = 1, further: str = "") -> int:
+    """The seed of a training, which its worker is told; from that of one run the others do not follow.
+
+    Args:
+        key, digest, run: See `submission_seed`.
+        further: The measure's id, of another model than the first.
+    """
+    return submission_seed(key, f"training {further}".strip(), digest, run, bits=31)

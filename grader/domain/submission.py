@@ -226,7 +226,9 @@ class Intake:
     Attributes:
         code: The `.py` or `.ipynb` that is graded, if there is one.
         modules: The files that it may import: name, with the folders before it -> path.
-        checkpoint: The `.pth`, if it passed the checks that need no loading.
+        checkpoint: The `.pth`, if it passed the checks that need no loading; of the first model, where
+            several are trained.
+        further_checkpoints: Those of the other models, by the measure's id.
         report: The `.pdf`, if it is one.
         refused: Files set aside, with reasons.
         missing: Roles that the assignment requires and that no file fills.
@@ -237,6 +239,7 @@ class Intake:
     code: Path | None = None
     modules: Mapping[str, Path] = field(default_factory=dict)
     checkpoint: Path | None = None
+    further_checkpoints: Mapping[str, Path] = field(default_factory=dict)
     report: Path | None = None
     refused: tuple[RefusedFile, ...] = ()
     missing: tuple[Role, ...] = ()

@@ -102,9 +102,19 @@ def judged(
 
 
 def trained_model_judged(
-    judges: Host, workers: Host, program: Program, assignment: Assignment, trained: FinalModel, *, seed: int
+    judges: Host,
+    workers: Host,
+    program: Program,
+    assignment: Assignment,
+    trained: FinalModel,
+    *,
+    seed: int,
+    component: str | None = None,
 ) -> tuple[Finding, ...]:
     """Run the checks of trained models on a model that was trained.
+
+    Args:
+        component: The graded class of the model, whose checks are run; None: all are.
 
     Returns:
         What did not pass, or is for a person to look at; empty where the assignment has no such checks.
@@ -112,12 +122,15 @@ def trained_model_judged(
     Raises:
         EngineError: The judge failed.
     """
-    if not assignment.trained_checks:
+    if not any(component in (None, spec.component) for spec in assignment.trained_checks):
         return ()
     limits = assignment.limits
     arrays = {STATE + name: value for name, value in trained.state.items()}
     arrays |= {"inputs": trained.inputs, "scores": trained.scores}
-    request = Frame(_job(program, workers, limits, seed) | {"pictures": False, "trained": True}, arrays)
+    request = Frame(
+        _job(program, workers, limits, seed) | {"pictures": False, "trained": True, "component": component},
+        arrays,
+    )
     try:
         answers = _answers(judges, request, limits.checks_seconds + 2 * limits.load_seconds)
         return tuple(answer for answer in answers if isinstance(answer, Finding))

@@ -94,10 +94,11 @@ def hidden_seed(course: Course, submission: Submission, purpose: str, run: int =
     return submission_seed(course.secret, purpose, submission.digest, run)
 
 
-def told_seed(course: Course, submission: Submission, run: int) -> int:
+def told_seed(course: Course, submission: Submission, run: int, further: str = "") -> int:
     """The seed of a training, which its worker is told: the student cannot know it beforehand.
 
     Args:
-        run: Which of the submission's trainings, 1-based: the next one's does not follow from it.
+        run: Which of the model's trainings, 1-based: the next one's does not follow from it.
+        further: The measure's id, of another model than the first.
     """
-    return training_seed(course.secret, submission.digest, run)
+    return training_seed(course.secret, submission.digest, run, further)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
-from grader.domain.evidence import Evidence, Finding
+from grader.domain.evidence import Evidence, Finding, TrainedModel
 from grader.domain.note import Note
 from grader.domain.plan import plan_of
 from grader.domain.program import Claim, Program
@@ -43,6 +43,7 @@ def examined(
         partial=submission.partial,
         team=submission.team,
         origin=submission.origin,
+        measure=run.assignment.measures[0].id,
         not_run=() if run.splits is not None else ("training",),
         engine=__version__,
         assignment_digest=run.assignment.digest,
@@ -127,6 +128,10 @@ def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Wa
         forbidden=program.forbidden,
         tuned=program.tuned,
         plan=plan_of(program.script),
+        further={
+            measure.id: TrainedModel(plan_of(program.read_for(measure.id).script))
+            for measure in run.assignment.measures[1:]
+        },
         source=program.source,
         claim=program.claim or _claim_in_report(run, files),
         shown_epochs=program.shown_epochs,

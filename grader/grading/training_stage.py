@@ -1,17 +1,21 @@
 """The training of one submission: once, three times near the threshold, later where it takes too long."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from grader.domain.assignment import Assignment, Limits
+from grader.domain.assignment import Assignment, Limits, Measure
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
+    AttentionMap,
     Attestation,
     Checkpoint,
     Evidence,
     Finding,
     FindingKind,
     Status,
+    TrainedModel,
     Training,
     TrainingOutcome,
     UnfinishedRun,
@@ -42,7 +46,7 @@ TRIAL_SECONDS = 20.0  # for the first epoch of a submission of which a part hung
 def train(
     run: Run, splits: Splits, program: Program, files: Intake, found: EvidenceBuilder, watch: Watcher
 ) -> None:
-    """Train a submission and try its checkpoint.
+    """Train the models of a submission one after the other, and try their checkpoints.
 
     Args:
         splits: The hidden split.
@@ -51,25 +55,14 @@ def train(
         found: Takes the evidence.
         watch: Told how far it is.
     """
-    jobs = _jobs(run, splits, program, files.submission)
-    job = jobs(1)
-    watch(Progress(found.evidence.student_id, GradingStage.TRAINING))
-    with found.timed("training"):
-        hanging = _hanging(run.assignment, found.evidence.findings)
-        if hanging is not None and _never_returns(run, job):
-            found.add(training=_not_trained(hanging, splits))
-        else:
-            hanging = None
-            _rehearse(run, job, found)
-            _measure(run, _planned(jobs, found.evidence), found, watch)
-    if files.checkpoint is None:
-        found.add(checkpoint=Checkpoint("missing"))
-    elif hanging is None:
-        watch(Progress(found.evidence.student_id, GradingStage.CHECKPOINT))
-        with found.timed("checkpoint"), run.turns.taken():
-            data, name = files.checkpoint.read_bytes(), files.checkpoint.name
-            result = measured_checkpoint(lambda: _training_worker(run, job.limits), job, data, name)
-        found.add(checkpoint=result)
+    hanging = _hanging(run.assignment, found.evidence.findings)
+    for model in _models(run, splits, program, files.submission, found, watch):
+        stopped = model.train(hanging)
+        checkpoint = files.checkpoint if model.is_first else files.further_checkpoints.get(model.measure.id)
+        if checkpoint is None:
+            model.keep(checkpoint=Checkpoint("missing"))
+        elif not stopped:
+            model.measure_checkpoint(checkpoint)
 
 
 def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:
@@ -77,101 +70,221 @@ def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:
     limits = assignment.limits
     if limits.queued_training_seconds <= limits.training_seconds:
         return False
-    trainings: tuple[Training | UnfinishedRun, ...] = (evidence.training, *evidence.training.unfinished)
-    stopped = [one.projected_seconds for one in trainings if one.outcome is TrainingOutcome.BUDGET]
-    return bool(stopped) and all(
-        seconds is not None and seconds <= limits.queued_training_seconds for seconds in stopped
-    )
+    return any(_waits(training, limits) for training in evidence.trainings)
 
 
 def train_longer(
     run: Run, splits: Splits, program: Program, submission: Submission, found: EvidenceBuilder, watch: Watcher
 ) -> None:
-    """Train a submission again, from its beginning, with the larger limit."""
-    jobs, limits = _jobs(run, splits, program, submission), run.assignment.limits
-    longer = replace(limits, training_seconds=limits.queued_training_seconds)
-    watch(Progress(submission.student_id, GradingStage.TRAINING, text="with more time"))
-    with found.timed("training"):
-        _measure(
-            run,
-            _planned(lambda number: replace(jobs(number), limits=longer), found.evidence),
-            found,
-            watch,
-        )
+    """Train again, from its beginning, with the larger limit, what our limit stopped."""
+    for model in _models(run, splits, program, submission, found, watch):
+        if _waits(model.known.training, run.assignment.limits):
+            model.train_longer()
+
+
+def _waits(training: Training, limits: Limits) -> bool:
+    every: tuple[Training | UnfinishedRun, ...] = (training, *training.unfinished)
+    stopped = [each.projected_seconds for each in every if each.outcome is TrainingOutcome.BUDGET]
+    return bool(stopped) and all(
+        seconds is not None and seconds <= limits.queued_training_seconds for seconds in stopped
+    )
 
 
 def trained_once(
     run: Run, splits: Splits, program: Program, submission: Submission, report: Report
 ) -> Training:
-    """What one training of a submission gives."""
-    job = _jobs(run, splits, program, submission)(1)
+    """What one training of a submission's first model gives."""
+    job = _jobs(run, splits, program, submission, "")(1)
     with run.turns.taken():
         return measured_training(lambda: _training_worker(run, job.limits), job, report).training
 
 
-def _jobs(run: Run, splits: Splits, program: Program, submission: Submission) -> Callable[[int], Job]:
-    """The job of each of a submission's trainings, by its number, 1-based: only the seeds differ."""
+def _jobs(
+    run: Run, splits: Splits, program: Program, submission: Submission, further: str
+) -> Callable[[int], Job]:
+    """The job of each of a model's trainings, by its number, 1-based: only the seeds differ.
+
+    Args:
+        further: The measure's id, of another model than the first.
+    """
     forbidden, limits = run.assignment.forbidden_patterns, run.assignment.limits
 
     def job(number: int) -> Job:
         seeds = (
-            told_seed(run.course, submission, number),
-            hidden_seed(run.course, submission, "order", number),
+            told_seed(run.course, submission, number, further),
+            hidden_seed(run.course, submission, f"order {further}".strip(), number),
         )
         return Job(program, splits, limits, forbidden, run.device, *seeds, gpu_memory_mb=limits.gpu_memory_mb)
 
     return job
 
 
-def _rehearse(run: Run, job: Job, found: EvidenceBuilder) -> None:
-    """Try the training on a few made-up images, so that everybody can read what is trained."""
-    if job.program.script.missing:
-        found.add(plan=plan_of(job.program.script))
-        return
-    with run.turns.taken():
-        rehearsal = rehearsed(lambda: _training_worker(run, job.limits), job)
-    found.add(plan=plan_of(job.program.script, rehearsal))
+def _models(
+    run: Run,
+    splits: Splits,
+    program: Program,
+    submission: Submission,
+    found: EvidenceBuilder,
+    watch: Watcher,
+) -> Iterator["_Model"]:
+    """The models of a submission that are measured."""
+    count = len(run.assignment.measures)
+    for index, measure in enumerate(run.assignment.measures):
+        further = measure.id if index else ""
+        jobs = _jobs(run, splits, program.read_for(measure.id), submission, further)
+
+        def watched(told: Progress, done: int = index, title: str = measure.title) -> None:
+            text = ", ".join(filter(None, (title, told.text)))
+            watch(replace(told, share=(done + told.share) / count, text=text))
+
+        yield _Model(run, measure, jobs, splits, found, watched if count > 1 else watch, is_first=not index)
 
 
-def _planned(jobs: Callable[[int], Job], evidence: Evidence) -> Callable[[int], Job]:
-    """The jobs, with the number of epochs that a rehearsal came to."""
-    rehearsal = evidence.plan.rehearsal
-    planned = rehearsal.epochs if rehearsal is not None else None
-    return lambda number: replace(jobs(number), planned=planned)
+@dataclass(frozen=True)
+class _Model:
+    """One of the models of a submission, and where what is found out of it is kept.
 
+    Attributes:
+        jobs: Its trainings, by their number, 1-based.
+    """
 
-def _measure(run: Run, jobs: Callable[[int], Job], found: EvidenceBuilder, watch: Watcher) -> None:
-    student_id = found.evidence.student_id
+    run: Run
+    measure: Measure
+    jobs: Callable[[int], Job]
+    splits: Splits
+    found: EvidenceBuilder
+    watch: Watcher
+    is_first: bool
 
-    def report(told: EpochReport) -> None:
-        again = f", seed {told.run} of {told.runs}" if told.run > 1 else ""
-        text = f"epoch {told.epoch.number} of {told.planned}{again}, {told.epoch.test_accuracy:.0%}"
-        share = (told.run - 1 + told.epoch.number / max(told.planned, 1)) / told.runs
-        watch(Progress(student_id, GradingStage.TRAINING, share, text))
+    @property
+    def known(self) -> TrainedModel:
+        """What was found out of it so far."""
+        evidence = self.found.evidence
+        if self.is_first:
+            return TrainedModel(evidence.plan, evidence.training, evidence.checkpoint)
+        return evidence.further.get(self.measure.id, TrainedModel())
 
-    item = run.assignment.measured_item
-    threshold = item.threshold if item is not None else None
-    limits = jobs(1).limits
-    with run.turns.taken():
-        measured = repeated_training(lambda: _training_worker(run, limits), jobs, threshold, report)
-    if measured.crowded:  # no other is to suffer from it, nor it from others
-        watch(Progress(student_id, GradingStage.TRAINING, text="alone on the GPU"))
-        with run.turns.taken(alone=True):
-            measured = repeated_training(
+    def keep(self, **values: Any) -> None:
+        """Keep what was found out of it."""
+        if self.is_first:
+            self.found.add(**values)
+        else:
+            further = self.found.evidence.further
+            self.found.add(further={**further, self.measure.id: replace(self.known, **values)})
+
+    def train(self, hanging: Finding | None) -> bool:
+        """Train it, unless a part that it needs hangs.
+
+        Args:
+            hanging: A check that hung.
+
+        Returns:
+            Whether it was given up for that.
+        """
+        self._tell(GradingStage.TRAINING)
+        with self.found.timed("training"):
+            if hanging is not None and self._never_returns():
+                self.keep(training=_not_trained(hanging, self.splits))
+                return True
+            self._rehearse()
+            self._measure(self.jobs)
+        return False
+
+    def train_longer(self) -> None:
+        """Train it with the larger limit."""
+        limits = self.run.assignment.limits
+        longer = replace(limits, training_seconds=limits.queued_training_seconds)
+        self._tell(GradingStage.TRAINING, "with more time")
+        with self.found.timed("training"):
+            self._measure(lambda number: replace(self.jobs(number), limits=longer))
+
+    def measure_checkpoint(self, path: Path) -> None:
+        """Try the weights that were handed in."""
+        self._tell(GradingStage.CHECKPOINT)
+        with self.found.timed("checkpoint"), self.run.turns.taken():
+            data, job = path.read_bytes(), self.jobs(1)
+            result = measured_checkpoint(lambda: _training_worker(self.run, job.limits), job, data, path.name)
+        self.keep(checkpoint=result)
+
+    def _tell(self, stage: GradingStage, text: str = "") -> None:
+        self.watch(Progress(self.found.evidence.student_id, stage, text=text))
+
+    def _rehearse(self) -> None:
+        """Try the training on a few made-up images, so that everybody can read what is trained."""
+        job = self.jobs(1)
+        if job.program.script.missing:
+            self.keep(plan=plan_of(job.program.script))
+            return
+        with self.run.turns.taken():
+            rehearsal = rehearsed(lambda: _training_worker(self.run, job.limits), job)
+        self.keep(plan=plan_of(job.program.script, rehearsal))
+
+    def _never_returns(self) -> bool:
+        """Whether not even one epoch of training comes to its end within a short trial."""
+        job = self.jobs(1)
+        limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
+        with self.run.turns.taken():
+            trial = measured_training(
+                lambda: _training_worker(self.run, limits), replace(job, limits=limits)
+            ).training
+        return trial.outcome is TrainingOutcome.BUDGET and not trial.epochs
+
+    def _measure(self, jobs: Callable[[int], Job]) -> None:
+        """Train it, and keep what came of it."""
+        rehearsal = self.known.plan.rehearsal
+        planned = rehearsal.epochs if rehearsal is not None else None
+        item = self.run.assignment.item_measured(self.measure.id)
+        threshold = item.threshold if item is not None else None
+        limits, run = jobs(1).limits, self.run
+
+        def report(told: EpochReport) -> None:
+            again = f", seed {told.run} of {told.runs}" if told.run > 1 else ""
+            text = f"epoch {told.epoch.number} of {told.planned}{again}, {told.epoch.test_accuracy:.0%}"
+            share = (told.run - 1 + told.epoch.number / max(told.planned, 1)) / told.runs
+            self.watch(Progress(self.found.evidence.student_id, GradingStage.TRAINING, share, text))
+
+        def measured_with(**changes: Any) -> Measured:
+            return repeated_training(
                 lambda: _training_worker(run, limits),
-                lambda number: replace(jobs(number), gpu_memory_mb=None),
+                lambda number: replace(jobs(number), planned=planned, **changes),
                 threshold,
                 report,
             )
-    found.images |= measured.images
-    found.add(
-        training=_looked_at_again(run, jobs(1), measured),
-        attestation=_with_gpu(found.evidence.attestation, measured.attestation),
+
+        with run.turns.taken():
+            measured = measured_with()
+        if measured.crowded:  # no other is to suffer from it, nor it from others
+            self._tell(GradingStage.TRAINING, "alone on the GPU")
+            with run.turns.taken(alone=True):
+                measured = measured_with(gpu_memory_mb=None)
+        if not self.is_first:
+            measured = _renamed(measured, self.measure.id)
+        self.found.images |= measured.images
+        self.keep(training=_looked_at_again(run, self.measure, jobs(1), measured))
+        self.found.add(attestation=_with_gpu(self.found.evidence.attestation, measured.attestation))
+        self.found.add_watched(run.assignment, jobs(1).program, measured.watched)
+
+
+def _renamed(measured: Measured, measure: str) -> Measured:
+    """A training whose pictures have names that no other model's have."""
+
+    def name(image: str) -> str:
+        return f"{measure}-{image}"
+
+    training = replace(
+        measured.training,
+        predictions=tuple(replace(each, image=name(each.image)) for each in measured.training.predictions),
+        attention=tuple(
+            AttentionMap(name(each.prediction), name(each.last_layer), name(each.rollout))
+            for each in measured.training.attention
+        ),
     )
-    found.add_watched(run.assignment, jobs(1).program, measured.watched)
+    return replace(
+        measured, training=training, images={name(key): image for key, image in measured.images.items()}
+    )
 
 
-def _looked_at_again(run: Run, job: Job, measured: Measured) -> Training:
+def _looked_at_again(run: Run, measure: Measure, job: Job, measured: Measured) -> Training:
     """The training, with what a judge objects to in the model that came of it."""
     training = replace(measured.training, notes=tuple(dict.fromkeys(measured.notes)))
     if measured.trained is None:
@@ -184,6 +297,7 @@ def _looked_at_again(run: Run, job: Job, measured: Measured) -> Training:
             run.assignment,
             measured.trained,
             seed=job.order_seed or 0,
+            component=measure.roles.model if len(run.assignment.measures) > 1 else None,
         )
         objections = tuple(f"The trained model: {finding.message}" for finding in findings)
     except EngineError as error:
@@ -198,14 +312,6 @@ def _hanging(assignment: Assignment, findings: tuple[Finding, ...]) -> Finding |
         if hangs and finding.component in assignment.trains:
             return finding
     return None
-
-
-def _never_returns(run: Run, job: Job) -> bool:
-    """Whether not even one epoch of training comes to its end within a short trial."""
-    limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
-    with run.turns.taken():
-        trial = measured_training(lambda: _training_worker(run, limits), replace(job, limits=limits)).training
-    return trial.outcome is TrainingOutcome.BUDGET and not trial.epochs
 
 
 def _with_gpu(checks: Attestation, training: Attestation) -> Attestation:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.domain.assignment import MEGABYTE, Assignment, Limits
+from grader.domain.assignment import MEGABYTE, AskedFile, Assignment, Limits
 from grader.domain.quoting import about_file, file_named
 from grader.domain.submission import Intake, RefusedFile, Role, Submission
 from grader.intake.module_files import own_modules
@@ -25,6 +25,7 @@ class _Candidate:
     path: Path
     name: str
     rank: tuple[int, int, int, str]
+    stem: str
 
 
 def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE) -> Intake:
@@ -35,29 +36,33 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         assignment: Says which files are asked for and how large they may be.
         opener: Who looks into the checkpoint.
     """
-    candidates: dict[Role, list[_Candidate]] = {}
+    candidates: dict[AskedFile, list[_Candidate]] = {}
     refused = list(submission.set_aside)
     known = {file.name for file in submission.set_aside}
     for path in submission.files:
         name = read_name(path.name).name or path.name
-        role, order = _role(name, assignment)
-        if role is None and name in known:
+        asked = assignment.asked_file(name)
+        if asked is None and name in known:
             continue  # an archive that could not be opened: the reason is told
         if name == PACKAGE and path.stat().st_size == 0:
             continue  # it makes a folder a package, and holds nothing
-        reason = _fault(path, name, role, assignment, opener)
-        if reason is None and role is not None:
-            rank = _rank(name, _asked_id(submission), assignment.file_stem, order)
-            candidates.setdefault(role, []).append(_Candidate(path, name, rank))
+        reason = _fault(path, name, asked.role if asked else None, assignment, opener)
+        if reason is None and asked is not None:
+            rank = _rank(name, _asked_id(submission), asked)
+            candidates.setdefault(asked, []).append(_Candidate(path, name, rank, asked.stem))
         else:
             refused.append(RefusedFile(name, reason or ""))
     chosen: dict[Role, _Candidate] = {}
+    further: dict[str, _Candidate] = {}
     modules: dict[str, Path] = {}
-    for role, found in candidates.items():
-        ranked = _apart_from_imported(found) if role is Role.CODE else found
+    for asked, found in candidates.items():
+        ranked = _apart_from_imported(found) if asked.role is Role.CODE else found
         best = min(ranked, key=lambda candidate: candidate.rank)
-        chosen[role] = best
-        if role is Role.CODE:
+        if asked.measure in ("", assignment.measures[0].id):
+            chosen[asked.role] = best
+        else:
+            further[asked.measure] = best
+        if asked.role is Role.CODE:
             modules = own_modules(best.path, [one.path for one in found if one is not best])
         refused += [
             RefusedFile(other.name, _second_choice(other.name, best.name))
@@ -70,12 +75,13 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         code=chosen[Role.CODE].path if Role.CODE in chosen else None,
         modules=modules,
         checkpoint=chosen[Role.CHECKPOINT].path if Role.CHECKPOINT in chosen else None,
+        further_checkpoints={measure: candidate.path for measure, candidate in further.items()},
         report=chosen[Role.REPORT].path if Role.REPORT in chosen else None,
         refused=_condensed(refused),
         missing=() if submission.partial else missing,
         notes=(
             *submission.notes,
-            *(() if submission.partial else _name_notes(chosen.values(), submission, assignment)),
+            *(() if submission.partial else _name_notes((*chosen.values(), *further.values()), submission)),
         ),
     )
 
@@ -97,15 +103,6 @@ def _apart_from_imported(found: list[_Candidate]) -> list[_Candidate]:
 
 def _asked_id(submission: Submission) -> str:
     return submission.origin.asked_id(submission.student_id)
-
-
-def _role(name: str, assignment: Assignment) -> tuple[Role | None, int]:
-    """The role that a name's suffix stands for, and the suffix's place among those of the role."""
-    suffix = Path(name).suffix.lower()
-    for file in assignment.files:
-        if suffix in file.suffixes:
-            return file.role, file.suffixes.index(suffix)
-    return None, 0
 
 
 def _fault(path: Path, name: str, role: Role | None, assignment: Assignment, opener: Opener) -> str | None:
@@ -171,8 +168,9 @@ def _unasked(name: str, assignment: Assignment) -> str:
     return f"{name}: was not asked for. What counts is {asked}."
 
 
-def _rank(name: str, student_id: str, file_stem: str, order: int) -> tuple[int, int, int, str]:
-    match = name_match(name, file_stem)
+def _rank(name: str, student_id: str, asked: AskedFile) -> tuple[int, int, int, str]:
+    match = name_match(name, asked.stem)
+    order = asked.suffixes.index(Path(name).suffix.lower())
     foreign = 1 if match.student_id not in (None, student_id) else 0
     homework = 0 if "homework" in name.lower() else 1
     return (match.closeness + foreign, homework, order, name)
@@ -205,16 +203,13 @@ def _kind(file: RefusedFile) -> str:
     return f"*{Path(file.name).suffix.lower()}"
 
 
-def _name_notes(
-    chosen: Iterable[_Candidate], submission: Submission, assignment: Assignment
-) -> tuple[str, ...]:
+def _name_notes(chosen: Iterable[_Candidate], submission: Submission) -> tuple[str, ...]:
     """A sentence for every accepted file whose name is not quite the one that was asked for."""
     asked_id = ANY_ID if submission.team else _asked_id(submission)
-    stem = assignment.file_stem.replace("{student_id}", asked_id)
     notes = []
     for candidate in sorted(chosen, key=lambda candidate: candidate.name):
-        match = name_match(candidate.name, assignment.file_stem)
+        match = name_match(candidate.name, candidate.stem)
         if match.closeness is not Closeness.EXACT:
-            asked = stem + Path(candidate.name).suffix.lower()
+            asked = candidate.stem.replace("{student_id}", asked_id) + Path(candidate.name).suffix.lower()
             notes.append(f"{file_named(candidate.name)} was taken as {asked}: name it so the next time.")
     return tuple(notes)

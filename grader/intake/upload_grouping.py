@@ -76,8 +76,8 @@ class Gathering:
         inside = self._read_together(entries(folder, shown, self._ledger))
         folders = [one for one in inside if one.path.is_dir()]
         files = [one for one in inside if not one.path.is_dir()]
-        if not files and len(folders) == 1 and depth < DEEPEST and folders[0].handed.holder is None:
-            (only,) = folders
+        only = folders[0] if not files and len(folders) == 1 else None
+        if only and depth < DEEPEST and only.handed.holder is None and not self._is_students(only.path):
             self._root = only.shown if self._root == shown else self._root
             self._add_class(only.path, only.shown, only.path.name, depth + 1)
             return
@@ -247,6 +247,11 @@ class Gathering:
 
     def _holds_code(self, folder: Path) -> bool:
         return any(Path(plain(entry.name)).suffix.lower() in self._code for entry in folder.iterdir())
+
+    def _is_students(self, folder: Path) -> bool:
+        """Whether a folder has a student's id as its name, and files of that student alone."""
+        ids = self._exact_ids(folder)
+        return len(ids) == 1 and is_alike(folder.name, *ids)
 
     def _is_class(self, folder: Path) -> bool:
         """Whether a folder holds several students' files or folders, as a section does."""

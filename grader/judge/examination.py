@@ -158,19 +158,25 @@ class Checks:
         return Examined(tuple(findings), parameters, layers, figures, stand_ins, student.watched, cut)
 
     def examined_trained(
-        self, student: Student, state: Mapping[str, Tensor], inputs: Tensor, scores: Tensor
+        self,
+        student: Student,
+        state: Mapping[str, Tensor],
+        inputs: Tensor,
+        scores: Tensor,
+        component: str | None = None,
     ) -> tuple[Finding, ...]:
         """Run the checks of trained models for one submission.
 
         Args:
             student: Whose it is.
             state, inputs, scores: See `trained_model`.
+            component: The graded class of the model, whose checks are run; None: all are.
 
         Returns:
             What did not pass, or is for a person to look at.
         """
         self._student = student
-        specs = self.assignment.trained_checks
+        specs = [spec for spec in self.assignment.trained_checks if component in (None, spec.component)]
         try:
             self._trained = trained_model(student, state, inputs, scores)
         except (Mismatch, WorkerFault) as error:

@@ -9,7 +9,7 @@ from grader.judge.known_errors import hint_of
 from grader.kit import Mismatch
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.raised import raised_at, unwritten
-from grader.protocol.recipe_gaps import gap_in_words
+from grader.protocol.recipe_gaps import RAISED, gap_in_words
 from grader.protocol.replies import Loaded, Problem
 from grader.sandbox.limits import ProcessLimits
 
@@ -87,7 +87,7 @@ def explained_mismatch(
     """
     problem = fault.problem
     where = raised_at(problem, program)
-    if fault.gap and fault.gap != "loop_raised":
+    if fault.gap and fault.gap not in RAISED:
         return Mismatch(f"`{label}` cannot be made: {gap_in_words(fault.gap, program.recipe)}.")
     if problem.type == "NotImplementedError":
         part = unwritten(problem, program.defined or {}) or component

@@ -91,7 +91,7 @@ class Judge:
         )
         try:
             if job.get("trained"):
-                self._examine_trained(student, frame.arrays)
+                self._examine_trained(student, frame.arrays, job.get("component"))
                 return
             chosen = job.get("components")
             examined = self._checks.examined(student, report=self._report, components=chosen)
@@ -102,11 +102,11 @@ class Judge:
         finally:
             student.close()
 
-    def _examine_trained(self, student: Student, arrays: Mapping[str, Any]) -> None:
+    def _examine_trained(self, student: Student, arrays: Mapping[str, Any], component: str | None) -> None:
         """Run the checks of trained models, and report what a person should look at."""
         state = state_of(arrays, STATE)
         inputs, scores = (torch.from_numpy(arrays[name].copy()) for name in ("inputs", "scores"))
-        for found in self._checks.examined_trained(student, state, inputs, scores):
+        for found in self._checks.examined_trained(student, state, inputs, scores, component):
             self._report(found)
         write_frame(self._writer, Frame({"done": True}))
 

@@ -17,8 +17,11 @@ Gap = Literal[
     "no_step",
     "other_model",
     "loop_raised",
+    "settings_raised",
 ]
 
+# in which the student's code raised something
+RAISED: tuple[Gap, ...] = ("loop_raised", "settings_raised")
 _MISSING = "no {} was found in the source: expected a statement like `{}`"
 
 
@@ -47,6 +50,8 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
         case "too_many_weights":
             most = f"{MOST_STATE // 1_000_000} MB in {MOST_TENSORS:,} tensors"
             return f"the model has more weights than can be measured: at most {most}"
+        case "settings_raised":
+            return "what its images are prepared by could not be executed by itself"
         case _:
             return "the loop could not be carried on"
 

@@ -29,7 +29,7 @@ def scored_line(
     if item.components is not None:
         line = _components_line(item, item.components, assignment, evidence, found, waived)
     elif item.measured is not None:
-        line = _after_training(measured_line(item, evidence), found)
+        line = _after_training(measured_line(item, evidence.of_measure(item.measured)), found)
     else:
         line = person_line(item)
     if item.id in found.costs:

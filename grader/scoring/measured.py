@@ -16,14 +16,15 @@ WIDE = 0.10 + 1e-9  # between trainings that differ in their seeds alone: their 
 
 
 def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
-    """The points for the measured accuracy of the student's model.
+    """The points for the measured accuracy of a student's model.
 
     What the student's code does wrong costs the points; what our limits or our faults prevented is left to
     a person, with the points that the accuracy measured so far is worth as the floor.
+
+    Args:
+        evidence: As it is of the model that the item is about: see `Evidence.of_measure`.
     """
     training = evidence.training
-    if item.measured != "test_accuracy":
-        return _undecided(item, f"The grader does not measure '{item.measured}': a person decides.")
     if training.objections and _is_share(training.accuracy):
         told = f"{_told(item, training)} {' '.join(training.objections)} A person decides."
         return _undecided(item, told)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.domain.assignment import Assignment, RequiredFile
+from grader.domain.assignment import AskedFile, Assignment
 from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 from grader.files.names import sanitized
@@ -30,11 +30,6 @@ class RoleCandidate:
     path: Path | None
     problem: str = ""
     notes: tuple[str, ...] = ()
-
-
-def asked_name(assignment: Assignment, student_id: str, suffix: str) -> str:
-    """The name that a file is to have: `400101204_Lab8_Homework.pdf`."""
-    return assignment.file_stem.replace("{student_id}", student_id) + suffix
 
 
 def checked_id(student_id: str) -> str:
@@ -65,38 +60,40 @@ def inferred_id(folder: Path, assignment: Assignment) -> str:
     raise UsageError(f"Whose work is it?{found} Say so: grader pack --id STUDENT_ID, as in --id 400101204")
 
 
-def candidate(folder: Path, required: RequiredFile, assignment: Assignment, student_id: str) -> RoleCandidate:
+def candidate(folder: Path, asked: AskedFile, student_id: str) -> RoleCandidate:
     """The file in the folder that is meant for a role.
 
     The right name counts most, then the names that the course's own files use, then being the only one.
     """
-    suffixes = required.suffixes
-    files = [path for path in _files(folder) if path.suffix.lower() in suffixes]
-    exact = [path for path in files if path.name == asked_name(assignment, student_id, path.suffix)]
-    if required.role is Role.CODE:
+    suffixes = asked.suffixes
+    files = [
+        path
+        for path in _files(folder)
+        if path.suffix.lower() in suffixes and asked.weights.lower() in path.stem.lower()
+    ]
+    exact = [path for path in files if path.name == asked.name(student_id, path.suffix)]
+    if asked.role is Role.CODE:
         usual = [path for path in files if path.name in HOMEWORK]
         others = [
             path for path in files if not path.name.startswith("test_") and path.name not in CONFIGURATION
         ]
-        return _code([*exact, *usual] or others, required, assignment, student_id)
+        return _code([*exact, *usual] or others, asked, student_id)
     plain = [path for path in files if path.stem == student_id]
     for group in (exact, plain, files):
         if len(group) == 1:
             return RoleCandidate(group[0])
-    return _none(files, required, assignment, student_id)
+    return _none(files, asked, student_id)
 
 
-def _code(
-    files: Sequence[Path], required: RequiredFile, assignment: Assignment, student_id: str
-) -> RoleCandidate:
+def _code(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:
     """Of several, the one in which the most is written: the course hands out a script and a notebook."""
     if not files:
-        return _none(files, required, assignment, student_id)
+        return _none(files, asked, student_id)
     by_stubs = sorted(files, key=stubs)
     best, rest = by_stubs[0], by_stubs[1:]
     if rest and stubs(rest[0]) == stubs(best) and rest[0].read_bytes() != best.read_bytes():
         tied = [path for path in by_stubs if stubs(path) == stubs(best)]
-        return _none(tied, required, assignment, student_id)
+        return _none(tied, asked, student_id)
     notes = [
         f"{path.name} was left out: {stubs(path)} of its parts are not written, {stubs(best)} of {best.name}."
         for path in rest
@@ -111,10 +108,8 @@ def stubs(path: Path) -> int:
     return len(pattern.findall(path.read_bytes())) if pattern else 0
 
 
-def _none(
-    files: Sequence[Path], required: RequiredFile, assignment: Assignment, student_id: str
-) -> RoleCandidate:
-    option = OPTIONS[required.role]
+def _none(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:
+    option = OPTIONS[asked.role]
     if files:
         names = " or ".join(path.name for path in files[:6])
         return RoleCandidate(None, f"Which one is meant, {names}? Say so: {option} FILE")
@@ -122,12 +117,12 @@ def _none(
         Role.CODE: f"Put your homework there, or name it: {option} FILE",
         Role.CHECKPOINT: (
             "Train, and save the weights of the model that you hand in: "
-            f'torch.save(model.state_dict(), "{asked_name(assignment, student_id, required.suffixes[0])}")'
+            f'torch.save(model.state_dict(), "{asked.name(student_id)}")'
         ),
         Role.REPORT: f"Export your report as PDF into this folder, or name it: {option} FILE",
     }
-    kinds = " or ".join(required.suffixes)
-    return RoleCandidate(None, f"There is no {kinds} file. {advice[required.role]}")
+    named = f" with `{asked.weights}` in its name" if asked.weights else ""
+    return RoleCandidate(None, f"There is no {' or '.join(asked.suffixes)} file{named}. {advice[asked.role]}")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """The files that a student hands in, put together: with whose they are, and for which assignment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class HandinRequest:
     source: Path
     working: Path
     student_id: str | None = None
-    given: Mapping[Role, Path] = field(default_factory=dict)
+    given: Mapping[Role, Sequence[Path]] = field(default_factory=dict)
     out: Path | None = None
     zipped: bool = False
     force: bool = False

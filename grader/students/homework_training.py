@@ -24,12 +24,14 @@ class TrainRequest:
         data: A zip or folder of images, or `synthetic`; None: the dataset.zip beside the homework.
         device: `cpu`, `cuda`, or `auto`: a GPU when there is one.
         seeds: How many times to train, each time with another seed.
+        measure: Which of the models, by its measure's id; None: the first.
     """
 
     out: Path
     data: str | None = None
     device: str = "auto"
     seeds: int = 1
+    measure: str | None = None
 
 
 class TrainWatcher(Protocol):
@@ -85,12 +87,12 @@ def train_homework(
             read=watcher.read,
             report=watcher.epoch,
             seeds=request.seeds,
+            measure=request.measure,
         )
     pictures: list[Path] = []
     if trained.training.epochs:
         from grader.reports.plots.training_plots import write_training_plots
 
-        item = found.local.assignment.measured_item
-        threshold = item.threshold if item else None
+        threshold = trained.item.threshold if trained.item else None
         pictures = write_training_plots(trained.training, request.out, threshold=threshold)
     return TrainedHomework(trained, tuple(pictures))

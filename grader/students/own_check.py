@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 from grader.analysis.run_time import run_time_uses
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, Status
-from grader.domain.plan import Plan, plan_of
+from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Program
 from grader.students.handout import LocalAssignment
 from grader.students.own_machine import OwnWorkers, own_program, own_student, patient
-from grader.students.own_rehearsal import own_plan
+from grader.students.own_rehearsal import own_plans, untried_plans
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -31,7 +31,8 @@ class LocalCheck:
         parameters: Trainable numbers of the model as the student configured it; None when it cannot be built.
         stand_ins: Modules that are not installed here.
         forbidden: Forbidden parts that were used at run time, where the source does not show it.
-        plan: What would be trained, with a trial of it where the checks leave something to try.
+        plans: What would be trained, by the measure's id, with a trial of it where the checks leave something
+            to try.
     """
 
     program: Program
@@ -39,7 +40,7 @@ class LocalCheck:
     parameters: int | None
     stand_ins: tuple[str, ...]
     forbidden: tuple[ForbiddenUse, ...]
-    plan: Plan = field(default_factory=Plan)
+    plans: dict[str, Plan] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -49,8 +50,7 @@ class LocalCheck:
     @property
     def can_be_trained(self) -> bool:
         """Whether a trial found nothing that keeps it from being trained."""
-        rehearsal = self.plan.rehearsal
-        return not self.plan.missing and (rehearsal is None or not rehearsal.fault)
+        return all(plan.can_be_trained for plan in self.plans.values())
 
 
 def local_check(
@@ -106,10 +106,10 @@ def found_by(
     uses = run_time_uses(assignment, program, program.forbidden, found.watched.reached)
     findings = tuple(found.findings)
     if tried:
-        plan = own_plan(path, program, assignment, workers, findings)
+        plans = own_plans(path, program, assignment, workers, findings)
     else:
-        plan = plan_of(program.script) if assignment.measured_item is not None else Plan()
-    return LocalCheck(program, findings, found.parameters, found.stand_ins, uses, plan)
+        plans = untried_plans(program, assignment)
+    return LocalCheck(program, findings, found.parameters, found.stand_ins, uses, plans)
 
 
 def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["Checks"], Result]) -> Result:

@@ -13,22 +13,42 @@ from grader.students.own_machine import OwnWorkers, own_program, own_seed, patie
 STOPS = {FindingKind.NOT_IMPLEMENTED, FindingKind.MISSING_NAME, FindingKind.HANGS, FindingKind.DIES}
 
 
-def own_plan(
+def untried_plans(program: Program, assignment: Assignment) -> dict[str, Plan]:
+    """What the source says of what would be trained, by the id of what is measured."""
+    return {
+        measure.id: plan_of(program.read_for(measure.id).script)
+        for measure in assignment.measures
+        if assignment.item_measured(measure.id) is not None
+    }
+
+
+def own_plans(
     path: Path,
     program: Program,
     assignment: Assignment,
     workers: OwnWorkers,
     findings: tuple[Finding, ...] = (),
-) -> Plan:
-    """What would be trained, tried where there is something to try. Imports torch.
+) -> dict[str, Plan]:
+    """What would be trained, by the measure's id, tried where there is something to try. Imports torch.
 
     Args:
         assignment: With the limits that hold here: see `patient`.
         findings: What the checks have found out before.
     """
-    if assignment.measured_item is None:
-        return Plan()
-    plan = plan_of(program.script)
+    return {
+        measure: _tried(path, program.read_for(measure), plan, assignment, workers, findings)
+        for measure, plan in untried_plans(program, assignment).items()
+    }
+
+
+def _tried(
+    path: Path,
+    program: Program,
+    plan: Plan,
+    assignment: Assignment,
+    workers: OwnWorkers,
+    findings: tuple[Finding, ...],
+) -> Plan:
     if plan.missing or any(finding.kind in STOPS for finding in findings):
         return plan
     from grader.training import Job, made_up_images, rehearsed
@@ -39,8 +59,8 @@ def own_plan(
     return plan_of(program.script, rehearsed(workers, job))
 
 
-def tried_program(found: Homework) -> tuple[Program, Plan]:
-    """The program of a homework, and what would be trained.
+def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:
+    """The program of a homework, and what would be trained, by the measure's id.
 
     Raises:
         UsageError: There is no such file.
@@ -49,4 +69,4 @@ def tried_program(found: Homework) -> tuple[Program, Plan]:
     assignment = patient(found.local.assignment)
     with OwnWorkers(assignment.limits) as workers:
         program = own_program(found.path, assignment)
-        return program, own_plan(found.path, program, assignment, workers)
+        return program, own_plans(found.path, program, assignment, workers)

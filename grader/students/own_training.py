@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.course.dataset_file import SYNTHETIC
-from grader.domain.assignment import RubricItem
+from grader.domain.assignment import Assignment, Measure, RubricItem
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.note import Note
@@ -111,8 +111,9 @@ def local_training(
     read: Callable[[Program], None] = lambda program: None,
     report: "Callable[[EpochReport], None]" = lambda told: None,
     seeds: int = 1,
+    measure: str | None = None,
 ) -> LocalTraining:
-    """Train a file's model on the training images, and measure it on the others.
+    """Train one of a file's models on the training images, and measure it on the others.
 
     Args:
         path: The homework.
@@ -122,14 +123,16 @@ def local_training(
         read: Told the program once the file is read.
         report: Told each epoch.
         seeds: How many times to train, each time with another seed.
+        measure: Which of the models, by its measure's id; None: the first.
 
     Raises:
-        UsageError: There is no such file, no such device, or no usable data.
+        UsageError: There is no such file, no such measure, no such device, or no usable data.
         SubmissionError: The file cannot be read as a script or a notebook.
     """
     assignment = patient(local.assignment)
+    measured_by = chosen_measure(assignment, measure).id
     with OwnWorkers(assignment.limits) as workers:
-        program = own_program(path, assignment)
+        program = own_program(path, assignment).read_for(measured_by)
         read(program)
         from grader.training import Job, is_near, repeated_training
 
@@ -143,11 +146,27 @@ def local_training(
             seeds,
         )
 
-    item, training = assignment.measured_item, measured.training
+    item, training = assignment.item_measured(measured_by), measured.training
     near = item is not None and seeds == 1 and is_near(training.accuracy or 0.0, item.threshold)
     doubts = _doubts(item, training)
     points = None if doubts else _points(item, training)
     return LocalTraining(program, training, item, points, near, doubts, measured.notes)
+
+
+def chosen_measure(assignment: Assignment, measure: str | None) -> Measure:
+    """One of the assignment's measures.
+
+    Args:
+        measure: Its id; None: the first.
+
+    Raises:
+        UsageError: There is no such measure.
+    """
+    for each in assignment.measures:
+        if measure in (None, each.id):
+            return each
+    there = " and ".join(each.id for each in assignment.measures)
+    raise UsageError(f"--measure {measure}: there is no such measure. This assignment has {there}.")
 
 
 def chosen_device(wanted: str) -> str:

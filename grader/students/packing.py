@@ -1,17 +1,17 @@
 """The files that a student hands in: found, verified, and put together under the right names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import STUDENT_ID, AskedFile, Assignment
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.evidence import Checkpoint
 from grader.domain.program import Program
 from grader.domain.submission import Role, Submission
 from grader.files.zip_archive import zipped
 from grader.intake import intake
-from grader.students.candidates import RoleCandidate, asked_name, candidate, stubs
+from grader.students.candidates import RoleCandidate, candidate, stubs
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
 
 FOLDER = "handin"
@@ -22,6 +22,8 @@ class PackedFile:
     """One of the files to hand in.
 
     Attributes:
+        title: Of the model that it is of, where several are trained.
+        needed: Without it there is no grade.
         name: The name that it must have.
         source: The student's file; None when there is none.
         target: Where it was put; None when it was not packed.
@@ -35,6 +37,8 @@ class PackedFile:
     target: Path | None
     problem: str = ""
     notes: tuple[str, ...] = ()
+    title: str = ""
+    needed: bool = True
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def package(
     assignment: Assignment,
     student_id: str,
     *,
-    given: Mapping[Role, Path] | None = None,
+    given: Mapping[Role, Sequence[Path]] | None = None,
     out: Path | None = None,
     force: bool = False,
     zipped: bool = False,
@@ -84,35 +88,63 @@ def package(
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder. Give the folder with your homework.")
-    for role, path in (given or {}).items():
-        if not path.is_file():
-            raise UsageError(f"--{role.value} {path}: there is no such file.")
+    named = _named(given or {}, assignment)
     found = {
-        required.role: RoleCandidate(given[required.role])
-        if given and required.role in given
-        else candidate(folder, required, assignment, student_id)
-        for required in assignment.files
+        asked: RoleCandidate(named[asked]) if asked in named else candidate(folder, asked, student_id)
+        for asked in assignment.asked_files
     }
-    problems = {role: _problem(role, one, student_id, assignment) for role, one in found.items()}
+    problems = {asked: _problem(asked, one, student_id, assignment) for asked, one in found.items()}
     notes, program = _verified(found, problems, assignment)
     destination = out or folder / FOLDER
+    titles = {measure.id: measure.title for measure in assignment.measures}
     files = []
-    for required in assignment.files:
-        one, problem = found[required.role], problems[required.role]
+    for asked, one in found.items():
+        problem = problems[asked]
         own = one.path.suffix.lower() if one.path else ""
-        suffix = own if own in required.suffixes else required.suffixes[0]
-        target = destination / asked_name(assignment, student_id, suffix)
+        target = destination / asked.name(student_id, own if own in asked.suffixes else "")
         if one.path is not None and not problem.fatal:
             problem = _copied(one.path, target, force) or problem
         done = target if one.path is not None and not problem.fatal else None
-        also = (*one.notes, *notes.get(required.role, ()))
-        files.append(PackedFile(required.role, target.name, one.path, done, problem.text, also))
-    code = found[Role.CODE].path if program is not None else None
+        also, title = (*one.notes, *notes.get(asked, ())), titles.get(asked.measure, "")
+        needed = asked.measure in ("", assignment.measures[0].id)
+        files.append(PackedFile(asked.role, target.name, one.path, done, problem.text, also, title, needed))
+    code = _code_of(found)
     modules = _packed_modules(code, program, destination, force) if code and program else ()
     packed = Package(destination, tuple(files), modules, program=program)
     if not (zipped and packed.complete):
         return packed
-    return replace(packed, archive=_archive(packed, asked_name(assignment, student_id, ".zip"), force))
+    name = assignment.file_stem.replace(STUDENT_ID, student_id)
+    return replace(packed, archive=_archive(packed, f"{name}.zip", force))
+
+
+def _named(given: Mapping[Role, Sequence[Path]], assignment: Assignment) -> dict[AskedFile, Path]:
+    """The files that the student names, by what they are to be.
+
+    Raises:
+        UsageError: There is no such file, or two are for the same.
+    """
+    named: dict[AskedFile, Path] = {}
+    for role, paths in given.items():
+        of_role = [asked for asked in assignment.asked_files if asked.role is role]
+        for path in paths:
+            if not path.is_file():
+                raise UsageError(f"--{role.value} {path}: there is no such file.")
+            fitting = [asked for asked in of_role if asked.weights.lower() in path.stem.lower()]
+            if not fitting:
+                parts = " or ".join(f"`{asked.weights}`" for asked in of_role)
+                raise UsageError(
+                    f"--{role.value} {path}: its name does not tell which model it is of. Have {parts} in it."
+                )
+            if fitting[0] in named:
+                raise UsageError(
+                    f"--{role.value} {path}: {named[fitting[0]].name} is for the same. Name one."
+                )
+            named[fitting[0]] = path
+    return named
+
+
+def _code_of(found: Mapping[AskedFile, RoleCandidate]) -> Path | None:
+    return next((one.path for asked, one in found.items() if asked.role is Role.CODE), None)
 
 
 @dataclass(frozen=True)
@@ -123,7 +155,7 @@ class _Problem:
     fatal: bool = False
 
 
-def _problem(role: Role, found: RoleCandidate, student_id: str, assignment: Assignment) -> _Problem:
+def _problem(asked: AskedFile, found: RoleCandidate, student_id: str, assignment: Assignment) -> _Problem:
     """What the intake of the grader would say of a file."""
     if found.path is None:
         return _Problem(found.problem, fatal=True)
@@ -131,38 +163,38 @@ def _problem(role: Role, found: RoleCandidate, student_id: str, assignment: Assi
     refused = intake(submission, assignment).refused
     if refused:
         return _Problem(refused[0].reason, fatal=True)
-    suffixes = [suffix for file in assignment.files if file.role is role for suffix in file.suffixes]
-    if found.path.suffix.lower() not in suffixes:
-        return _Problem(f"{found.path.name}: what counts here is {' or '.join(suffixes)}.", fatal=True)
+    if found.path.suffix.lower() not in asked.suffixes:
+        return _Problem(f"{found.path.name}: what counts here is {' or '.join(asked.suffixes)}.", fatal=True)
     return _Problem()
 
 
 def _verified(
-    found: Mapping[Role, RoleCandidate], problems: dict[Role, _Problem], assignment: Assignment
-) -> tuple[dict[Role, tuple[str, ...]], Program | None]:
-    """Notes by role, and the code as it was read.
+    found: Mapping[AskedFile, RoleCandidate], problems: dict[AskedFile, _Problem], assignment: Assignment
+) -> tuple[dict[AskedFile, tuple[str, ...]], Program | None]:
+    """Notes by file, and the code as it was read.
 
     Problems with the code, and of the weights with the code, are added to `problems`.
     """
-    code, weights = (
-        found[role].path if role in found and not problems[role].fatal else None
-        for role in (Role.CODE, Role.CHECKPOINT)
-    )
-    notes: dict[Role, tuple[str, ...]] = {}
-    program = None
-    if code is not None:
-        try:
-            program = own_program(code, assignment)
-            notes[Role.CODE] = _unwritten(code)
-        except SubmissionError as error:
-            problems[Role.CODE] = _Problem(str(error), fatal=True)
-    if weights is not None and (program is None or code is None):
-        reason = "there is no code that its model could come from"
-        problems[Role.CHECKPOINT] = _Problem(f"{weights.name} could not be tried, because {reason}.")
-    elif weights is not None and program is not None and code is not None:
-        problems[Role.CHECKPOINT] = _misfit(
-            _tried(program, own_seed(code, "training"), weights, assignment), weights
-        )
+    notes: dict[AskedFile, tuple[str, ...]] = {}
+    code, program = None, None
+    for asked, one in found.items():
+        if asked.role is Role.CODE and one.path is not None and not problems[asked].fatal:
+            try:
+                code, program = one.path, own_program(one.path, assignment)
+                notes[asked] = _unwritten(one.path)
+            except SubmissionError as error:
+                problems[asked] = _Problem(str(error), fatal=True)
+    for asked, one in found.items():
+        if asked.role is not Role.CHECKPOINT or one.path is None or problems[asked].fatal:
+            continue
+        if program is None or code is None:
+            reason = "there is no code that its model could come from"
+            problems[asked] = _Problem(f"{one.path.name} could not be tried, because {reason}.")
+        else:
+            read = program.read_for(asked.measure)
+            problems[asked] = _misfit(
+                _tried(read, own_seed(code, "training"), one.path, assignment), one.path
+            )
     return notes, program
 
 

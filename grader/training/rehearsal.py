@@ -11,7 +11,7 @@ from grader.domain.program import TRAINING
 from grader.kit.splits import Splits
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.raised import raised_at
-from grader.protocol.recipe_gaps import gap_in_words
+from grader.protocol.recipe_gaps import RAISED, gap_in_words
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Train
 from grader.training.stages import stages
@@ -76,5 +76,5 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
 
 def _in_words(raised: StudentRaised, job: Job) -> str:
     told = gap_in_words(raised.gap, job.program.recipe) if raised.gap else "it raised an exception"
-    said = f": {job.raised(raised.problem)}" if raised.gap in ("", "loop_raised") else ""
+    said = f": {job.raised(raised.problem)}" if raised.gap in ("", *RAISED) else ""
     return f"It cannot be trained: {told}{said}."

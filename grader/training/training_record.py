@@ -15,7 +15,7 @@ from grader.domain.quoting import as_code
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.plain_values import MAX_NUMBER
 from grader.protocol.raised import plan_in_words, raised_at, unwritten
-from grader.protocol.recipe_gaps import Gap, gap_in_words
+from grader.protocol.recipe_gaps import RAISED, Gap, gap_in_words
 from grader.protocol.replies import Answered, EpochDone, Problem, Trained, TrainingPlan
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
@@ -26,11 +26,11 @@ from grader.training.training_job import EpochReport, FinalModel, Job, Measured,
 from grader.training.weights_measured import Measurer
 
 MAX_EPOCHS = 10_000
-MOST_TIMES = 10  # as many passes over the images as there are epochs in the student's loop
 LAST_EPOCHS = 5  # whose mean accuracy counts; of a short training the last quarter
 PROJECTED_AFTER = 2  # epochs
 MOST_OBJECTIONS = 3  # that are told
 ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
+NO_TRANSFORM = "How it prepares its images was not found, so what was handed out stood in that place."
 SAMPLED = 8  # hidden images for which the judge asks again
 NEAR_GPU_MEMORY = 0.5  # of what there is: what is refused is asked for as a whole, and does not count as held
 
@@ -70,10 +70,10 @@ class Record:
 
     @property
     def _planned(self) -> int | None:
-        """How many epochs there are to be: as a rehearsal came to, else those of the first loop."""
+        """How many epochs there are to be: as a rehearsal came to, else those of the first loop, or more."""
         if self._plan is None:
             return None
-        return self._job.planned or self._plan.epochs
+        return max(self._job.planned or self._plan.epochs, len(self._epochs))
 
     @property
     def attention_of(self) -> tuple[int, ...]:
@@ -132,8 +132,7 @@ class Record:
 
     def _take_epoch(self, done: EpochDone, measurer: Measurer) -> None:
         number = len(self._epochs) + 1
-        planned = self._planned or 0
-        if done.number != number or number > MOST_TIMES * planned:
+        if self._plan is None or done.number != number or number > MAX_EPOCHS:
             raise NoAnswers
         self._model = asked(measurer, done)
         self._note_tree(self._model, number)
@@ -162,6 +161,7 @@ class Record:
         self._epoch_started = now
         self._epochs.append(epoch)
         self._told.append(replace(done, arrays={}, modules=()))
+        planned = self._planned or number
         self._report(EpochReport(epoch, planned))
         self._project(planned)
 
@@ -246,12 +246,18 @@ class Record:
             self._claimed = _claimed_memory(problem, ending, self._job)
             epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
             told = f"Training ended{epoch}: it raised {self._job.raised(problem)}."
-            self.end(TrainingOutcome.FAILED, told, where)
+            recipe = program.recipe
+            if self._plan is not None or recipe.train_transform or recipe.test_transform:
+                self.end(TrainingOutcome.FAILED, told, where)
+            else:  # what stood in the place of the student's own is not their fault
+                self.end(TrainingOutcome.UNKNOWN, f"{told} {NO_TRANSFORM}", where)
 
     def _cannot_be_trained(self, gap: Gap, problem: Problem, where: str) -> None:
         told = gap_in_words(gap, self._job.program.recipe)
         if gap == "loop_raised":
-            told = f"after {len(self._epochs)} epochs {told}: it raised {self._job.raised(problem)}"
+            told = f"after {len(self._epochs)} epochs {told}"
+        if gap in RAISED:
+            told = f"{told}: it raised {self._job.raised(problem)}"
         self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {told}.", where)
 
     def _ran_out(self, problem: Problem, ending: Ending) -> bool:

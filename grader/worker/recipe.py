@@ -71,7 +71,10 @@ def settings(student: StudentModule, device: torch.device) -> Settings:
     """
     recipe = student.program.recipe
     assumed: list[Assumed] = []
-    _run_statements(student, device)
+    try:
+        _run_statements(student, device)
+    except StudentFault as fault:  # lifted out of what stands around them, which may be why
+        raise RecipeError("settings_raised", fault.error) from fault
     batch_size = HANDED_OUT_BATCH_SIZE
     if recipe.batch_size is not None:
         batch_size = _whole(student, recipe.batch_size, "unusable_batch_size")

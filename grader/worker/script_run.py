@@ -1,7 +1,8 @@
 """The student's training script, executed on the grader's images and watched from outside.
 
-An epoch is a pass over the training loader in which an optimizer stepped a model. After each the weights of
-that model go to the judge; the random numbers that the student's code draws are not touched by that.
+An epoch is a pass over the training loader in which an optimizer stepped a model, or such a turn of a loop
+over epochs that goes by no loader. After each the weights of that model go to the judge; the random numbers
+that the student's code draws are not touched by that.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import copy
 import functools
 import gc
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,6 +38,7 @@ from grader.worker.recipe import Data
 from grader.worker.wrapped_names import unwrapped_names
 
 Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
+SIDE = re.compile(r"(?P<train>train|trn)|test|val|eval|dev", re.IGNORECASE)
 MOST_KEPT = 200  # epochs of models of which it is not known yet whether they count
 
 
@@ -48,22 +51,27 @@ class GradersData:
     def __getitem__(self, role: str) -> Any:
         return self._by_role[role]
 
-    def of(self, kind: str, key: object) -> Any:
-        """The loader or data set for a key such as `"val"`."""
-        name = str(key).lower()
-        side = "train" if "train" in name or "trn" in name else "test"
-        return self._by_role[f"{side}_{kind}"]
+    def of(self, role: str, *told: object) -> Any:
+        """The loader or data set of a role, or of the other side, where a text such as `"val"` tells it."""
+        for text in told:
+            found = SIDE.search(str(text)) if isinstance(text, str | os.PathLike) else None
+            if found is not None:
+                return self._by_role[f"{'train' if found['train'] else 'test'}_{role.partition('_')[2]}"]
+        return self._by_role[role]
 
 
 class WatchedLoader(DataLoader[Any]):
     """A loader that tells when a pass over it has ended, at its end or before."""
 
     ended: Callable[[], None] = staticmethod(lambda: None)
+    passing = 0  # passes that have begun and not ended
 
     def __iter__(self) -> Any:
+        self.passing += 1
         try:
             yield from super().__iter__()
         finally:
+            self.passing -= 1
             self.ended()
 
 
@@ -133,6 +141,7 @@ class ScriptWatch:
     def __init__(self, student: StudentModule, ready: Prepared, losses: LossWatch, tell: Tell) -> None:
         self.models: dict[int, _Epochs] = {}
         self.losses = losses
+        self.loader: WatchedLoader
         self._student = student
         self._script = student.program.script
         self._ready = ready
@@ -147,7 +156,7 @@ class ScriptWatch:
         self._others = 0
         self._planned_before = 0
         self._pending: tuple[_Epochs, EpochDone] | None = None
-        self._is_planned = False
+        self._plan: TrainingPlan | None = None
         self._made: dict[int, tuple[tuple[Any, ...], dict[str, Any]]] = {}
 
     # --- told by the script -------------------------------------------------------------------------------
@@ -161,7 +170,11 @@ class ScriptWatch:
         loop = _Loop(planned)
         self._loops.append(loop)
         try:
-            yield from iterated
+            for item in iterated:
+                yield item
+                # of one that does not go by the loader, the loop is all that tells the end
+                if self._optimizers and not self.loader.passing:
+                    self.ended()
         finally:
             if loop in self._loops:
                 del self._loops[self._loops.index(loop) :]
@@ -179,9 +192,10 @@ class ScriptWatch:
             self._began = self._first_step(optimizer, self._rate)
             self._note_beginning(optimizer)
         self._optimizers[id(optimizer)] = optimizer
-        if not self._is_planned:
-            self._is_planned = True
-            self._tell(self._plan(optimizer))
+        if self._plan is None:
+            self._plan = self._planned(optimizer)
+            if self._script.single:
+                self._tell(self._plan)
 
     def _first_step(self, optimizer: torch.optim.Optimizer, rate: float) -> "_FirstStep":
         loop, called = self._where()
@@ -271,6 +285,12 @@ class ScriptWatch:
             raise RecipeError("too_many_epochs")
         known.told.append(done)
 
+    def close(self) -> None:
+        """The script has ended; steps after the last whole pass over the loader are an epoch, too."""
+        if self._optimizers:
+            self.ended()
+        self.told()
+
     def constructed(self, model: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A model of the graded class is made."""
         self._made.setdefault(id(model), (args, kwargs))
@@ -293,7 +313,8 @@ class ScriptWatch:
 
     def tell_all(self, known: _Epochs) -> None:
         """Tell of the epochs of the model that counts, where they were kept."""
-        if not self._script.single:
+        if not self._script.single and self._plan is not None:
+            self._tell(replace(self._plan, epochs=max(len(known.whole), 1)))
             for number, done in enumerate(known.whole, start=1):
                 self._tell(replace(done, number=number))
 
@@ -320,7 +341,7 @@ class ScriptWatch:
 
     # --- what is told -------------------------------------------------------------------------------------
 
-    def _plan(self, optimizer: torch.optim.Optimizer) -> TrainingPlan:
+    def _planned(self, optimizer: torch.optim.Optimizer) -> TrainingPlan:
         device = self._ready.device
         planned = self._loops[-1].planned if self._loops else self._limit
         return TrainingPlan(
@@ -337,7 +358,8 @@ class ScriptWatch:
         kind = self._student.namespace.get(self._script.model_class)
         best: tuple[tuple[int, int], nn.Module] | None = None
         for known in self.models.values():  # nearly always one that was stepped before
-            if all(id(p) in stepped for p in known.model.parameters() if p.requires_grad):
+            learning = [id(p) for p in known.model.parameters() if p.requires_grad]
+            if learning and stepped.keys() >= set(learning):
                 return known.model
         wanted = kind if isinstance(kind, type) and issubclass(kind, nn.Module) else nn.Module
         for found in gc.get_objects():
@@ -401,7 +423,7 @@ def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prep
         if watch.losses.running or _is_in_graded_part(fault.error, student):
             raise
         raise RecipeError("loop_raised", fault.error) from fault
-    watch.told()
+    watch.close()
     if not watch.models:
         raise RecipeError("no_step")
 
@@ -428,6 +450,7 @@ def _watched(ready: Prepared, watch: ScriptWatch) -> Data:
         loader.dataset, batch_size=loader.batch_size, shuffle=True, generator=loader.generator
     )
     watched.ended = watch.ended  # type: ignore[method-assign]
+    watch.loader = watched
     return Data(watched, ready.data.test_loader)
 
 

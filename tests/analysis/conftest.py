@@ -77,6 +77,10 @@ def cooked(loaded: Callable[[Program], dict[str, Any]]) -> Callable[[Program], d
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
+    class Data(dict[str, Any]):
+        def of(self, role: str, *told: object) -> Any:
+            return self[role]
+
     class Begun(Exception):
         """The first loop over epochs begins."""
 
@@ -120,7 +124,7 @@ def cooked(loaded: Callable[[Program], dict[str, Any]]) -> Callable[[Program], d
             raise Begun
 
         names |= {name: by_role[role] for name, role in made.script.data.items() if role in by_role}
-        names |= {DATA_NAME: by_role, EPOCHS_NAME: begun}
+        names |= {DATA_NAME: Data(by_role), EPOCHS_NAME: begun}
         with contextlib.suppress(Begun):
             run(made.script.statements)
         return found

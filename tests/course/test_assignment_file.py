@@ -7,7 +7,15 @@ import pytest
 
 from grader.course.assignment_file import digest, read_assignment
 from grader.course.student_template import public_settings
-from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, ProgramRoles, RequiredFile
+from grader.domain.assignment import (
+    Assignment,
+    Component,
+    LatePolicy,
+    Limits,
+    Measure,
+    ProgramRoles,
+    RequiredFile,
+)
 from grader.domain.errors import CourseError
 from grader.domain.submission import Role
 
@@ -133,10 +141,10 @@ def test_policies_are_what_the_file_says(tmp_path: Path) -> None:
 
 
 def test_roles_of_a_program_are_what_the_file_says(tmp_path: Path) -> None:
-    assert read_assignment(folder_with(tmp_path, SMALL)).program_roles == ProgramRoles()
+    assert read_assignment(folder_with(tmp_path, SMALL)).measures == (Measure("test_accuracy"),)
     stated = '[program]\nmodel = "Attention"\nevaluator = "evaluate"\nfinal = "best"\n[limits]'
     found = read_assignment(folder_with(tmp_path, SMALL.replace("[limits]", stated)))
-    assert found.program_roles == ProgramRoles("Attention", "", "evaluate", "best")
+    assert found.measures[0].roles == ProgramRoles("Attention", "", "evaluate", "best")
 
 
 def test_boundaries_and_leaderboard_are_read_and_off_by_default(tmp_path: Path) -> None:
@@ -347,8 +355,8 @@ WRONG = [
     ),
     (
         ('"test_accuracy"', '"loss"'),
-        "[[rubric]] 'training': 'measured' is the text 'loss', which is not a choice. Choose "
-        "'test_accuracy'.",
+        "rubric item 'training' is measured by 'loss'. What is measured is 'test_accuracy'. Change it, or "
+        "add a [[measure]].",
     ),
     (
         ('id = "small"', 'id = "a small one"'),
@@ -403,17 +411,17 @@ WRONG = [
     (
         ('by = "person"\n', ""),
         "rubric item 'essay' has nothing that its points come from. Give it exactly one of "
-        "[rubric.components], "
-        'measured = "test_accuracy" and by = "person".',
+        "[rubric.components], a measure "
+        '(measured = "test_accuracy") and by = "person".',
     ),
     (
         ('by = "person"', 'by = "person"\nmeasured = "test_accuracy"'),
-        "rubric item 'essay' has two sources of points. Give it exactly one of [rubric.components], "
-        'measured = "test_accuracy" and by = "person".',
+        "rubric item 'essay' has two sources of points. Give it exactly one of [rubric.components], a "
+        'measure (measured = "test_accuracy") and by = "person".',
     ),
     (
         ('by = "person"', 'by = "person"\nthreshold = 0.5'),
-        "rubric item 'essay' has 'threshold' but is not measured. Remove it, or measure \"test_accuracy\".",
+        "rubric item 'essay' has 'threshold' but is not measured. Remove it, or give it a measure.",
     ),
     (
         (

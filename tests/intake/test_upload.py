@@ -152,6 +152,14 @@ def test_the_folder_of_one_student_is_one_submission(folder, assignment, tmp_pat
     assert uploads.student_id == "class" and len(uploads.files) == 3
 
 
+def test_a_class_of_one_folder_keeps_the_modules_in_it(folder, assignment, tmp_path):
+    """The folder's name says whose they are; one that only wraps the class does not."""
+    root = folder({"400101204/400101204_Lab8_Homework.py": "import parts", "400101204/parts.py": "x = 1"})
+    uploads = submissions(root, assignment, tmp_path)
+    assert found(uploads) == {"400101204": ["400101204_Lab8_Homework.py", "parts.py"]}
+    assert not uploads.unmatched
+
+
 def test_a_file_by_itself_is_partial(folder, assignment, tmp_path):
     root = folder({"400101204_Lab8_Homework.py": "x", "my solution (1).ipynb": "x", "NOTES.TXT": "x"})
     (first,) = submissions(root / "400101204_Lab8_Homework.py", assignment, tmp_path).submissions

@@ -30,6 +30,7 @@ from grader.domain.evidence import (
     Evidence,
     Finding,
     Status,
+    TrainedModel,
     Training,
     TrainingOutcome,
     UnfinishedRun,
@@ -655,10 +656,21 @@ def test_the_students_place_is_told_when_training_failed() -> None:
     assert line.reason == "Training failed (homework.py:80): train_epoch raised KeyError."
 
 
-def test_another_measurement_is_left_to_a_person() -> None:
+def test_what_was_measured_under_another_name_gives_no_points() -> None:
     item = replace(ASSIGNMENT.rubric[1], measured="beauty")
     line = score(replace(ASSIGNMENT, rubric=(item,)), PERFECT).lines[0]
-    assert (line.points, line.state) == (None, "awaiting")
+    assert (line.points, line.state) == (None, "not_run")
+
+
+def test_each_item_is_decided_by_the_training_of_its_own_model() -> None:
+    first = ASSIGNMENT.rubric[1]
+    second = replace(first, id="second", measured="second_accuracy")
+    better = TrainedModel(training=replace(PERFECT.training, accuracy=0.0, interval=(0.0, 0.01)))
+    evidence = replace(PERFECT, further={"second_accuracy": better})
+    own, other = score(replace(ASSIGNMENT, rubric=(first, second)), evidence).lines
+    assert (own.points, other.points) == (first.points, 0.0)
+    claimed = replace(evidence, claim=Claim(0.9, "cell 1"), shown_epochs=90)
+    assert score(replace(ASSIGNMENT, rubric=(second,)), claimed).lines[0].points == 0.0, "of the first model"
 
 
 # --- what cannot be graded ------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ def chosen(tmp_path, assignment):
     def of(role: Role, files: dict[str, str]):
         for name, text in files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
-        required = next(file for file in assignment.files if file.role is role)
-        return candidate(tmp_path, required, assignment, ID)
+        asked = next(file for file in assignment.asked_files if file.role is role)
+        return candidate(tmp_path, asked, ID)
 
     return of
 

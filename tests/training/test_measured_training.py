@@ -431,10 +431,28 @@ def test_what_raised_is_told_by_whose_it_is(
     scripted: Scripted, job: Job, raised: Raised, outcome: TrainingOutcome, reason: str
 ) -> None:
     """Only what the student's code raised fails; the rest is for a person."""
-    training = measured(scripted, replace(job, order_seed=4), raised).training
+    told = replace(job.program, recipe=replace(job.program.recipe, train_transform="ToTensor()"))
+    training = measured(scripted, replace(job, order_seed=4, program=told), raised).training
     assert (training.outcome, training.reason) == (outcome, reason)
     assert training.where == raised.problem.where
     assert training.accuracy is None
+
+
+def test_what_raised_behind_images_that_we_prepared_is_for_a_person(scripted: Scripted, job: Job) -> None:
+    """Where the source tells no transform, ours stands there: sizes that do not fit may be its fault."""
+    raised = Raised(Problem("RuntimeError", Said("shapes differ"), "homework.py:9"))
+    training = measured(scripted, replace(job, order_seed=4), raised).training
+    assert training.outcome is TrainingOutcome.UNKNOWN
+    assert training.reason.endswith("so what was handed out stood in that place.")
+
+
+def test_more_epochs_than_the_first_loop_plans_are_trained(scripted: Scripted, job: Job) -> None:
+    """A study may come first, or a short stage: the plan is of the first loop."""
+    count, outputs = 25, logits(job.splits)
+    replies = [epoch(number, outputs) for number in range(1, count + 1)]
+    training = measured(scripted, job, PLAN, *replies, end(count, outputs)).training
+    assert (len(training.epochs), training.planned_epochs) == (count, count)
+    assert training.outcome is TrainingOutcome.COMPLETED
 
 
 SECRET = "3Pr++/Xa/9n8" * 12

@@ -245,8 +245,13 @@ def assert_tuned_values(found: Replayed) -> None:
 
 # written by somebody who knew neither the grader nor its tests; the docstrings tell what plain Python does
 UNSEEN = sorted((Path(__file__).parent / "unseen").glob("*.py"))
-# what depends on the images, which are others here: when a patience is lost, which epoch is best
-DEPENDS = {"while_patience_timed": {"Epochs", "Rates"}}
+# what depends on the images, which are others here: when a patience is lost, which epoch is best,
+# whose settings a search finds best, which rate a range test suggests
+DEPENDS = {
+    "while_patience_timed": {"Epochs", "Rates"},
+    "dotted_overrides": {"Optimizers"},
+    "lr_finder_onecycle": {"Rates"},
+}
 
 
 def outcome(found: Replayed) -> dict[str, str]:

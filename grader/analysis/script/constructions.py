@@ -18,7 +18,18 @@ def is_built_once(kind: str, executed: Iterable[ast.stmt], definitions: Mapping[
         executed: The statements of the top level that are executed.
         definitions: The functions and classes that they use, by name.
     """
-    return _Calls(list(executed), definitions).times(kind, frozenset()) == 1
+    every = [*executed, *definitions.values()]
+    copied = any(_copies(call) for node in every for call in ast.walk(node) if isinstance(call, ast.Call))
+    return not copied and _Calls(list(executed), definitions).times(kind, frozenset()) == 1
+
+
+def _copies(call: ast.Call) -> bool:
+    """Whether a call may copy a model: a copy can be trained by itself. That of its weights cannot."""
+    name = ast.unparse(call.func).split(".")[-1]
+    return name == "deepcopy" and not any(
+        isinstance(argument, ast.Call) and ast.unparse(argument.func).endswith("state_dict")
+        for argument in call.args
+    )
 
 
 class _Calls:

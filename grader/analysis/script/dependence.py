@@ -108,6 +108,18 @@ class Definitions:
             if isinstance(argument, ast.Name) and fits(name, node)
         )
 
+    def returned_arguments(self, name: str, call: ast.Call) -> list[ast.expr]:
+        """Which arguments of a call the function of this name hands back."""
+        node = self.function(name)
+        if node is None:
+            return []
+        returned = {
+            each.value.id
+            for each in statements_within(node)
+            if isinstance(each, ast.Return) and isinstance(each.value, ast.Name)
+        }
+        return [argument for parameter, argument in _arguments(node, call).items() if parameter in returned]
+
     def _changes(self, name: str, node: ast.FunctionDef, depth: int) -> bool:
         if name in changed_names(node.body):
             return True
@@ -206,21 +218,22 @@ class Trained:
         self._effects = effects
         self._reader = reader
         self._definitions = definitions
-        self._made_of: dict[str, set[str]] = {}
+        self._made_of: dict[str, dict[int, set[str]]] = {}  # name -> position of what binds it -> its parts
+        self._plain = [_is_plain_binding(unit.node) for unit in units]
         self.models: set[str] = set()
         self._making: dict[str, bool] = {}
         for _ in range(2):  # what a loop binds is used at its beginning
-            for unit in units:
+            for position, unit in enumerate(units):
                 if not unit.is_definition and not unit.is_import:
-                    self._follow(unit)
+                    self._follow(unit, position)
 
-    def _follow(self, unit: Unit) -> None:
+    def _follow(self, unit: Unit, position: int) -> None:
         for name, made in (*bindings(unit.node), *self._unpacked(unit)):
             if made is None:
                 continue
             parts = {n.id for n in ast.walk(made) if isinstance(n, ast.Name)} & self._made_of.keys()
             if parts or self.is_made(made):
-                self._made_of.setdefault(name, set()).update(parts - {name})
+                self._made_of.setdefault(name, {}).setdefault(position, set()).update(parts - {name})
             if self._is_model(made):
                 self.models.add(name)
 
@@ -259,6 +272,9 @@ class Trained:
             return True
         if isinstance(made, ast.Call) and made.args and ast.unparse(made.func).split(".")[-1] in COPIES:
             made = made.args[0]
+        if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
+            given = self._definitions.returned_arguments(made.func.id, made)
+            return any(self._is_model(argument) for argument in given)
         return isinstance(made, ast.Name) and made.id in self.models
 
     def is_made(self, made: ast.expr) -> bool:
@@ -288,16 +304,30 @@ class Trained:
     def __contains__(self, name: str) -> bool:
         return name in self._made_of
 
-    def changed(self, names: Iterable[str]) -> frozenset[str]:
-        """These names, as far as they hold what is trained, and all that they were made of."""
+    def changed(self, names: Iterable[str], position: int | None = None) -> frozenset[str]:
+        """These names, as far as they hold what is trained, and all that they were made of.
+
+        Args:
+            position: Of the statement that uses them: what was bound to a name before it was bound anew is
+                not meant; None: all that was ever bound to it is.
+        """
         found: set[str] = set()
         stack = [name for name in names if name in self._made_of]
         while stack:
             name = stack.pop()
             if name not in found:
                 found.add(name)
-                stack += self._made_of[name]
+                stack += self._parts(name, position)
         return frozenset(found)
+
+    def _parts(self, name: str, position: int | None) -> set[str]:
+        """What a name was made of, as it is used in a statement."""
+        bound = self._made_of[name]
+        before = [at for at in bound if position is None or at <= position]
+        anew = max(
+            (at for at in before if position is not None and at < position and self._plain[at]), default=0
+        )
+        return {part for at in before or bound for part in bound[at] if at >= anew}
 
 
 class Level:
@@ -329,6 +359,7 @@ class Level:
             steps: Whether a call trains.
         """
         self.units = tuple(units)
+        self._positions = {id(unit): position for position, unit in enumerate(self.units)}
         self.function = function
         self.drawn = tuple(drawn)
         self.trained = Trained(units, effects, reader, definitions)
@@ -364,7 +395,8 @@ class Level:
         found = set(unit.changes)
         if any(_acts(node) for node in statements_within(unit.node)):
             # what an inner block binds is its own affair: what that was made of is changed all the same
-            found |= self.trained.changed(unit.references.names(eager=True) | self._through(unit))
+            used = unit.references.names(eager=True) | self._through(unit)
+            found |= self.trained.changed(used, self._positions.get(id(unit)))
         for node in statements_within(unit.node):
             for call in calls(node):
                 found |= self._definitions.changed_arguments(call)

@@ -72,8 +72,10 @@ class ModelThatCounts:
     def chosen(self, level: Level) -> Choice | None:
         """The model that counts at a level, if one is trained there."""
         for position, unit in enumerate(level.units):
-            if _is_remarked(unit) and (names := _trained(unit.binds | unit.eager, level)):
-                return self._of(level, position, names, "the remark `# grader: final` stands there")
+            if _is_remarked(unit) and (names := _trained(unit.binds | unit.eager, level, position)):
+                is_trained = level.slice(names, position + 1)[0] & level.trains
+                at = position if is_trained else None  # it is made there, and trained later
+                return self._of(level, at, names, "the remark `# grader: final` stands there")
         if self._stated in level.trained:
             return self._of(level, None, frozenset({self._stated}), "the assignment names it")
         saved = list(self.saved(level))
@@ -95,7 +97,7 @@ class ModelThatCounts:
     def _shown(self, level: Level) -> Choice | None:
         """The model that the last call of a graded function which draws is given: what the student shows."""
         for position, used in reversed(level.drawn):
-            if names := _trained(used, level):
+            if names := _trained(used, level, position):
                 return Choice(position, names, False, _only(names), "its predictions are drawn")
         return None
 
@@ -111,7 +113,11 @@ class ModelThatCounts:
         for position in sorted(level.trains, reverse=True):
             before = {name for unit in level.units[:position] for name in unit.binds}
             changed = level.changes(level.units[position])
-            names = _trained(changed & before, level) or _trained(changed, level)
+            names = (
+                _trained(changed & before, level, position)
+                or _trained(changed, level, position)
+                or _trained(level.units[position].binds, level, position)
+            )
             if names:
                 return Choice(None, names, False, _only(names), "it is trained last")
         return None
@@ -125,7 +131,9 @@ class ModelThatCounts:
                 for call in calls(node):
                     for expression, path, within in self._saves(call, MOST_DEEP):
                         used = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
-                        names = _trained(used, level) or _trained(unit.references.names(eager=True), level)
+                        names = _trained(used, level, position) or _trained(
+                            unit.references.names(eager=True), level, position
+                        )
                         if names:
                             yield Saved(position, names, path, within or node is not unit.node)
 
@@ -197,10 +205,21 @@ def _only_method(unit: Unit, method: ast.FunctionDef) -> Unit:
     return replace(unit, node=method)
 
 
-def _trained(names: frozenset[str] | set[str], level: Level) -> frozenset[str]:
-    """The models among names, else all that holds what is trained."""
+def _trained(names: frozenset[str] | set[str], level: Level, position: int) -> frozenset[str]:
+    """The models among names, else all that holds what is trained: never a model of another class alone.
+
+    Args:
+        position: Of the statement that uses the names.
+    """
     models = frozenset(names) & level.trained.models
-    return models or frozenset(name for name in names if name in level.trained)
+    holding = frozenset(name for name in names if name in level.trained)
+    if (
+        not models
+        and level.trained.models
+        and not level.trained.changed(holding, position) & level.trained.models
+    ):
+        return frozenset()
+    return models or holding
 
 
 def _only(names: frozenset[str]) -> str | None:

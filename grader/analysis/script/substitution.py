@@ -40,6 +40,7 @@ class Substitution:
         self._data = data
         self._loops = loops
         self._left_alone = left_alone
+        self._within: list[frozenset[str]] = []  # parameters and loop variables, which may tell a side
         self._only_draws = only_draws
 
     def edits(self, node: ast.stmt) -> list[Edit]:
@@ -51,8 +52,10 @@ class Substitution:
             yield instead(node, "pass")
             return
         if isinstance(node, DEFINITIONS):
+            self._within.append(_parameters(node))
             for inner in node.body:
                 yield from self._statement(inner)
+            self._within.pop()
             return
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._says_only(node.value):
             yield instead(node, "pass")
@@ -63,6 +66,11 @@ class Substitution:
             return
         if id(node) in self._loops:
             yield from self._loop(node)
+        self._within.append(_bound(node.target) if isinstance(node, ast.For) else frozenset())
+        yield from self._children(node)
+        self._within.pop()
+
+    def _children(self, node: ast.stmt) -> Iterator[Edit]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 yield from self._statement(child)
@@ -127,13 +135,22 @@ class Substitution:
                 yield instead(node, NOTHING_NAME)
                 return
             if found & Effect.DATA:
-                yield instead(node, f"{DATA_NAME}[{self._role(node)!r}]")
+                yield instead(node, self._standing_for(node))
                 return
+        self._within.append(_bound_in(node))
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 yield from self._expression(child)
             elif isinstance(child, ast.keyword | ast.comprehension):
                 yield from self._other(child)
+        self._within.pop()
+
+    def _standing_for(self, call: ast.Call) -> str:
+        """What stands for data that a call loads; a parameter or a loop variable may tell which (`split`)."""
+        role = self._role(call)
+        names = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
+        told = sorted(names & frozenset().union(*self._within))
+        return f"{DATA_NAME}.of({role!r}, {', '.join(told)})" if told else f"{DATA_NAME}[{role!r}]"
 
     def _role(self, call: ast.Call) -> str:
         """The role of what stands where it has no name: `return DataLoader(data, shuffle=True)`."""
@@ -145,6 +162,27 @@ class Substitution:
 
     def _direct(self, call: ast.Call) -> Effect:
         return self._effects.of_call(call, but=RESTORING)
+
+
+def _parameters(node: ast.stmt) -> frozenset[str]:
+    arguments = getattr(node, "args", None)
+    return _names_of(arguments) if isinstance(arguments, ast.arguments) else frozenset()
+
+
+def _names_of(arguments: ast.arguments) -> frozenset[str]:
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return frozenset(each.arg for each in every) - {"self"}
+
+
+def _bound(target: ast.expr) -> frozenset[str]:
+    return frozenset(name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _bound_in(node: ast.expr) -> frozenset[str]:
+    """What an expression binds within itself: variables of a comprehension, parameters of a lambda."""
+    if isinstance(node, ast.Lambda):
+        return _names_of(node.args)
+    return frozenset().union(*(_bound(each.target) for each in getattr(node, "generators", ())))
 
 
 def _conditions(test: ast.expr) -> list[ast.expr]:

@@ -59,12 +59,14 @@ class Built:
     Attributes:
         statement: That makes it.
         function: The top-level function that holds the statement; None at top level.
+        chosen: What it is made with depends on what another training came to.
     """
 
     name: str
     expression: ast.expr
     statement: ast.stmt
     function: str | None
+    chosen: bool = False
 
 
 @dataclass
@@ -281,8 +283,10 @@ class ScriptReader:
                 yield home.index, Statement(text, home.place, tuple(sorted(home.binds)), "needed")
 
     def steps(self, call: ast.Call) -> bool:
-        """Whether a call trains: a step, a backward pass, a function that does."""
+        """Whether a call trains: a step, a backward pass, a function that does, or is handed over."""
         name = call.func
+        if any(self._deep_steps(handed, set()) for handed in _handed_over(call)):
+            return True
         if isinstance(name, ast.Attribute):
             if name.attr in ("backward", "step", "fit"):
                 return True
@@ -315,7 +319,8 @@ class ScriptReader:
             if isinstance(call, ast.Call):
                 if isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "step", "fit"):
                     return True
-                if isinstance(call.func, ast.Name) and self._deep_steps(call.func.id, seen):
+                called = [call.func.id] if isinstance(call.func, ast.Name) else []
+                if any(self._deep_steps(name, seen) for name in (*called, *_handed_over(call))):
                     return True
         return False
 
@@ -393,7 +398,9 @@ class ScriptReader:
                 one = level.level.units[index]
                 for name, made in bindings(one.node):
                     if made is not None and self._known.reader.is_model(made):
-                        found.append(Built(name, made, one.node, level.level.function))
+                        used = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
+                        chosen = bool(level.level.slice(used, index)[0] & level.level.trains)
+                        found.append(Built(name, made, one.node, level.level.function, chosen))
         named = [one for one in found if one.name in self.choice.names]
         return next(reversed(named or found), None)
 
@@ -471,6 +478,12 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
         if isinstance(current, ast.Call):
             yield current
         stack += ast.iter_child_nodes(current)
+
+
+def _handed_over(call: ast.Call) -> list[str]:
+    """The names that a call is given as arguments: a function among them may be called."""
+    given = (*call.args, *(keyword.value for keyword in call.keywords))
+    return [argument.id for argument in given if isinstance(argument, ast.Name)]
 
 
 def _is_step(call: ast.Call, definitions: Definitions) -> bool:

@@ -98,7 +98,13 @@ class ClassRecord(_Record):
 
 
 class Measurements(_Record):
-    """What was measured rather than checked; null where it is unknown."""
+    """What was measured rather than checked; null where it is unknown.
+
+    What is named here is of the first model that is trained. Each measure of the assignment is a key, too.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    __pydantic_extra__: dict[str, float | None] = Field(init=False)
 
     test_accuracy: float | None = _Share
     parameters: int | None = Field(default=None, ge=0)
@@ -223,6 +229,15 @@ class PlanRecord(_Record):
     other_models: int = Field(description="trained because the one that counts depends on them")
     validates: bool = Field(description="a tenth of the training images is kept for what the code measures")
     left_alone: list[LeftAloneRecord]
+
+
+class ModelRecord(_Record):
+    """A further model that is trained and measured: as of the first one."""
+
+    measurements: Measurements
+    training: TrainingRecord
+    checkpoint: CheckpointRecord
+    plan: PlanRecord | None
 
 
 class RefusedFileRecord(_Record):
@@ -352,6 +367,9 @@ class SubmissionRecord(_Record):
     forbidden: list[ForbiddenRecord]
     tuned: list[TunedRecord]
     plan: PlanRecord | None = Field(default=None, description="null: nothing was read, or an older version")
+    models: dict[str, ModelRecord] = Field(
+        default_factory=dict, description="the further models that are trained, by the measure's id"
+    )
     notes: list[str]
     sandbox: SandboxRecord
     graded_at: datetime

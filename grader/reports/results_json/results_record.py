@@ -23,6 +23,7 @@ from grader.reports.results_json.results_contract import (
     LatenessRecord,
     LeftAloneRecord,
     Measurements,
+    ModelRecord,
     PlanRecord,
     RefusedFileRecord,
     SandboxRecord,
@@ -39,7 +40,8 @@ from grader.scoring.decided_by_people import with_acceptance
 def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
     """The record of what was found and scored."""
     evidence = with_acceptance(evidence, score.accepted)
-    training, checkpoint, attestation = evidence.training, evidence.checkpoint, evidence.attestation
+    attestation = evidence.attestation
+    notes = (note for training in evidence.trainings for note in training.notes)
     return SubmissionRecord(
         student_id=printable(score.student_id),
         status=score.status.value,
@@ -61,31 +63,8 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         items=[_item(line) for line in score.lines],
         findings=_findings(evidence, {check: str(waiver) for check, waiver in score.waived}),
         measurements=_measurements(evidence, score.claim),
-        training=TrainingRecord(
-            outcome=training.outcome.value,
-            reason=printable(training.reason),
-            where=printable(training.where),
-            rebuilt=training.rebuilt,
-            data=training.data,
-            device=training.device,
-            seconds=_finite(training.seconds) or 0.0,
-            attempt=evidence.attempt,
-            unfinished=[
-                UnfinishedRunRecord(
-                    number=run.number,
-                    outcome=run.outcome.value,
-                    reason=printable(run.reason),
-                    where=printable(run.where),
-                )
-                for run in training.unfinished
-            ],
-            epochs=[_epoch(epoch) for epoch in training.epochs],
-        ),
-        checkpoint=CheckpointRecord(
-            status=checkpoint.status,
-            reason=printable(checkpoint.reason),
-            accuracy=_finite(checkpoint.accuracy),
-        ),
+        training=_training(evidence),
+        checkpoint=_checkpoint(evidence),
         forbidden=[
             ForbiddenRecord(
                 rule=use.rule,
@@ -100,9 +79,10 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             for one in evidence.tuned
         ],
         plan=_plan(evidence.plan),
+        models={measure: _model(evidence.of_measure(measure)) for measure in evidence.further},
         notes=[
             printable(text)
-            for text in dict.fromkeys(map(str, (*evidence.notes, *training.notes, *watch_notes(evidence))))
+            for text in dict.fromkeys(map(str, (*evidence.notes, *notes, *watch_notes(evidence))))
         ],
         sandbox=SandboxRecord(
             level=attestation.level,
@@ -123,6 +103,48 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         engine=evidence.engine,
         submission_digest=evidence.submission_digest,
         assignment_digest=evidence.assignment_digest,
+    )
+
+
+def _model(evidence: Evidence) -> ModelRecord:
+    return ModelRecord(
+        measurements=_measurements(evidence, None),
+        training=_training(evidence),
+        checkpoint=_checkpoint(evidence),
+        plan=_plan(evidence.plan),
+    )
+
+
+def _training(evidence: Evidence) -> TrainingRecord:
+    training = evidence.training
+    return TrainingRecord(
+        outcome=training.outcome.value,
+        reason=printable(training.reason),
+        where=printable(training.where),
+        rebuilt=training.rebuilt,
+        data=training.data,
+        device=training.device,
+        seconds=_finite(training.seconds) or 0.0,
+        attempt=evidence.attempt,
+        unfinished=[
+            UnfinishedRunRecord(
+                number=run.number,
+                outcome=run.outcome.value,
+                reason=printable(run.reason),
+                where=printable(run.where),
+            )
+            for run in training.unfinished
+        ],
+        epochs=[_epoch(epoch) for epoch in training.epochs],
+    )
+
+
+def _checkpoint(evidence: Evidence) -> CheckpointRecord:
+    checkpoint = evidence.checkpoint
+    return CheckpointRecord(
+        status=checkpoint.status,
+        reason=printable(checkpoint.reason),
+        accuracy=_finite(checkpoint.accuracy),
     )
 
 
@@ -206,7 +228,10 @@ def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingReco
 
 def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
     training = evidence.training
-    return Measurements(
+    measures = {
+        measure: _finite(evidence.of_measure(measure).training.accuracy) for measure in evidence.further
+    }
+    named = Measurements(
         test_accuracy=_finite(training.accuracy),
         parameters=evidence.parameters,
         test_accuracy_interval=training.interval,
@@ -226,6 +251,8 @@ def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
         claimed_in=printable(claim.source) if claim else "",
         projected_seconds=_finite(training.projected_seconds),
     )
+    own = {evidence.measure: _finite(training.accuracy), **measures}
+    return Measurements.model_validate({**own, **named.model_dump()})
 
 
 def _finite(value: float | None) -> float | None:

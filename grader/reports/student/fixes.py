@@ -204,15 +204,15 @@ def _with_orphans(found: list[Fix], orphans: Sequence[tuple[Finding, float]]) ->
 
 def _training_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> list[Fix]:
     """The points that measured training has lost, when the line is decided."""
-    measured = {item.id: item for item in assignment.rubric if item.measured == "test_accuracy"}
+    measured = {item.id: item for item in assignment.rubric}
     classes = {component.name for component in assignment.components if component.kind == "class"}
     broken = any(one.status is Status.FAILED and one.component in classes for one in evidence.findings)
     made: list[Fix] = []
     for line in score.lines:
         item = measured.get(line.id)
-        if item is None or line.points is None or line.points >= line.maximum:
+        if item is None or item.measured is None or line.points is None or line.points >= line.maximum:
             continue
-        text = training_fix_text(item, evidence)
+        text = training_fix_text(item, evidence.of_measure(item.measured))
         if text is not None:
             lost = line.maximum - line.points
             hint = (

@@ -107,16 +107,16 @@ def _pried(evidence: Evidence) -> Iterator[LineNote]:
 
 
 def _training(evidence: Evidence) -> Iterator[LineNote]:
-    training = evidence.training
-    if training.where and training.reason:
-        yield LineNote(
-            training.where,
-            _at(training.where),
-            "failed",
-            "✗ Training",
-            "Training ended here",
-            training.reason,
-        )
+    for training in evidence.trainings:
+        if training.where and training.reason:
+            yield LineNote(
+                training.where,
+                _at(training.where),
+                "failed",
+                "✗ Training",
+                "Training ended here",
+                training.reason,
+            )
 
 
 def _claim(score: Score) -> Iterator[LineNote]:

@@ -166,7 +166,7 @@ def banners(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[B
 
 def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
     found: list[Banner] = []
-    if evidence.training.outcome is TrainingOutcome.BUDGET:
+    if any(training.outcome is TrainingOutcome.BUDGET for training in evidence.trainings):
         found.append(
             Banner(
                 "note",

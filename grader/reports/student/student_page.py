@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Evidence, Prediction, Training
+from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.watch_notes import watch_notes
 from grader.reports.data_uri import data_uri
@@ -16,11 +16,9 @@ from grader.reports.student.component_reports import component_reports
 from grader.reports.student.excerpt import CodeLine, excerpt
 from grader.reports.student.fixes import Fix, fixes
 from grader.reports.student.forbidden_parts import forbidden_rows
-from grader.reports.student.label_metrics import class_figures
 from grader.reports.student.model_tree import layer_rows
-from grader.reports.student.plan_rows import plan_rows
 from grader.reports.student.standing import banners, headline, nothing_implemented, points_sentence, standing
-from grader.reports.student.training_advice import images_measured, outcome_sentence
+from grader.reports.student.trained_models import trained_models
 from grader.reports.typesetting import environment
 from grader.scoring.decided_by_people import with_acceptance, with_waived
 
@@ -33,32 +31,6 @@ class ShownFix:
 
     fix: Fix
     lines: tuple[CodeLine, ...]
-
-
-@dataclass(frozen=True)
-class PredictionGroup:
-    """The predictions for images of one class.
-
-    Attributes:
-        name: The true class.
-        shown: (prediction, predicted class's name, data URI or empty).
-    """
-
-    name: str
-    shown: tuple[tuple[Prediction, str, str], ...]
-
-
-@dataclass(frozen=True)
-class ConfusionRow:
-    """One true class of the confusion matrix.
-
-    Attributes:
-        cells: (count, share of the row 0 to 1), one per predicted class.
-    """
-
-    name: str
-    cells: tuple[tuple[int, float], ...]
-    recall: float
 
 
 def student_page(
@@ -87,8 +59,7 @@ def student_page(
     # a check that was given back to the class counts as passed, and is shown so
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
-    training, item, stands = evidence.training, assignment.measured_item, standing(score)
-    threshold = item.threshold if item else None
+    stands = standing(score)
     return (
         environment()
         .get_template("student.html.j2")
@@ -104,42 +75,19 @@ def student_page(
             banners=banners(assignment, evidence, score),
             starting=nothing_implemented(evidence),
             fixes=_shown_fixes(assignment, evidence, score),
-            threshold=threshold,
-            accuracy_band=training_charts.accuracy_band(
-                training.accuracy, training.interval, item.breakpoints if item else ()
-            ),
+            trainings=trained_models(assignment, evidence, images),
             changed_lines=changed_lines(score),
             changed_grade=changed_grade(score),
             components=component_reports(assignment, evidence, score),
             forbidden=forbidden_rows(assignment, evidence),
-            outcome=outcome_sentence(training),
-            plan=plan_rows(evidence.plan, evidence.code_file) if evidence.plan.why else [],
-            training_lines=excerpt(evidence.source, training.where),
-            images_measured=images_measured(training),
-            accuracy_curve=training_charts.accuracy_curve(training.epochs, threshold),
-            loss_curve=training_charts.loss_curve(training.epochs),
-            class_figures=class_figures(training),
             beside={item.id: item.beside for item in assignment.rubric if item.beside},
             by_person={item.id for item in assignment.rubric if item.by_person},
-            confusion=confusion_rows(training),
-            predictions=_prediction_groups(training, images),
             figures=[(figure.check, data_uri(images, figure.image)) for figure in evidence.figures],
             layers=layer_rows(evidence.layers),
             code=code or CodeLinks(),
             generated_at=generated_at,
         )
     )
-
-
-def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
-    """The confusion matrix by rows, each count with its share of the row."""
-    rows = []
-    for index, counts in enumerate(training.confusion):
-        whole = sum(counts)
-        shares = tuple((count, count / whole if whole else 0.0) for count in counts)
-        recall = shares[index][1] if index < len(shares) else 0.0
-        rows.append(ConfusionRow(training.class_name(index), shares, recall))
-    return tuple(rows)
 
 
 def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ShownFix, ...]:
@@ -152,13 +100,3 @@ def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tu
         )
     worth = [fix for fix in found if fix.points >= 0.005] or found
     return tuple(ShownFix(fix, excerpt(evidence.source, fix.where)) for fix in worth[:_FIXES_SHOWN])
-
-
-def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
-    groups: dict[int, list[tuple[Prediction, str, str]]] = {}
-    for one in training.predictions:
-        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image))
-        groups.setdefault(one.true_class, []).append(shown)
-    return tuple(
-        PredictionGroup(training.class_name(index), tuple(groups[index])) for index in sorted(groups)
-    )

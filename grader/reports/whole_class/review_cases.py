@@ -276,15 +276,15 @@ def _open(assignment: Assignment, evidence: Evidence, score: Score) -> Told:
     if not score.gradable:
         return
     by_person = {item.id for item in assignment.rubric if item.by_person}
-    item = assignment.measured_item
-    measured = item.id if item is not None else ""
+    measures = {item.id: item.measured for item in assignment.rubric if item.measured is not None}
     for line in score.lines:
         if line.id in score.awaiting and line.id in by_person:
             yield MARKS, f"{line.title} ({points(line.maximum)} points)", ""
         elif line.id in score.awaiting:
-            assumed = _assumed(evidence) if line.id == measured else ""
+            own = evidence.of_measure(measures[line.id]) if line.id in measures else None
+            assumed = _assumed(own) if own else ""
             told = f"{line.id.replace('_', ' ').capitalize()}: {line.reason}{assumed}"
-            yield UNDECIDED, told, _why_open(line, evidence, line.id == measured)
+            yield UNDECIDED, told, _why_open(line, own)
         elif line.id in score.not_run:
             yield NOT_RUN, f"{line.title} ({points(line.maximum)} points)", ""
     by_hand = _marked_components(assignment, score)
@@ -312,13 +312,20 @@ def _assumed(evidence: Evidence) -> str:
     return f" {' '.join(map(str, training.notes))}" if training.rebuilt and training.notes else ""
 
 
-def _why_open(line: ScoreLine, evidence: Evidence, measured: bool) -> str:
-    if evidence.training.outcome is TrainingOutcome.BUDGET:
-        return "Training was stopped by the time limit"
-    if evidence.training.outcome is TrainingOutcome.UNKNOWN:
-        return evidence.training.reason or "Training could not be judged"
-    if evidence.training.unfinished and measured:
-        return "A repetition of the training was not completed"
+def _why_open(line: ScoreLine, measured: Evidence | None) -> str:
+    """Why a line has no points yet.
+
+    Args:
+        measured: What was found out of the model that decides it, where one does.
+    """
+    if measured is not None:
+        training = measured.training
+        if training.outcome is TrainingOutcome.BUDGET:
+            return "Training was stopped by the time limit"
+        if training.outcome is TrainingOutcome.UNKNOWN:
+            return training.reason or "Training could not be judged"
+        if training.unfinished:
+            return "A repetition of the training was not completed"
     return f"Undecided: {line.id.replace('_', ' ')}"
 
 
@@ -359,7 +366,8 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
         yield FLAGGED, f"`{name}`: {finding.message}", "" if index else short
     for stage in evidence.unproven:
         yield DISTURBED, unproven_sentence(stage), "The watch was disturbed"
-    looks = [note.text for note in (*evidence.notes, *evidence.training.notes) if note.ask_person]
+    notes = (note for training in evidence.trainings for note in training.notes)
+    looks = [note.text for note in (*evidence.notes, *notes) if note.ask_person]
     looks += dict.fromkeys(map(pried_sentence, evidence.pried))
     for index, note in enumerate(looks):
         yield NOTES, note, "" if index else "Unusual code"
@@ -377,9 +385,10 @@ def _measured(evidence: Evidence, score: Score) -> Told:
     if shows_more_epochs(evidence):
         told = f"Outputs of {evidence.shown_epochs} epochs, code of {training.planned_epochs}"
         yield CLAIM, told, told
-    if evidence.checkpoint.status in ("mismatch", "refused"):
-        mismatch = evidence.checkpoint.status == "mismatch"
-        yield WEIGHTS, evidence.checkpoint.reason, "Weights do not fit" if mismatch else "Weights refused"
+    for checkpoint in (evidence.checkpoint, *(model.checkpoint for model in evidence.further.values())):
+        if checkpoint.status in ("mismatch", "refused"):
+            mismatch = checkpoint.status == "mismatch"
+            yield WEIGHTS, checkpoint.reason, "Weights do not fit" if mismatch else "Weights refused"
 
 
 def _circumstances(evidence: Evidence) -> Told:

@@ -10,7 +10,8 @@ from grader.domain.note import Note
 from grader.domain.program import ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import RefusedFile
-from grader.reports.student.student_page import confusion_rows, student_page
+from grader.reports.student.student_page import student_page
+from grader.reports.student.trained_models import confusion_rows
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
 VOID = {"meta", "img", "br", "hr", "link", "input", "path", "circle", "line", "rect", "polyline", "wbr"}

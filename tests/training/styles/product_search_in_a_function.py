@@ -1,6 +1,5 @@
 """itertools.product over settings in a function that returns the best; the final model is built from that.
 Epochs: 3
-Planned: 1
 Rates: 0.1 0.1 0.1
 Optimizer: SGD
 Others: 4

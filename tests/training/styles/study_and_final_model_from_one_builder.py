@@ -2,7 +2,6 @@
 Epochs: 3
 Rates: 0.1 0.1 0.1
 Optimizer: SGD
-Planned: 1
 Others: 2
 Validates: yes"""
 

@@ -1,6 +1,5 @@
 """A larger teacher of the same class is trained first; the model that is handed in learns from it.
 Epochs: 3
-Planned: 2
 Rates: 0.1 0.1 0.1
 Optimizer: SGD
 Others: 1"""

@@ -1,0 +1,140 @@
+"""What the student's page shows of each model that was trained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from grader.domain.assignment import Assignment, Measure
+from grader.domain.evidence import Checkpoint, Evidence, Prediction, Training
+from grader.reports.data_uri import data_uri
+from grader.reports.student import training_charts
+from grader.reports.student.excerpt import CodeLine, excerpt
+from grader.reports.student.label_metrics import ClassFigures, class_figures
+from grader.reports.student.plan_rows import plan_rows
+from grader.reports.student.training_advice import images_measured, outcome_sentence
+
+
+@dataclass(frozen=True)
+class PredictionGroup:
+    """The predictions for images of one class.
+
+    Attributes:
+        name: The true class.
+        shown: (prediction, predicted class's name, data URI or empty).
+    """
+
+    name: str
+    shown: tuple[tuple[Prediction, str, str], ...]
+
+
+@dataclass(frozen=True)
+class ConfusionRow:
+    """One true class of the confusion matrix.
+
+    Attributes:
+        cells: (count, share of the row 0 to 1), one per predicted class.
+    """
+
+    name: str
+    cells: tuple[tuple[int, float], ...]
+    recall: float
+
+
+@dataclass(frozen=True)
+class ShownModel:
+    """A model that was trained, as the page has it.
+
+    Attributes:
+        title: What people call it; empty where it is the only one.
+        prefix: What the anchors of its section begin with; empty for the first.
+        threshold: The accuracy that is asked for, 0 to 1.
+        outcome: How its training ended, in a sentence.
+        plan: What of the program was trained, as names and texts.
+        trial: The stages in it were seen in a trial.
+        lines: Of the student's file, where the training ended.
+        images_measured: `540 hidden test images`; empty when unknown.
+    """
+
+    title: str
+    prefix: str
+    training: Training
+    checkpoint: Checkpoint
+    threshold: float | None
+    outcome: str
+    plan: list[tuple[str, str]]
+    trial: bool
+    lines: tuple[CodeLine, ...]
+    images_measured: str
+    accuracy_band: Markup
+    accuracy_curve: Markup
+    loss_curve: Markup
+    class_figures: tuple[ClassFigures, ...]
+    confusion: tuple[ConfusionRow, ...]
+    predictions: tuple[PredictionGroup, ...]
+
+
+def trained_models(
+    assignment: Assignment, evidence: Evidence, images: Mapping[str, bytes]
+) -> tuple[ShownModel, ...]:
+    """Each model that the assignment measures, in its order.
+
+    Args:
+        images: PNG bytes by the names that the predictions use.
+    """
+    return tuple(
+        _shown(assignment, measure, evidence.of_measure(measure.id), images, prefix)
+        for measure, prefix in zip(
+            assignment.measures,
+            ["", *(f"{measure.id}-" for measure in assignment.measures[1:])],
+            strict=True,
+        )
+    )
+
+
+def _shown(
+    assignment: Assignment, measure: Measure, evidence: Evidence, images: Mapping[str, bytes], prefix: str
+) -> ShownModel:
+    training, item = evidence.training, assignment.item_measured(measure.id)
+    threshold = item.threshold if item else None
+    return ShownModel(
+        title=measure.title if len(assignment.measures) > 1 else "",
+        prefix=prefix,
+        training=training,
+        checkpoint=evidence.checkpoint,
+        threshold=threshold,
+        outcome=outcome_sentence(training),
+        plan=plan_rows(evidence.plan, evidence.code_file) if evidence.plan.why else [],
+        trial=evidence.plan.rehearsal is not None,
+        lines=excerpt(evidence.source, training.where),
+        images_measured=images_measured(training),
+        accuracy_band=training_charts.accuracy_band(
+            training.accuracy, training.interval, item.breakpoints if item else ()
+        ),
+        accuracy_curve=training_charts.accuracy_curve(training.epochs, threshold),
+        loss_curve=training_charts.loss_curve(training.epochs),
+        class_figures=class_figures(training),
+        confusion=confusion_rows(training),
+        predictions=_prediction_groups(training, images),
+    )
+
+
+def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
+    """The confusion matrix by rows, each count with its share of the row."""
+    rows = []
+    for index, counts in enumerate(training.confusion):
+        whole = sum(counts)
+        shares = tuple((count, count / whole if whole else 0.0) for count in counts)
+        recall = shares[index][1] if index < len(shares) else 0.0
+        rows.append(ConfusionRow(training.class_name(index), shares, recall))
+    return tuple(rows)
+
+
+def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
+    groups: dict[int, list[tuple[Prediction, str, str]]] = {}
+    for one in training.predictions:
+        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image))
+        groups.setdefault(one.true_class, []).append(shown)
+    return tuple(
+        PredictionGroup(training.class_name(index), tuple(groups[index])) for index in sorted(groups)
+    )

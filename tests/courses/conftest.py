@@ -1,0 +1,33 @@
+"""Courses of other people: whole ones, which the engine has never heard of."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from grader.course.assignment_file import read_assignment
+from grader.domain.assignment import Assignment
+
+HERE = Path(__file__).parent
+collect_ignore = ["comparison", "uploads"]  # files of courses: their checks have fixtures of their own
+
+
+@pytest.fixture
+def comparison(tmp_path: Path) -> Path:
+    """A copy of the course in which a perceptron and a convolutional network are compared."""
+    return shutil.copytree(HERE / "comparison", tmp_path / "comparison")
+
+
+@pytest.fixture(scope="session")
+def two_networks() -> Assignment:
+    """Its assignment."""
+    return read_assignment(HERE / "comparison" / "reference" / "two_networks")
+
+
+@pytest.fixture(scope="session")
+def two_networks_solved() -> str:
+    """The text of its solution, as a student would hand it in."""
+    from grader.course.solution_regions import solved_source
+
+    path = HERE / "comparison" / "reference" / "two_networks" / "solution.py"
+    return solved_source(path.read_text(encoding="utf-8"), path.name)
