@@ -67,6 +67,7 @@ class Plan:
         loops: The loops over epochs.
         seeds: Where random numbers are seeded.
         validates: A tenth of the training images is kept, because the code decides by what it measures.
+        widens: They are trained on in the end, when all is decided.
         left_alone: What trains other models.
         rehearsal: What a trial came to; None: there was none.
     """
@@ -77,6 +78,7 @@ class Plan:
     loops: tuple[Place, ...] = ()
     seeds: tuple[Place, ...] = ()
     validates: bool = False
+    widens: bool = False
     left_alone: tuple[Omission, ...] = ()
     rehearsal: Rehearsal | None = None
 
@@ -95,6 +97,7 @@ def plan_of(script: Script, rehearsal: Rehearsal | None = None) -> Plan:
         loops=tuple(loop.place for loop in script.loops),
         seeds=script.seeds,
         validates=script.validates,
+        widens=script.validates and script.deciding < len(script.statements),
         left_alone=script.left_alone,
         rehearsal=rehearsal,
     )

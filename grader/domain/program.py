@@ -218,7 +218,8 @@ class Script:
         seeds: Where it seeds random numbers.
         single: Only one model is built in it.
         validates: What it measures between epochs decides something: which weights are kept, when it stops,
-            the learning rate.
+            the learning rate, or which of several settings are chosen.
+        deciding: After so many of the statements nothing is decided by what is measured.
         may_stop: It may end before all its epochs are done.
         missing: Why there is no script, as a clause.
     """
@@ -235,6 +236,7 @@ class Script:
     seeds: tuple[Place, ...] = ()
     single: bool = False
     validates: bool = False
+    deciding: int = 0
     may_stop: bool = False
     missing: str = ""
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
@@ -49,6 +50,16 @@ class GradedImages(Dataset[tuple[Any, int]]):
     @transform.setter
     def transform(self, transform: Transform) -> None:
         self._transform = transform
+        self._prepare()
+
+    def extend(self, images: Any, labels: Any) -> None:
+        """Add images, as they are given when it is made."""
+        self._images = np.concatenate([self._images, images])
+        added = [int(label) for label in labels]
+        self.samples += [
+            (f"image{len(self.targets) + index}.png", label) for index, label in enumerate(added)
+        ]
+        self.targets += added
         self._prepare()
 
     def _prepare(self) -> None:

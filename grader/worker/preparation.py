@@ -29,19 +29,33 @@ class Prepared:
 
     Attributes:
         validation: What the student's code looks at between epochs.
+        training: What it trains on.
+        apart: (images, labels) that are kept out of it while something is decided by them; None: none are.
     """
 
     device: torch.device
     settings: Settings
     data: Data
     validation: GradedImages
+    training: GradedImages
+    apart: tuple[Any, Any] | None = None
+
+    def all_is_decided(self) -> None:
+        """From now on the images that were kept for decisions are trained on, too.
+
+        Raises:
+            StudentFault: The student's transform raised.
+        """
+        if self.apart is not None:
+            with students_code():
+                self.training.extend(*self.apart)
 
 
 def prepared(student: StudentModule, request: Train, device: torch.device) -> Prepared:
     """Execute what the data depend on, and make them.
 
-    Where the student's code decides by what it measures between epochs, a tenth of the training images is
-    kept for that; otherwise what it looks at are a few of the training images. Hidden ones it never sees.
+    Where the student's code decides by what it measures, a tenth of the training images is kept for that, as
+    long as it does; otherwise what it looks at are a few of the training images. Hidden ones it never sees.
 
     Args:
         device: The student's.
@@ -52,12 +66,11 @@ def prepared(student: StudentModule, request: Train, device: torch.device) -> Pr
     """
     seed_all(request.seed, device.type)
     chosen = settings(student, device)
-    data, validation = _data(request, chosen, validates=student.program.script.validates)
-    return Prepared(device, chosen, data, validation)
+    return _prepared(request, chosen, device, validates=student.program.script.validates)
 
 
-def _data(request: Train, chosen: Settings, *, validates: bool) -> tuple[Data, GradedImages]:
-    """The student's loaders, and the data set of the second."""
+def _prepared(request: Train, chosen: Settings, device: torch.device, *, validates: bool) -> Prepared:
+    """The student's loaders, and what they load from."""
     arrays, classes, size = request.arrays, request.class_names, chosen.batch_size
     images, labels = arrays["train_images"], arrays["train_labels"]
     kept = np.arange(len(labels))
@@ -70,7 +83,9 @@ def _data(request: Train, chosen: Settings, *, validates: bool) -> tuple[Data, G
         validation = GradedImages(images[seen], labels[seen], classes, chosen.test_transform)
     shuffling = torch.Generator().manual_seed(request.seed)
     train_loader: DataLoader[Any] = DataLoader(train, batch_size=size, shuffle=True, generator=shuffling)
-    return Data(train_loader, DataLoader(validation, batch_size=size)), validation
+    data = Data(train_loader, DataLoader(validation, batch_size=size))
+    apart = (images[seen], labels[seen]) if validates else None
+    return Prepared(device, chosen, data, validation, train, apart)
 
 
 def _share_of_each_class(share: float, labels: Any, seed: int) -> Any:

@@ -416,7 +416,9 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell) -> None:
 
 def _run(student: StudentModule, script: Script, watch: ScriptWatch, ready: Prepared) -> None:
     try:
-        for statement in script.statements:
+        for number, statement in enumerate(script.statements):
+            if number and number == script.deciding:
+                ready.all_is_decided()
             student.run([statement])
             bind_devices(student.namespace, ready.device)
     except StudentFault as fault:

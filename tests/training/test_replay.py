@@ -280,6 +280,69 @@ def test_an_unseen_style_is_replayed(style: Path, replayed: Callable[..., Replay
     }
 
 
+LOADERS = """
+transform = transforms.Compose([transforms.Resize((8, 8)), transforms.Grayscale(1), transforms.ToTensor()])
+train_loader = DataLoader(datasets.ImageFolder("data/train", transform=transform), batch_size=4, shuffle=True)
+test_loader = DataLoader(datasets.ImageFolder("data/test", transform=transform), batch_size=4)
+SIZES = dict(image_size=8, patch_size=4, num_classes=3, channels=1, dim=8, depth=1, heads=1, mlp_dim=8)
+"""
+STUDY = """
+losses = {}
+for rate in (0.05, 0.1):
+    candidate, seen = ViT(**SIZES), []
+    train_epoch(candidate, optim.SGD(candidate.parameters(), lr=rate), train_loader, [])
+    evaluate(candidate, test_loader, seen)
+    losses[rate] = sum(seen)
+best = min(losses, key=losses.get)
+"""
+FINAL = """
+model = ViT(**SIZES)
+optimizer = optim.SGD(model.parameters(), lr=best)
+for epoch in range(2):
+    train_epoch(model, optimizer, train_loader, [])
+torch.save(model.state_dict(), "400101204_Lab8_Homework.pth")
+"""
+STOPPING = """
+best, model = 0.1, ViT(**SIZES)
+optimizer = optim.SGD(model.parameters(), lr=best)
+lowest = 1e9
+for epoch in range(2):
+    train_epoch(model, optimizer, train_loader, [])
+    seen = []
+    evaluate(model, test_loader, seen)
+    if sum(seen) < lowest:
+        lowest = sum(seen)
+        torch.save(model.state_dict(), "400101204_Lab8_Homework.pth")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "batches"),
+    [
+        (STUDY + FINAL, 11),  # of four: all 42 images, once the study has chosen
+        ("each = len(train_loader)" + STUDY + FINAL, 10),  # 39: a size that was taken stays true
+        (STOPPING, 10),  # the last of its loops decides
+        ("best = 0.1" + FINAL, 11),  # nothing decides
+    ],
+    ids=["study", "size", "stopping", "plain"],
+)
+def test_images_are_kept_for_decisions_as_long_as_there_are_any(
+    text: str, batches: int, replayed: Callable[..., Replayed]
+) -> None:
+    found = replayed(LOADERS + text, made=lambda _, seed=1: images(14, seed))
+    assert {len(done.arrays["reported"]) for done in found.epochs} == {batches}
+    assert found.end.epochs == 2
+
+
+def test_a_text_tells_which_side_of_the_data_is_meant() -> None:
+    """`loaders[split] = DataLoader(...)` in a loop, or a function of the split."""
+    from grader.worker.script_run import GradersData
+
+    data = GradersData({f"{side}_{kind}": (side, kind) for side in ("train", "test") for kind in ("loader",)})
+    assert data.of("train_loader", "val") == data.of("train_loader", 3, "data/test") == ("test", "loader")
+    assert data.of("test_loader", Path("data/train")) == data.of("train_loader", 4) == ("train", "loader")
+
+
 MODEL = "model = ViT(image_size=8, patch_size=4, num_classes=3, dim=8, depth=1, heads=1, mlp_dim=8)"
 TRAINS = "    train_epoch(model, optimizer, train_loader, [])\n"
 PLAIN = (Path(__file__).parent / "styles" / "plain_loop.py").read_text(encoding="utf-8")

@@ -115,6 +115,7 @@ class ScriptReader:
         statements = [*self._definitions_changed(executed, substitution)]
         statements += [made for one in executed if (made := _statement(one, substitution)) is not None]
         statements.sort(key=lambda pair: pair[0])
+        deciding = self._last_deciding(executed, measuring)
         return Script(
             statements=tuple(statement for _, statement in statements),
             final=self._final(taken),
@@ -132,10 +133,8 @@ class ScriptReader:
             ),
             seeds=tuple(self._seeds(executed)),
             single=self._is_single(executed),
-            validates=any(
-                decides(loop, self._known.data, measuring, chooses=not self._is_epoch_loop(loop))
-                for loop in self._training_loops(executed)
-            ),
+            validates=deciding is not None,
+            deciding=sum(index <= deciding for index, _ in statements) if deciding is not None else 0,
             may_stop=any(
                 isinstance(node, ast.Break | ast.While | ast.Raise | ast.Return)
                 for loop, _ in loops
@@ -339,12 +338,41 @@ class ScriptReader:
             if measures(one.node, self._known.data):
                 yield one.node.name
 
-    def _training_loops(self, executed: Sequence[Unit]) -> Iterator[ast.For | ast.While]:
-        """The loops that train, those over settings among them."""
+    def _last_deciding(self, executed: Sequence[Unit], measuring: frozenset[str]) -> int | None:
+        """The index of the last statement in which something is decided by what is measured; None: in none.
+
+        That is the last of all where a function decides, which may be called anywhere, and where sizes of the
+        data are taken before it, which are others when more images are trained on.
+        """
+        found = [
+            one
+            for one, loop in self._training_loops(executed)
+            if decides(loop, self._known.data, measuring, chooses=not self._is_epoch_loop(loop))
+        ]
+        if not found:
+            return None
+        last = max(one.index for one in found)
+        earlier = [one for one in executed if one.index <= last]
+        if any(one.is_definition for one in found) or any(map(self._takes_sizes, earlier)):
+            return max(one.index for one in executed)
+        return last
+
+    def _takes_sizes(self, one: Unit) -> bool:
+        """Whether a statement asks how large data are."""
+        return any(
+            isinstance(call.func, ast.Name)
+            and call.func.id == "len"
+            and {name.id for name in ast.walk(call) if isinstance(name, ast.Name)} & self._known.data.keys()
+            for call in ast.walk(one.node)
+            if isinstance(call, ast.Call)
+        )
+
+    def _training_loops(self, executed: Sequence[Unit]) -> Iterator[tuple[Unit, ast.For | ast.While]]:
+        """The loops that train, those over settings among them, each with the statement that holds it."""
         for one in self._with_functions(executed):
             for node in ast.walk(one.node):
                 if isinstance(node, LOOPS) and any(map(self.steps, calls(node))):
-                    yield node
+                    yield one, node
 
     def _seeds(self, executed: Sequence[Unit]) -> Iterator[Place]:
         """Where random numbers are seeded in what is executed."""

@@ -8,6 +8,7 @@ from grader.domain.program import Place
 
 MOST_ROWS = 12  # stages that are told one by one
 KEPT = "a tenth of the training images is kept for what your code measures, because it decides by that"
+WIDENED = f"{KEPT}; once all is decided, they are trained on, too"
 NEEDED = "what comes of them decides how the one that counts is made or trained"
 SEEDED = "your own seeds are set too, after the grader's"
 
@@ -31,7 +32,7 @@ def _rows(plan: Plan, file: str) -> Iterator[tuple[str, str]]:
     else:
         yield from _stage_rows(plan.rehearsal, file)
     if plan.validates:
-        yield "validation", KEPT
+        yield "validation", WIDENED if plan.widens else KEPT
     if plan.seeds:
         yield "seeds", f"{SEEDED} ({_lines(plan.seeds, file)})"
     if plan.left_alone:
