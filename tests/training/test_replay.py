@@ -302,6 +302,7 @@ for epoch in range(2):
     train_epoch(model, optimizer, train_loader, [])
 torch.save(model.state_dict(), "400101204_Lab8_Homework.pth")
 """
+SCHEDULE = "schedule = optim.lr_scheduler.StepLR(optimizer, each)\nfor epoch"
 STOPPING = """
 best, model = 0.1, ViT(**SIZES)
 optimizer = optim.SGD(model.parameters(), lr=best)
@@ -320,7 +321,10 @@ for epoch in range(2):
     ("text", "batches"),
     [
         (STUDY + FINAL, 11),  # of four: all 42 images, once the study has chosen
-        ("each = len(train_loader)" + STUDY + FINAL, 10),  # 39: a size that was taken stays true
+        (
+            "each = len(train_loader)" + STUDY + FINAL.replace("for epoch", SCHEDULE),
+            10,
+        ),  # 39: that stays true
         (STOPPING, 10),  # the last of its loops decides
         ("best = 0.1" + FINAL, 11),  # nothing decides
     ],
