@@ -29,7 +29,7 @@ from grader.domain.program import Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import Answered, Loaded, Measurable
-from grader.protocol.requests import STATE, Answer, Load, Measure, Train
+from grader.protocol.requests import STATE, Answer, Load, MeasureModel, Train
 from grader.protocol.watching import WatchRecord
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
@@ -547,7 +547,7 @@ class MeasuringWorker:
         self._link = Link(process, WatchRecord(load.forbidden, tuple(load.program.source or {})))
         self._ask(load, Loaded)
         arrays = {"train_labels": train.arrays["train_labels"], "test_images": test_images}
-        self._measure = Measure(load.class_names, train.device, train.seed, arrays=arrays)
+        self._measure = MeasureModel(load.class_names, train.device, train.seed, arrays=arrays)
         self._built: Measurable | None = None
 
     def built(self, made: Any = None) -> Measurable:

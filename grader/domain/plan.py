@@ -67,9 +67,9 @@ class Plan:
         loops: The loops over epochs.
         seeds: Where random numbers are seeded.
         validates: A tenth of the training images is kept, because the code decides by what it measures.
-        widens: They are trained on in the end, when all is decided.
         left_alone: What trains other models.
         rehearsal: What a trial came to; None: there was none.
+        widens: What is kept because of `validates` is trained on in the end, when all is decided.
     """
 
     model: str = ""
@@ -78,9 +78,9 @@ class Plan:
     loops: tuple[Place, ...] = ()
     seeds: tuple[Place, ...] = ()
     validates: bool = False
-    widens: bool = False
     left_alone: tuple[Omission, ...] = ()
     rehearsal: Rehearsal | None = None
+    widens: bool = False
 
     @property
     def can_be_trained(self) -> bool:

@@ -145,7 +145,7 @@ class Rows:
 class Train:
     """Train the student's model by the program's recipe. Replies: EpochDone for each epoch, then Trained.
 
-    Hidden images are not here: the weights go to a worker in which nothing was trained (Measure).
+    Hidden images are not here: the weights go to a worker in which nothing was trained (MeasureModel).
 
     Attributes:
         gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
@@ -161,7 +161,7 @@ class Train:
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureModel:
     """Build the student's model as its source configures it, to answer with weights that are given. Reply:
     Measurable.
 
@@ -225,7 +225,7 @@ Request = (
     | SetWeights
     | RunFunction
     | Train
-    | Measure
+    | MeasureModel
     | Answer
     | LoadCheckpoint
 )

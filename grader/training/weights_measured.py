@@ -11,7 +11,7 @@ from grader.protocol.link import StudentRaised, WorkerProcess
 from grader.protocol.plain_values import ModelMade
 from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Answered, Loaded, Measurable, Module
-from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, Measure
+from grader.protocol.requests import MOST_STATE, STATE, Answer, Load, MeasureModel
 from grader.training.training_job import REPLY_LIMIT, Job
 
 STATE_LIMIT = FrameLimit(document=2_000_000, arrays=MOST_STATE + 64_000_000)
@@ -31,7 +31,7 @@ class Measurer:
             process: The worker.
             job: What is trained.
             load: What is executed there: the same as where it is trained.
-            arrays: `train_labels` and `test_images` of Measure.
+            arrays: `train_labels` and `test_images` of MeasureModel.
         """
         self.link = job.linked(process)
         self._job = job
@@ -69,7 +69,7 @@ class Measurer:
 
     def _measurable(self, made: ModelMade | None) -> Measurable:
         job, share = self._job, self._job.gpu_memory_mb
-        measure = Measure(
+        measure = MeasureModel(
             self._load.class_names, job.device, job.seed, share and share // 4, made, arrays=self._arrays
         )
         try:

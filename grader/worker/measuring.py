@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from grader.protocol.replies import HANDED_OUT_BATCH_SIZE, Answered, Measurable, Misfit
-from grader.protocol.requests import STATE, Answer, Measure
+from grader.protocol.requests import STATE, Answer, MeasureModel
 from grader.worker.device import usable_device
 from grader.worker.fault import students_code
 from grader.worker.images import GradedImages
@@ -24,7 +24,7 @@ from grader.worker.transforms import without_chance
 class Measuring:
     """The student's model as its source configures it, and the images that it answers for."""
 
-    def __init__(self, student: StudentModule, request: Measure) -> None:
+    def __init__(self, student: StudentModule, request: MeasureModel) -> None:
         """Build the model.
 
         Raises:
@@ -44,7 +44,7 @@ class Measuring:
                 self._augmented = GradedImages(test, None, classes, transform)
 
     def measurable(self) -> Measurable:
-        """The reply to Measure."""
+        """The reply to MeasureModel."""
         return Measurable(module_tree(self._model))
 
     def answered(self, request: Answer) -> Answered:

@@ -14,7 +14,7 @@ from grader.protocol.requests import (
     Call,
     Load,
     LoadCheckpoint,
-    Measure,
+    MeasureModel,
     Prove,
     Rows,
     RunFunction,
@@ -108,7 +108,7 @@ class Service:
             Weights: self._components.weights,
             SetWeights: self._components.set_weights,
             RunFunction: lambda wanted: rigged_run(self._the_student(), wanted, self._rows),
-            Measure: self._measure,
+            MeasureModel: self._measure,
             Answer: self._answer,
             LoadCheckpoint: lambda wanted: checkpoint_loaded(self._the_student(), wanted),
         }
@@ -126,7 +126,7 @@ class Service:
                 watch.prove(request.seed, request.seed)
             yield answer
 
-    def _measure(self, request: Measure) -> Measurable:
+    def _measure(self, request: MeasureModel) -> Measurable:
         self._measuring = Measuring(self._the_student(), request)
         return self._measuring.measurable()
 

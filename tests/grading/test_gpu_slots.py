@@ -13,6 +13,7 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
+from grader.domain.program import Program
 from grader.domain.submission import Intake
 from grader.grading import training_stage
 from grader.grading.gpu_slots import Turns, turns_on
@@ -108,7 +109,10 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
     run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
     found = EvidenceBuilder(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
     job = Job(cast("Any", None), cast("Splits", None), assignment.limits, device="cuda", gpu_memory_mb=4000)
-    training_stage._measure(run, lambda number: job, found, lambda progress: None)
+    model = training_stage._Model(
+        run, assignment.measures[0], lambda number: job, cast("Splits", None), found, lambda told: None, True
+    )
+    model._measure(model.jobs)
     assert jobs == [(4000, 1), (None, 3)]
     assert found.evidence.training.accuracy == 0.9
     assert turns._is_free(alone=True)
@@ -124,8 +128,8 @@ def test_weights_that_are_tried_take_a_place(
         taken.append(turns._training)
         return Checkpoint("fits", accuracy=0.9)
 
-    monkeypatch.setattr(training_stage, "_rehearse", lambda *_: None)
-    monkeypatch.setattr(training_stage, "_measure", lambda *_: None)
+    monkeypatch.setattr(training_stage._Model, "_rehearse", lambda *_: None)
+    monkeypatch.setattr(training_stage._Model, "_measure", lambda *_: None)
     monkeypatch.setattr(training_stage, "measured_checkpoint", tried)
     monkeypatch.setattr(
         training_stage, "_jobs", lambda *_: lambda number: SimpleNamespace(limits=assignment.limits)
@@ -135,5 +139,6 @@ def test_weights_that_are_tried_take_a_place(
     weights.write_bytes(b"")
     files = cast("Intake", SimpleNamespace(submission=None, checkpoint=weights))
     found = EvidenceBuilder(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
-    training_stage.train(run, cast("Splits", None), cast("Any", None), files, found, lambda progress: None)
+    program = Program("homework.py")
+    training_stage.train(run, cast("Splits", None), program, files, found, lambda progress: None)
     assert taken == [1] and found.evidence.checkpoint.accuracy == 0.9

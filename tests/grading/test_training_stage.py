@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from grader.course.locate import Course
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, Measure
 from grader.domain.evidence import Evidence, Training, TrainingOutcome, UnfinishedRun
 from grader.domain.note import Note
 from grader.domain.program import Program
@@ -26,14 +26,23 @@ COURSE = Course(Path(), "t", "secret")
 EVIDENCE = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 2, tzinfo=UTC))
 
 
-def jobs(assignment: Assignment, source: bytes, secret: str = "secret") -> Callable[[int], Job]:
+def model(run: Run, jobs: Callable[[int], Job], found: EvidenceBuilder) -> training_stage._Model:
+    """The only model of a submission."""
+    return training_stage._Model(
+        run, Measure("test_accuracy"), jobs, cast(Any, None), found, lambda progress: None, is_first=True
+    )
+
+
+def jobs(
+    assignment: Assignment, source: bytes, secret: str = "secret", further: str = ""
+) -> Callable[[int], Job]:
     """The jobs of a file's trainings."""
     digest = hashlib.sha256(source).hexdigest()
     run = cast(
         Run, SimpleNamespace(course=replace(COURSE, secret=secret), assignment=assignment, device="cpu")
     )
     submission = Submission("400101204", assignment.id, (), digest)
-    return training_stage._jobs(run, cast(Any, None), Program("homework.py"), submission)
+    return training_stage._jobs(run, cast(Any, None), Program("homework.py"), submission, further)
 
 
 def test_each_training_has_seeds_of_its_own_that_only_the_secret_tells(assignment: Assignment) -> None:
@@ -76,7 +85,7 @@ def test_what_a_worker_that_trains_says_is_kept_apart_from_the_reports_notes(
     run = cast(Run, SimpleNamespace(assignment=assignment, turns=Turns(1), device="cpu"))
     found = EvidenceBuilder(replace(EVIDENCE, notes=(Note("Of the files."),)))
     job = Job(cast(Any, None), cast(Any, None), assignment.limits)
-    training_stage._measure(run, lambda number: job, found, lambda progress: None)
+    model(run, lambda number: job, found)._measure(lambda number: job)
     assert found.evidence.notes == (Note("Of the files."),)
     assert found.evidence.training.notes == (Note("3Pr++/Xa/9n8."),)
 
@@ -114,3 +123,8 @@ def test_a_repetition_that_our_limit_stopped_gets_more_time_too(
     assert waits_for_more_time(replace(assignment, limits=limits), evidence) is waits
     off = replace(assignment, limits=replace(limits, queued_training_seconds=1800.0))
     assert not waits_for_more_time(off, evidence)
+
+
+def test_further_models_have_seeds_of_their_own(assignment: Assignment) -> None:
+    first, second = jobs(assignment, b"source"), jobs(assignment, b"source", further="resnet")
+    assert {first(1).seed, first(1).order_seed}.isdisjoint({second(1).seed, second(1).order_seed})

@@ -51,7 +51,7 @@ from grader.protocol.requests import (
     Call,
     Load,
     LoadCheckpoint,
-    Measure,
+    MeasureModel,
     Prove,
     Rows,
     RunFunction,
@@ -87,7 +87,7 @@ MESSAGES = [
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
     Train(("a",), "cuda", 3, 2, 4000, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
-    Measure(
+    MeasureModel(
         ("a",),
         "cuda",
         3,

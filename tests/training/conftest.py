@@ -17,7 +17,7 @@ from grader.domain.program import Place, Program
 from grader.kit.splits import Splits
 from grader.protocol.frames import FrameLimit
 from grader.protocol.replies import Answered, EpochDone, Loaded, Measurable, Trained
-from grader.protocol.requests import STATE, Answer, Load, Measure
+from grader.protocol.requests import STATE, Answer, Load, MeasureModel
 from grader.protocol.typed_messages import REQUESTS, receive, send
 from grader.training import Job
 
@@ -111,7 +111,7 @@ class EchoingWorker(ScriptedWorker):
 
     def replies(self, request: Any) -> Sequence[Any]:
         """What it answers to a request."""
-        if isinstance(request, Measure):
+        if isinstance(request, MeasureModel):
             return (Measurable(),)
         if isinstance(request, Answer):
             return (Answered(arrays=answers(request)),)
