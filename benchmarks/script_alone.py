@@ -36,7 +36,7 @@ from grader.kit.splits import Splits
 
 RECORDS = Path(__file__).with_name("script_alone.json")
 SEEDS = (1, 2, 3)
-EPOCHS = 15
+EPOCHS = 30
 INSIDE, ALONE = "", "the grader"  # what a record is without
 MOST_POINTS = 1.5  # of the difference of the means
 
@@ -47,13 +47,13 @@ SCHEDULE = re.compile(r"^scheduler = [^\n]*\n", re.MULTILINE)
 OPTIMIZER = re.compile(r"^model = ViT\(.*?^scheduler = [^\n]*\n", re.MULTILINE | re.DOTALL)
 
 TWO_STAGES = """\
-for epoch in range(1, 11):
+for epoch in range(1, 21):
     train_epoch(model, optimizer, train_loader, train_loss_history)
     evaluate(model, test_loader, test_loss_history)
 
 for group in optimizer.param_groups:
     group["lr"] = 1e-4
-for epoch in range(11, N_EPOCHS + 1):
+for epoch in range(21, N_EPOCHS + 1):
     train_epoch(model, optimizer, train_loader, train_loss_history)
     evaluate(model, test_loader, test_loss_history)
 """
@@ -118,7 +118,7 @@ def train() -> None:
     splits = real_splits()
     for seed in SEEDS:
         for name, form in forms().items():
-            source = form.replace("torch.manual_seed(42)", f"torch.manual_seed({seed})")
+            source = _seeded(form, seed)
             for without in (INSIDE, ALONE):
                 if time.monotonic() >= last or _found(name, without, source, seed) is not None:
                     continue
@@ -136,6 +136,10 @@ def train() -> None:
                     continue
                 print(f"  {100 * (record.counted or 0):.2f} % in {record.seconds:.0f} s", flush=True)
                 keep(RECORDS, [*kept(RECORDS), record])
+
+
+def _seeded(form: str, seed: int) -> str:
+    return form.replace("torch.manual_seed(42)", f"torch.manual_seed({seed})")
 
 
 def alone(name: str, source: str, seed: int, splits: Splits) -> Record:
@@ -197,9 +201,14 @@ def _found(name: str, without: str, source: str, seed: int) -> Record | None:
 def section(records: Sequence[Record]) -> Section:
     """The means of each form, and their difference."""
     rows, verdicts = [], []
-    for name in forms():
+    for name, form in forms().items():
+        wanted = {digest(_seeded(form, seed)) for seed in SEEDS}  # there may be others, of earlier forms
         alone, inside = (
-            [100 * r.counted for r in records if (r.recipe, r.without) == (name, w) and r.counted is not None]
+            [
+                100 * r.counted
+                for r in records
+                if (r.recipe, r.without) == (name, w) and r.digest in wanted and r.counted is not None
+            ]
             for w in (ALONE, INSIDE)
         )
         if len(alone) != len(SEEDS) or len(inside) != len(SEEDS):
