@@ -391,6 +391,12 @@ class Assignment:
         return next(told_apart, kind[0] if kind else None)
 
     @property
+    def model(self) -> str:
+        """The graded class of the first model: what its measure names, else the last; empty: none."""
+        classes = [component.name for component in self.components if component.kind == "class"]
+        return self.measures[0].roles.model or (classes[-1] if classes else "")
+
+    @property
     def trains(self) -> tuple[str, ...]:
         """The graded names without which nothing is trained: the classes, and the functions that train."""
         classes = [component.name for component in self.components if component.kind == "class"]

@@ -288,14 +288,15 @@ class Student:
         Raises:
             Mismatch: The source does not say how, or constructing it failed.
         """
+        name = self._assignment.model
         if self.program.recipe.model is None:
-            raise Mismatch("No statement like `model = ViT(image_size=28, ...)` was found in the file.")
+            raise Mismatch(f"No statement like `model = {name}(...)` was found in the file.")
         request = Build("$model", seed=self.next_seed())
         label = as_code(self.program.recipe.model).strip(CODE)
         _ = self.loaded
-        built = self.ask(request, Built, self.link, "ViT", label)
-        self._note_forbidden("ViT", built)
-        return Component(self, "ViT", label, built)
+        built = self.ask(request, Built, self.link, name, label)
+        self._note_forbidden(name, built)
+        return Component(self, name, label, built)
 
     def run(
         self,

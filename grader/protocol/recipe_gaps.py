@@ -22,7 +22,6 @@ Gap = Literal[
 
 # in which the student's code raised something
 RAISED: tuple[Gap, ...] = ("loop_raised", "settings_raised")
-_MISSING = "no {} was found in the source: expected a statement like `{}`"
 
 
 def gap_in_words(gap: Gap, recipe: Recipe) -> str:
@@ -34,7 +33,7 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
     """
     match gap:
         case "no_model":
-            return _MISSING.format("model", "model = ViT(image_size=28, ...)")
+            return "no model was found in the source: no statement makes one of the graded class"
         case "unusable_batch_size":
             return f"{_of(recipe.batch_size)} is no usable batch size: expected a whole number above zero"
         case "made_once":

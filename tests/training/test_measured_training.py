@@ -401,8 +401,8 @@ def test_reported_losses_are_only_shown(
         (
             Raised(Problem("RecipeError"), "recipe", "no_model"),
             TrainingOutcome.UNKNOWN,
-            "It could not be trained: no model was found in the source: expected a statement like "
-            "`model = ViT(image_size=28, ...)`.",
+            "It could not be trained: no model was found in the source: no statement makes one of the graded "
+            "class.",
         ),
         (
             Raised(Problem("KeyError", Said("'x'")), "engine"),
