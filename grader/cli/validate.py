@@ -15,9 +15,15 @@ from grader.cli.options import cores
     "--only", metavar="NAME", help="Only the variants of this name; `*` stands for anything: 'scale_*'."
 )
 @click.option("--thorough", is_flag=True, help="Every variant meets every check: takes a few minutes.")
+@click.option("--debug", is_flag=True, help="Show what checks raise, where, and what they print: use --only.")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def command(
-    assignment_id: str | None, jobs: int | None, only: str | None, thorough: bool, course: Path | None
+    assignment_id: str | None,
+    jobs: int | None,
+    only: str | None,
+    thorough: bool,
+    debug: bool,
+    course: Path | None,
 ) -> None:
     """Try the checks of ASSIGNMENT on work whose worth is known.
 
@@ -32,10 +38,11 @@ def command(
     Examples:
       grader validate vit_defects
       grader validate vit_defects --only 'scale_*'
+      grader validate vit_defects --only reference --debug
     """
     from grader.cli.validate_view import ValidateView
     from grader.validation.assignment_trial import ValidationRequest, validate
 
     view = ValidateView()
-    request = ValidationRequest(assignment_id, only, jobs or cores(), thorough, course)
+    request = ValidationRequest(assignment_id, only, jobs or cores(), thorough, course, debug)
     sys.exit(0 if validate(request, watch=view.progress, done=view.show) else 1)

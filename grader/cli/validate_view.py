@@ -99,6 +99,8 @@ class ValidateView:
             console(markup=False, highlight=False).print(table)
         else:
             console(file=page.console.file, markup=False, highlight=False).print(table, soft_wrap=False)
+        for each in report.verdicts:
+            self._show_traces(each.outcome)
         for title, kind, sentences in (
             ("To be mended", "failed", report.wrong),
             ("Notes", "note", report.notes),
@@ -108,6 +110,17 @@ class ValidateView:
             for sentence in sentences:
                 page.item(kind, sentence)
         page.verdict(report.passed, f"{report.summary}. {duration(validated.seconds)}.")
+
+    def _show_traces(self, outcome: TrialOutcome) -> None:
+        """How the checks of a variant ended, where that was asked for."""
+        for trace in outcome.traces:
+            self._page.heading(f"{printable(outcome.variant.name)}: {trace.check}")
+            if trace.raised:
+                self._page.detail(printable(trace.raised), style="red")
+            for line in trace.lines:
+                self._page.detail(printable(line), style="dim")
+            for line in trace.printed.splitlines():
+                self._page.detail(f"| {printable(line)}")
 
 
 def _table(report: MutationReport, title: str) -> Table:

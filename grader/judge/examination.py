@@ -74,6 +74,8 @@ class Checks:
         self._trained: TrainedModel | None = None
         self._error: BaseException | None = None
         self.collected = False
+        # told how each check ended, with what it printed; for the instructor's own machine
+        self.traced: Callable[[CheckSpec, BaseException | None, str], None] = lambda spec, error, text: None
 
     # --- fixtures ----------------------------------------------------------------------------------------
 
@@ -198,7 +200,7 @@ class Checks:
         results = []
         for item in items:
             started = time.monotonic()
-            error = self._error_of(item, student)
+            error = self._error_of(item, student, spec)
             where = place_of(student.program, spec.component, self._names_of(error))
             found = finding(spec, error, where=where, seconds=time.monotonic() - started)
             results.append(flagged(found, student.flagged, where))
@@ -214,15 +216,21 @@ class Checks:
         known = self._code.mistakes if self._code is not None else {}
         return known[diagnosis].look_for if diagnosis in known else ()
 
-    def _error_of(self, item: pytest.Item, student: Student) -> BaseException | None:
+    def _error_of(self, item: pytest.Item, student: Student, spec: CheckSpec) -> BaseException | None:
         """Run one test function; the exception with which it ended."""
+        printed = io.StringIO()
+        error = self._ended(item, student, printed)
+        self.traced(spec, error, printed.getvalue())
+        return error
+
+    def _ended(self, item: pytest.Item, student: Student, printed: io.StringIO) -> BaseException | None:
         self._error = None
         student.flagged.clear()
         seconds = CHECK_CALLS * self.assignment.limits.call_seconds
         student.allow(seconds)
         student.new_random(zlib.crc32(item.nodeid.rpartition("::")[2].encode()))
         try:
-            with contextlib.redirect_stdout(io.StringIO()), patience(seconds):
+            with contextlib.redirect_stdout(printed), patience(seconds):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         except OutOfPatienceError as error:  # it struck between the check and what pytest does around it
             return error

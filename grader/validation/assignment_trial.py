@@ -29,6 +29,7 @@ class ValidationRequest:
         jobs: Variants at once.
         thorough: Every variant meets every check.
         course: The course's folder; None: found upward from the working directory.
+        debug: Keep how checks ended: what they raised, where, and what they printed.
     """
 
     assignment_id: str | None = None
@@ -36,6 +37,7 @@ class ValidationRequest:
     jobs: int = 1
     thorough: bool = False
     course: Path | None = None
+    debug: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ def _validated(
     found = chosen(variants(assignment), request.only)
     planned = trials(assignment, found, thorough=request.thorough)
     with watch(assignment, len(planned)) as report:
-        results = outcomes(course, assignment, planned, jobs=request.jobs, report=report)
+        results = outcomes(
+            course, assignment, planned, jobs=request.jobs, report=report, traced=request.debug
+        )
     result = mutation_report(assignment, results, complete=request.only is None)
     return ValidatedAssignment(assignment, result, time.monotonic() - started)

@@ -14,6 +14,7 @@ from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
 from grader.domain.program import Program
 from grader.domain.watch_notes import looks
+from grader.validation.check_trace import CheckTrace
 
 if TYPE_CHECKING:
     from grader.grading.judging import Judged
@@ -46,6 +47,7 @@ class TrialOutcome:
         looks: What else a person is asked to look at, in sentences.
         seconds: Wall-clock seconds.
         fault: Why it could not be judged at all, in a sentence; empty when it was.
+        traces: How checks ended that raised or printed something, where that was asked for.
     """
 
     variant: Variant
@@ -56,6 +58,7 @@ class TrialOutcome:
     looks: tuple[str, ...] = ()
     seconds: float = 0.0
     fault: str = ""
+    traces: tuple[CheckTrace, ...] = ()
 
 
 Judge = Callable[[Trial], TrialOutcome]

@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.domain.assignment import Assignment
 from grader.students.own_machine import OwnWorkers, patient
+from grader.validation.check_trace import CheckTrace, check_trace
 from grader.validation.trials import Report, Trial, TrialOutcome, outcome, program_of, seed_of, timed_outcome
 
 if TYPE_CHECKING:
@@ -14,12 +16,17 @@ if TYPE_CHECKING:
 
 
 def local_outcomes(
-    assignment: Assignment, planned: Sequence[Trial], *, report: Report = lambda outcome: None
+    assignment: Assignment,
+    planned: Sequence[Trial],
+    *,
+    report: Report = lambda outcome: None,
+    traced: bool = False,
 ) -> tuple[TrialOutcome, ...]:
     """Run the checks on every variant, each in a new process that has to load PyTorch first.
 
     Args:
         report: Told each outcome as soon as it is there.
+        traced: Keep how checks ended.
 
     Returns:
         The outcomes in the order of the trials.
@@ -38,13 +45,19 @@ def local_outcomes(
     def use(checks: "Checks") -> None:
         def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
+            traces: list[CheckTrace] = []
+            if traced:
+                checks.traced = lambda spec, error, printed: traces.append(
+                    check_trace(spec.id, error, printed, assignment.folder.resolve())
+                )
             with OwnWorkers(assignment.limits) as workers:
                 student = Student(workers, program, assignment, seed=seed_of(trial.variant))
                 try:
                     examined = checks.examined(student, components=trial.components)
                 finally:
                     student.close()
-            return outcome(assignment, trial, program, examined)
+            told = tuple(trace for trace in traces if trace.raised or trace.printed)
+            return replace(outcome(assignment, trial, program, examined), traces=told)
 
         try:
             for trial in planned:

@@ -35,8 +35,8 @@ SECOND_PART = '[[component]]\nname = "Other"\nkind = "function"\nsignature = "x"
 def validated(run, tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Change files of the small course and validate it, in this process, with warm workers."""
 
-    def local(course, assignment, planned, *, jobs, report):
-        return local_outcomes(assignment, planned, report=report)
+    def local(course, assignment, planned, *, jobs, report, traced):
+        return local_outcomes(assignment, planned, report=report, traced=traced)
 
     monkeypatch.setattr(judged_trials, "outcomes", local)
 
@@ -162,6 +162,21 @@ def test_a_check_that_breaks_is_told_once(validated):
     told = result.stdout.replace("\N{NO-BREAK SPACE}", " ")
     assert "test_doubler.py: doubler_keeps_the_shape breaks on reference and 3 other variants." in told
     assert told.count("doubler_keeps_the_shape breaks") == 1 and "ZeroDivisionError" in told
+
+
+@pytest.mark.slow
+def test_debugging_shows_what_a_check_raised_where_and_what_it_printed(validated):
+    broken = 'print("sizes", [2, 3])\n    [][3]'
+    result = validated(
+        (CHECKS, 'student.build("Doubler", 3)(student.tensor(2, 3), shape=(2, 3))', broken),
+        arguments=("tiny", "--only", "reference", "--debug"),
+    )
+    told = result.stdout.replace("\N{NO-BREAK SPACE}", " ")
+    assert "reference: doubler_keeps_the_shape" in told
+    assert "IndexError: list index out of range" in told and "| sizes [2, 3]" in told
+    assert "checks/test_doubler.py:" in told and "[][3]" in told
+    plain = validated(arguments=("tiny", "--only", "reference"))
+    assert "IndexError: list index" not in plain.stdout, "it is shown where it was asked for"
 
 
 @pytest.mark.slow
