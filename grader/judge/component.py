@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -10,8 +9,8 @@ from torch import Tensor
 
 from grader.domain.quoting import named
 from grader.judge import believed
+from grader.judge.thing import Owner, Thing
 from grader.kit import Mismatch
-from grader.protocol.link import Link
 from grader.protocol.plain_values import Plain
 from grader.protocol.replies import Built, Called, Done, Module, Parameter, StandInCall, WeightValues
 from grader.protocol.requests import Call, SetWeights, Weights
@@ -34,28 +33,7 @@ class Gradients:
     missing: tuple[str, ...]
 
 
-class Owner(Protocol):
-    """What a component needs of the submission that it belongs to."""
-
-    random: torch.Generator
-
-    @property
-    def link(self) -> Link:
-        """To the worker in which the submission is loaded."""
-
-    def next_seed(self) -> int:
-        """A seed for the worker."""
-
-    def parameter_names(self, component: str) -> tuple[str, ...]:
-        """The names of all parameters of a stub, in the template's order."""
-
-    def ask(
-        self, request: Any, reply: type[Any], link: Link, component: str, label: str | None = None
-    ) -> Any:
-        """Ask the worker; what went wrong in the student's code becomes a Mismatch."""
-
-
-class Component:
+class Component(Thing):
     """One of the student's components, constructed.
 
     Attributes:
@@ -69,11 +47,7 @@ class Component:
     def __init__(
         self, student: Owner, name: str, label: str, built: Built, stand_ins: frozenset[str] = frozenset()
     ) -> None:
-        self._student = student
-        self._link = student.link
-        self.name = name
-        self.label = label
-        self._handle = built.handle
+        super().__init__(student, name, label, built.handle, kind="module", made=name)
         self.parameters: tuple[Parameter, ...] = built.parameters
         self.modules: tuple[Module, ...] = built.modules
         self.made = believed.constructions(built)

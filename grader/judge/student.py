@@ -21,19 +21,21 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Attestation
 from grader.domain.program import Program
-from grader.domain.quoting import CODE, as_code
+from grader.domain.quoting import CODE, as_code, named
 from grader.domain.standin_behavior import StandIn
 from grader.domain.watch import NOTHING_SEEN, ReachedPart, Watched
 from grader.judge import believed
 from grader.judge.component import Component
 from grader.judge.fault import cannot_be_had, explained, explained_mismatch
 from grader.judge.forwards import ForwardRecord
+from grader.judge.thing import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
 from grader.kit import Mismatch
+from grader.kit.fakes import Fake
 from grader.kit.rig import RiggedData
-from grader.protocol.frames import FrameLimit
+from grader.protocol.frames import FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
-from grader.protocol.replies import Built, DrawnFigure, ForwardPass, Loaded, Ran
-from grader.protocol.requests import Build, Call, Load, RunFunction
+from grader.protocol.replies import Built, DrawnFigure, FakeCalled, ForwardPass, Loaded, Ran
+from grader.protocol.requests import Adopt, Build, Call, FakeForm, Invoke, Load, RunFunction
 from grader.protocol.watching import WatchRecord
 from grader.sandbox.limits import ProcessLimits
 
@@ -85,6 +87,7 @@ class Student:
         waited: Seconds that the worker took to answer, all in all; those of calls that hung are not among
             them.
         output_cut: Whether a worker printed more than is kept.
+        fakes: Those that the worker may call.
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class Student:
         self.waited = 0.0
         self.output_cut = False
         self._granted = granted
+        self.fakes = Fakes(self._arguments_of)
 
     @property
     def link(self) -> Link:
@@ -256,7 +260,7 @@ class Student:
         self,
         component: str,
         *args: Any,
-        replace: Mapping[str, StandIn] | None = None,
+        replace: Mapping[str, StandIn | Fake] | None = None,
         inner: StandIn | None = None,
         substitute: Mapping[str, StandIn] | None = None,
         double: bool = False,
@@ -265,7 +269,9 @@ class Student:
         """One of the student's components, constructed with the arguments.
 
         Args:
-            replace: Components to stand in for while it is constructed and used.
+            component: A graded class of modules, or a graded function that makes one.
+            args, kwargs: Of any kind that `call` takes.
+            replace: Components to stand in for, or fakes for them, while it is constructed and used.
             inner: A stand-in to hand over as the last positional argument (PreNorm's fn).
             substitute: Submodules to stand in for once it is constructed, by path.
             double: In float64.
@@ -273,14 +279,132 @@ class Student:
         Raises:
             Mismatch: It does not exist, or constructing it failed.
         """
+        self._require(component, self._kind_of(component))
         label = _label(component, args, kwargs, inner)
-        self._require(component, "class")
-        stand_ins = dict(replace or {}), inner, dict(substitute or {})
-        request = Build(component, args, kwargs, *stand_ins, double, self.next_seed())
+        packing = Packing(self.fakes)
+        nodes = tuple(map(packing.node, args)), {name: packing.node(value) for name, value in kwargs.items()}
+        stand_ins, fakes = self._in_place(replace or {})
+        under = dict(substitute or {})
+        request = Build(
+            component, *nodes, stand_ins, fakes, inner, under, double, self.next_seed(), packing.arrays
+        )
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
-        places = {*stand_ins[0], *stand_ins[2], *([INNER] if inner is not None else [])}
+        places = {*stand_ins, *under, *([INNER] if inner is not None else [])}
         return Component(self, component, label, built, frozenset(places))
+
+    def call(
+        self, name: str, /, *args: Any, replace: Mapping[str, StandIn | Fake] | None = None, **kwargs: Any
+    ) -> Outcome:
+        """Call something graded: a function, or a class, whose object then stays in the worker.
+
+        Args:
+            name: It.
+            args, kwargs: By the stub's parameters: None, numbers, texts, lists, tuples, dictionaries, sets,
+                bytes, tensors, arrays, things, `Part`s, `Fake`s, `batches`, devices, nested as they like.
+                A student who reordered or renamed the parameters gets them all the same. Settings are:
+                `reads`, the names of files that are wanted when it is done; `files`, the content of files
+                that it finds, by name (with either, it runs in a new folder); `training`, the mode of a
+                module; `gradients`, whether those by the positional arguments are wanted, of the sum of a
+                returned tensor, times `cotangent` if there is one.
+            replace: What takes the places of other graded names meanwhile.
+
+        Raises:
+            Mismatch: It does not exist or raised.
+            CourseError: A fake that computes would take the place of a part that is graded.
+        """
+        self._require(name, self._kind_of(name))
+        settings = {key: kwargs.pop(key) for key in SETTINGS if key in kwargs}
+        parameters = self._assignment.all_parameters_of(name)
+        label = labelled(name, args, kwargs, parameters)
+        stand_ins, fakes = self._in_place(replace or {})
+        packing = Packing(self.fakes)
+        request = packing.invoke(
+            args,
+            kwargs,
+            self.next_seed(),
+            settings,
+            name=name,
+            parameters=parameters,
+            fakes=fakes,
+            replace=stand_ins,
+        )
+        return invoked(self, request, name, label, (args, kwargs), packing)
+
+    def make(self, name: str, /, *args: Any, **kwargs: Any) -> Thing:
+        """An object of a graded class, or what a graded function makes, which stays in the worker.
+
+        Raises:
+            Mismatch: It does not exist or raised, or made a value that does not stay.
+        """
+        made: Thing = self.call(name, *args, **kwargs).returned.thing()
+        made.label = labelled(name, args, kwargs)
+        return made
+
+    def keep(self, value: Any, component: str = "") -> Thing:
+        """Something of the check's own that stays in the worker, to be handed over more than once.
+
+        Args:
+            value: A fake, or batches.
+            component: For whose points it counts.
+        """
+        packing = Packing(self.fakes)
+        request = packing.invoke((value,), {}, self.next_seed(), {}, action="keep")
+        label = value.name if isinstance(value, Fake) else "data_loader"
+        kept: Thing = invoked(self, request, component, label, ((value,), {}), packing).returned.thing()
+        return kept
+
+    def component(self, thing: Thing) -> Component:
+        """A module that stays in the worker, as a component: its parameters can be read and set.
+
+        Raises:
+            Mismatch: It is no module.
+        """
+        if thing.kind != "module":
+            raise Mismatch(f"`{thing.label}` is a {named(thing.type)}; it should be a module.")
+        built = self.ask(Adopt(thing._handle), Built, self.link, thing.name, thing.label)
+        self._note_forbidden(thing.name, built)
+        return Component(self, thing.name, thing.label, built)
+
+    def _kind_of(self, name: str) -> str:
+        """What a graded name is: `class` or `function`."""
+        kinds = {component.name: component.kind for component in self._assignment.components}
+        if name not in kinds:
+            raise CourseError(f"A check asks for {name}, which is no [[component]] of assignment.toml.")
+        return kinds[name]
+
+    def _in_place(
+        self, replace: Mapping[str, StandIn | Fake]
+    ) -> tuple[dict[str, StandIn], dict[str, FakeForm]]:
+        """What takes the places of graded names: stand-ins, and fakes.
+
+        Raises:
+            CourseError: A fake computes what is graded.
+        """
+        for name, value in replace.items():
+            if isinstance(value, Fake) and value.computes:
+                raise CourseError(
+                    f"A check puts a callback in the place of {name}, which is graded: whoever asks it gets "
+                    "what is to be written. Use Fake.script, Fake.table or Fake.rows."
+                )
+        stand_ins = {name: value for name, value in replace.items() if isinstance(value, StandIn)}
+        fakes = {
+            name: self.fakes.form(value, name, self._kind_of(name))
+            for name, value in replace.items()
+            if isinstance(value, Fake)
+        }
+        return stand_ins, fakes
+
+    def _arguments_of(self, called: FakeCalled, fake: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments that a fake was called with."""
+        try:
+            value = unpacker(self, called.arrays, fake, fake).value(called.tree)
+        except ProtocolError as error:
+            raise believed.nonsense() from error
+        match value:
+            case (tuple(args), dict(kwargs)) if all(isinstance(name, str) for name in kwargs):
+                return args, kwargs
+        raise believed.nonsense()
 
     def configured_model(self) -> Component:
         """The model as the student's source configures it.
@@ -374,10 +498,14 @@ class Student:
         if link.broken:
             raise WorkerFault("death", "the worker ended before the check was done")
         link.watch.stage = component
+        self.fakes.begin()
+        answers = {**(answers or {}), FakeCalled: self.fakes.answer}
         try:
             left = max(self._until - time.monotonic(), 0.1)
             answer = self._asked(link, request, reply, min(self._limits.call_seconds, left), answers)
         except StudentRaised as raised:
+            if self.fakes.refusal is not None:
+                raise self.fakes.refusal from None
             raise explained_mismatch(
                 raised, component, label or component, self.program, self._granted
             ) from None
@@ -385,8 +513,10 @@ class Student:
             if fault.kind == "time" and left < self._limits.call_seconds:
                 raise WorkerFault("time", f"its calls took over {self._allowed:.0f} s together") from fault
             raise
-        if isinstance(request, Build | Call | RunFunction):
+        if isinstance(request, Build | Call | Invoke | RunFunction):
             link.watch.require_one(request.seed)
+        if self.fakes.refusal is not None:
+            raise self.fakes.refusal
         return answer
 
     def _note_forbidden(self, component: str, built: Built) -> None:

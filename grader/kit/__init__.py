@@ -7,6 +7,7 @@ from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, p
 from grader.kit.closeness import difference, same
 from grader.kit.encoders import block_weights, inline_attentions, inline_feed_forwards, without_biases
 from grader.kit.evaluations import evaluation_data, evaluations, losses
+from grader.kit.fakes import Batches, Fake, FakeCall, Part, batches
 from grader.kit.fields import Fields, fields
 from grader.kit.layers import activations, feed_forwards, layer_norms, two_layers
 from grader.kit.mismatch import Mismatch, Undecided
@@ -23,9 +24,13 @@ __all__ = [
     "ACCURACY",
     "PREDICTED",
     "TRUE",
+    "Batches",
+    "Fake",
+    "FakeCall",
     "Fields",
     "HeatMap",
     "Mismatch",
+    "Part",
     "Picture",
     "Projections",
     "RiggedData",
@@ -37,6 +42,7 @@ __all__ = [
     "answer",
     "at_rest",
     "attention",
+    "batches",
     "block_weights",
     "classes_named",
     "classified_data",

@@ -134,7 +134,7 @@ class Link:
                 return said
             try:
                 answer = answers[type(said)](said)
-            except WorkerFault:
+            except BaseException:  # without an answer, it would wait for ever
                 self._give_up()
                 raise
             # one that is gone is found out, and told, by what is read next

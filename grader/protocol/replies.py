@@ -9,6 +9,7 @@ from grader.protocol.exception_names import UNUSABLE, told, usable_name
 from grader.protocol.plain_values import ModelMade, Plain
 from grader.protocol.recipe_gaps import Gap
 from grader.protocol.requests import Arrays
+from grader.protocol.trees import Node
 
 Flaw = Literal["", "no_module", "other_outputs", "no_learning_rate"]
 WITHOUT_WORDS = Said("")
@@ -162,6 +163,50 @@ class Called:
     result: str
     calls: tuple[StandInCall, ...] = ()
     no_gradient: tuple[str, ...] = ()
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FakeCalled:
+    """A fake is called, and its answer is wanted. Answered by FakeAnswer.
+
+    Attributes:
+        number: Of the fake.
+        instance: Its number, 0-based, in order of construction.
+        training: The mode of a module.
+        gradients: Whether gradients were enabled.
+        tree: Packed: the positional and the named arguments.
+    """
+
+    number: int
+    instance: int
+    training: bool
+    gradients: bool
+    tree: Node = None
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Invoked:
+    """Something was used.
+
+    Attributes:
+        value: Packed: what it returned.
+        printed: What it wrote to the standard streams, the end of it all.
+        args, kwargs: The arguments as they are afterwards, packed, each by itself; `{"same": true}` in the
+            place of one that did not change.
+        gradients: Packed: one for each positional argument, None where there is none.
+        attached: Whether a tensor that it returned still belongs to a graph of gradients.
+        files: The names of those that were asked for and are there; `file:<name>` among the arrays.
+    """
+
+    value: Node = None
+    printed: str = ""
+    args: tuple[Node, ...] = ()
+    kwargs: dict[str, Node] = field(default_factory=dict)
+    gradients: tuple[Node, ...] = ()
+    attached: bool = False
+    files: tuple[str, ...] = ()
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -466,6 +511,8 @@ Reply = (
     | Loaded
     | Built
     | Called
+    | FakeCalled
+    | Invoked
     | WeightValues
     | Done
     | ForwardPass

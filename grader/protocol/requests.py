@@ -10,6 +10,7 @@ from typing import Any, Literal
 from grader.domain.program import Program
 from grader.domain.standin_behavior import StandIn
 from grader.protocol.plain_values import ModelMade
+from grader.protocol.trees import Node
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
 STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
@@ -40,13 +41,52 @@ class Load:
 
 
 @dataclass(frozen=True)
+class FakeForm:
+    """What a worker must know of a fake; what it answers is asked for.
+
+    Attributes:
+        number: By which the judge knows it.
+        kind: `function`, `module`, or `class`: what makes such modules, whatever it is called with.
+        parameters: The module's: dotted names, as in a state dict, with shapes; all begin as zeros. One
+            called `offset` is added to the answer.
+        marks: Each call fills the parameters and buffers of the first module among its arguments with the
+            number that the answer says.
+    """
+
+    number: int
+    name: str
+    kind: Literal["function", "class", "module"] = "function"
+    parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    marks: bool = False
+
+
+@dataclass(frozen=True)
+class FakeAnswer:
+    """The answer to FakeCalled.
+
+    Attributes:
+        tree: Packed: what the fake answers.
+        number: Of the call, 1-based.
+        refused: There is no answer to such a call.
+    """
+
+    tree: Node = None
+    number: int = 0
+    refused: bool = False
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Build:
     """Construct a component. Reply: Built.
 
     Attributes:
-        component: A graded class, or `$model`: the model as the student configured it.
-        args, kwargs: JSON values. With `inner`, a stand-in is the last positional argument (PreNorm's fn).
+        component: A graded class or function that makes a module; or `$model`: the model as the student
+            configured it.
+        args, kwargs: Packed, each by itself. With `inner`, a stand-in is the last positional argument
+            (PreNorm's fn).
         replace: Component -> its stand-in, while this object is constructed and used.
+        fakes: The same with a fake.
         inner: The stand-in to hand over.
         substitute: Path of a submodule (`blocks.0`) -> the stand-in that takes its place once the object is
             constructed; its calls are recorded under the path.
@@ -55,13 +95,62 @@ class Build:
     """
 
     component: str
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    args: tuple[Node, ...] = ()
+    kwargs: dict[str, Node] = field(default_factory=dict)
     replace: dict[str, StandIn] = field(default_factory=dict)
+    fakes: dict[str, FakeForm] = field(default_factory=dict)
     inner: StandIn | None = None
     substitute: dict[str, StandIn] = field(default_factory=dict)
     double: bool = False
     seed: int = 0
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Adopt:
+    """Take a module that stays in the worker as a component. Reply: Built."""
+
+    handle: int
+
+
+@dataclass(frozen=True)
+class Invoke:
+    """Use a graded name, or an object that stays in the worker. Reply: Invoked.
+
+    Attributes:
+        name: The graded name that is called; empty: `handle` counts.
+        handle: The object.
+        action: `call` it, or its `member`; `get` its member; `set` its member to the only argument; `keep`:
+            the only argument is returned, and stays in the worker.
+        member: Of the object: a method or an attribute; empty: it itself.
+        args, kwargs: Packed, each by itself.
+        parameters: The stub's, in order: a student may have reordered them.
+        fakes: Component -> the fake in its place meanwhile.
+        replace: The same with a stand-in.
+        reads: The names of files that are wanted when it is done.
+        training: The mode of a module that is called.
+        gradients: Also return the gradients of the sum of what it returned, times `cotangent`, by the tensors
+            among its positional arguments.
+        cotangent: Packed; None: ones.
+        seed: Of torch, numpy and random.
+        arrays: Of the trees; `file:<name>`: the content of files that it finds.
+    """
+
+    name: str = ""
+    handle: int = -1
+    action: Literal["call", "get", "set", "keep"] = "call"
+    member: str = ""
+    args: tuple[Node, ...] = ()
+    kwargs: dict[str, Node] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
+    fakes: dict[str, FakeForm] = field(default_factory=dict)
+    replace: dict[str, StandIn] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    training: bool | None = None
+    gradients: bool = False
+    cotangent: Node = None
+    seed: int = 0
+    arrays: Arrays = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -220,6 +309,8 @@ Request = (
     Prove
     | Load
     | Build
+    | Adopt
+    | Invoke
     | Call
     | Weights
     | SetWeights

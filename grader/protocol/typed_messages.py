@@ -25,7 +25,7 @@ Message = TypeVar("Message")
 
 def prepare() -> None:
     """Make the validators of all kinds of messages: a process that forks others does it once for all."""
-    for kind in (*REQUESTS, *REPLIES, *NOTICES, requests.Rows):
+    for kind in (*REQUESTS, *REPLIES, *NOTICES, requests.Rows, requests.FakeAnswer):
         validator(kind)
 
 

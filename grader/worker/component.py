@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from grader.protocol.replies import Built, Called, Done, Parameter, WeightValues
-from grader.protocol.requests import Build, Call, SetWeights, Weights
+from grader.protocol.requests import Adopt, Build, Call, SetWeights, Weights
 from grader.worker.fault import StudentFault, students_code
+from grader.worker.invocation import Invocations
+from grader.worker.objects import Kept, Objects
 from grader.worker.outputs import MAX_MODULES, array, module_tree
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.recipe import configured_model
@@ -19,11 +21,10 @@ CONFIGURED_MODEL = "$model"
 
 
 class Components:
-    """The components that were built, by handle."""
+    """The components that were built, among the objects that are kept."""
 
-    def __init__(self, student: StudentModule) -> None:
-        self._student = student
-        self._built: list[tuple[nn.Module, StandIns, dict[str, Any]]] = []
+    def __init__(self, student: StudentModule, objects: Objects, invocations: Invocations) -> None:
+        self._student, self._objects, self._invocations = student, objects, invocations
 
     def build(self, request: Build) -> Built:
         """Construct a component; whatever the student's code raises goes through."""
@@ -31,16 +32,19 @@ class Components:
         replacements = {
             name: stand_ins.replacement(name, behavior) for name, behavior in request.replace.items()
         }
+        replacements |= self._invocations.replacements(request.fakes)
         seed_all(request.seed)
+        unpacking = self._invocations.unpacker(request)
+        args = [unpacking.value(node) for node in request.args]
+        kwargs = {name: unpacking.value(node) for name, node in request.kwargs.items()}
         with self._student.replaced(replacements), quiet():
             if request.component == CONFIGURED_MODEL:
                 built: Any = configured_model(self._student)
             else:
-                args = list(request.args)
                 if request.inner is not None:
                     args.append(stand_ins.inner(request.inner))
                 with students_code():
-                    built = self._student.namespace[request.component](*args, **request.kwargs)
+                    built = self._student.namespace[request.component](*args, **kwargs)
         if not isinstance(built, nn.Module):
             wrong = f"{request.component}(...) made a {type(built).__name__}, not an nn.Module"
             raise StudentFault(TypeError(wrong))
@@ -51,15 +55,22 @@ class Components:
             built = built.to("cpu")
             if request.double:
                 built = built.double()
+        return self._built(self._objects.keep(Kept(built, stand_ins, replacements)))
+
+    def adopt(self, request: Adopt) -> Built:
+        """Take a module that is kept as a component."""
+        return self._built(request.handle)
+
+    def _built(self, handle: int) -> Built:
+        kept = self._objects[handle]
         with students_code():  # reading a lazy layer's parameters raises
-            parameters = _parameters(built)
-        modules = module_tree(built)
-        self._built.append((built, stand_ins, replacements))
-        return Built(len(self._built) - 1, parameters, modules, tuple(stand_ins.made))
+            parameters = _parameters(kept.value)
+        return Built(handle, parameters, module_tree(kept.value), tuple(kept.stand_ins.made))
 
     def call(self, request: Call) -> Called:
         """Call a component; whatever the student's code raises goes through."""
-        module, stand_ins, replacements = self._built[request.handle]
+        kept = self._objects[request.handle]
+        module, stand_ins = kept.value, kept.stand_ins
         with students_code():
             module.train(request.train)
         stand_ins.clear()
@@ -72,7 +83,7 @@ class Components:
         seed_all(request.seed)
         rates = _dropout_rates(module) if request.without_dropout else {}
         with (
-            self._student.replaced(replacements),
+            self._student.replaced(dict(kept.replacements)),
             quiet(),
             torch.set_grad_enabled(request.gradients),
             _without_dropout(rates),
@@ -96,14 +107,14 @@ class Components:
 
     def weights(self, request: Weights) -> WeightValues:
         """The parameters and buffers of a component."""
-        module, _, _ = self._built[request.handle]
+        module = self._objects[request.handle].value
         with students_code():  # one that is sparse, or claims more memory than there is, cannot be read
             named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
             return WeightValues({name: array(value) for name, value in list(named.items())[:MAX_MODULES]})
 
     def set_weights(self, request: SetWeights) -> Done:
         """Overwrite parameters and buffers of a component."""
-        module, _, _ = self._built[request.handle]
+        module = self._objects[request.handle].value
         with students_code():
             named = {
                 **dict(module.named_parameters(remove_duplicate=False)),

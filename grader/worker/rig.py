@@ -54,8 +54,8 @@ class UnevenBatches(Sampler[list[int]]):
         return len(self.sizes)
 
 
-def rigged_loader(dataset: RiggedDataset, batch_sizes: tuple[int, ...]) -> DataLoader[tuple[Tensor, int]]:
-    """A real DataLoader over the rigged images; even batches have a `batch_size` as well."""
+def rigged_loader(dataset: Dataset[Any], batch_sizes: tuple[int, ...]) -> DataLoader[Any]:
+    """A real DataLoader over rigged data; even batches have a `batch_size` as well."""
     if len(set(batch_sizes)) == 1 or (
         len(set(batch_sizes[:-1])) == 1 and 0 < batch_sizes[-1] <= batch_sizes[0]
     ):

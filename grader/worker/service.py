@@ -7,11 +7,23 @@ import torch
 from torch import Tensor
 
 from grader.protocol.frames import ClosedError, FrameLimit
-from grader.protocol.replies import Answered, Done, ForwardPass, Measurable, Problem, Raised, Reply
+from grader.protocol.replies import (
+    Answered,
+    Done,
+    FakeCalled,
+    ForwardPass,
+    Measurable,
+    Problem,
+    Raised,
+    Reply,
+)
 from grader.protocol.requests import (
+    Adopt,
     Answer,
     Build,
     Call,
+    FakeAnswer,
+    Invoke,
     Load,
     LoadCheckpoint,
     MeasureModel,
@@ -25,9 +37,12 @@ from grader.protocol.requests import (
 from grader.protocol.typed_messages import REQUESTS, receive, send
 from grader.worker.checkpoint import checkpoint_loaded
 from grader.worker.component import Components
+from grader.worker.fakes import AskJudge
 from grader.worker.fault import RecipeError, StudentFault
 from grader.worker.forbidden import ForbiddenWatch
+from grader.worker.invocation import Invocations
 from grader.worker.measuring import Measuring
+from grader.worker.objects import Objects
 from grader.worker.origin import passed_students_code, problem, student_lines
 from grader.worker.program import StudentModule, restore_torch
 from grader.worker.rig import AskForRows
@@ -45,11 +60,15 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
         send(writer, forward)
         return torch.from_numpy(receive(reader, (Rows,), FROM_JUDGE).arrays["rows"].copy())
 
+    def fake(called: FakeCalled) -> FakeAnswer:
+        send(writer, called)
+        return receive(reader, (FakeAnswer,), FROM_JUDGE)
+
     def watch(request: Load) -> ForbiddenWatch:
         lines = student_lines(request.program)
         return ForbiddenWatch(request.forbidden, lines, writer.fileno(), lambda what: send(writer, what))
 
-    service = Service(rows, lambda reply: send(writer, reply), watch)
+    service = Service(rows, fake, lambda reply: send(writer, reply), watch)
     while True:
         try:
             request = receive(reader, REQUESTS, FROM_JUDGE)
@@ -65,19 +84,24 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
 class Service:
     """Answers the requests about one submission."""
 
-    def __init__(self, rows: AskForRows, tell: Tell, watch: Callable[[Load], ForbiddenWatch]) -> None:
+    def __init__(
+        self, rows: AskForRows, fake: AskJudge, tell: Tell, watch: Callable[[Load], ForbiddenWatch]
+    ) -> None:
         """Nothing is loaded yet.
 
         Args:
             rows: Asks the judge for the rows of a rigged model's images.
+            fake: Asks the judge what a fake answers.
             tell: Sends a reply at once, for those who train for long.
             watch: Begins to watch for what a request says is forbidden.
         """
         self._rows = rows
+        self._fake = fake
         self._tell = tell
         self._watch = watch
         self._student: StudentModule | None = None
         self._components: Components | None = None
+        self._invocations: Invocations | None = None
         self._measuring: Measuring | None = None
 
     def replies(self, request: Any) -> Iterator[Reply]:
@@ -96,14 +120,18 @@ class Service:
     def _answered(self, request: Any) -> Iterator[Reply]:
         if isinstance(request, Load):
             self._student = StudentModule(request, self._watch(request))
-            self._components = Components(self._student)
+            objects = Objects()
+            self._invocations = Invocations(self._student, objects, self._fake)
+            self._components = Components(self._student, objects, self._invocations)
             yield self._student.loaded()
             return
-        if self._student is None or self._components is None:
+        if self._student is None or self._components is None or self._invocations is None:
             raise RuntimeError("nothing is loaded")
         restore_torch()
         answers: dict[type[Any], Callable[[Any], Reply]] = {
             Build: self._components.build,
+            Adopt: self._components.adopt,
+            Invoke: self._invocations.invoked,
             Call: self._components.call,
             Weights: self._components.weights,
             SetWeights: self._components.set_weights,
@@ -122,7 +150,7 @@ class Service:
         else:
             answer = answers[type(request)](request)
             watch.imported()
-            if isinstance(request, Build | Call | RunFunction):
+            if isinstance(request, Build | Call | Invoke | RunFunction):
                 watch.prove(request.seed, request.seed)
             yield answer
 

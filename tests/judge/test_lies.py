@@ -1,5 +1,6 @@
 """Whatever well-formed replies a worker makes up, the judge says Mismatch or the worker's fault."""
 
+import contextlib
 import io
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -16,6 +17,7 @@ from grader.domain.standin_behavior import StandIn
 from grader.judge import believed
 from grader.judge.student import Student
 from grader.kit import Mismatch
+from grader.kit.fakes import Fake
 from grader.kit.rig import RiggedData
 from grader.protocol.frames import DTYPES, FrameLimit
 from grader.protocol.link import WorkerFault
@@ -25,7 +27,9 @@ from grader.protocol.replies import (
     Called,
     Done,
     DrawnFigure,
+    FakeCalled,
     ForwardPass,
+    Invoked,
     Loaded,
     Module,
     Parameter,
@@ -65,8 +69,64 @@ def arrays(draw: Any, names: Any) -> dict[str, Any]:
 PARAMETERS = st.builds(Parameter, NAMES, some(INTEGERS, 9) | SHAPES, st.booleans(), some(NAMES))
 MODULES = st.builds(Module, NAMES, NAMES, NAMES, INTEGERS | SMALL, st.none() | FLOATS)
 PLAIN = st.none() | st.booleans() | INTEGERS | FLOATS | NAMES
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | INTEGERS
+    | FLOATS
+    | NAMES
+    | st.sampled_from(
+        [
+            {"same": True},
+            {"array": "tree0"},
+            {"array": "tree0", "torch": True},
+            {"array": "tree1", "dtype": "complex64"},
+            {"array": "tree1", "dtype": "bfloat16", "torch": True},
+            {"float": "nan"},
+            {"int": "9" * 300},
+            {"bytes": "tree0"},
+            {"texts": ["a"], "shape": [1]},
+            {"texts": ["a"], "shape": [2**40, 0]},
+            {"beyond": "bytes"},
+            {"beyond": "lies"},
+            {"thing": 3, "kind": "module", "type": "Linear"},
+            {"thing": 10**40, "kind": "god", "type": "x" * 300},
+            {"part": "Attention"},
+            {"fake": {}},
+        ]
+    )
+)
+TREES = st.recursive(
+    LEAVES,
+    lambda nodes: st.builds(
+        lambda kind, values: {kind: values},
+        st.sampled_from(["list", "tuple", "set", "dict", "array", "thing"]),
+        st.lists(nodes | st.lists(nodes, min_size=2, max_size=2), max_size=3),
+    ),
+    max_leaves=6,
+)
 MADE = st.builds(StandInMade, NAMES, some(PLAIN), st.dictionaries(NAMES, PLAIN, max_size=3))
 REPLIES: dict[type[Any], Any] = {
+    FakeCalled: st.builds(
+        FakeCalled,
+        INTEGERS | SMALL,
+        INTEGERS | SMALL,
+        st.booleans(),
+        st.booleans(),
+        TREES,
+        arrays(st.sampled_from(["tree0", "tree1"])),
+    ),
+    Invoked: st.builds(
+        Invoked,
+        TREES,
+        NAMES,
+        some(TREES),
+        st.dictionaries(st.sampled_from(["count", "x"]), TREES, max_size=2),
+        some(TREES),
+        st.booleans(),
+        some(st.sampled_from(["m.csv", "../x", ""])),
+        arrays(st.sampled_from(["tree0", "tree1", "file:m.csv", "file:../x"])),
+    ),
     ForwardPass: st.builds(
         ForwardPass, INTEGERS | SMALL, st.booleans(), st.booleans(), some(INTEGERS | SMALL)
     ),
@@ -116,6 +176,24 @@ EXPECTED = (Mismatch, WorkerFault)
 # what an honest worker might say to the deeds below
 HONEST: dict[type[Any], Any] = {
     ForwardPass: ForwardPass(2, False, False, (0, 2)),
+    FakeCalled: FakeCalled(
+        0,
+        1,
+        False,
+        False,
+        {"tuple": [{"tuple": [{"array": "tree0", "torch": True}]}, {"dict": [["mask", None]]}]},
+        {"tree0": np.ones((2, 3))},
+    ),
+    Invoked: Invoked(
+        {"tuple": [{"array": "tree0", "torch": True}, {"thing": 1, "kind": "module", "type": "Linear"}]},
+        "loss",
+        ({"same": True}, {"same": True}),
+        {"count": {"same": True}},
+        ({"array": "tree0", "torch": True}, None),
+        True,
+        ("m.csv",),
+        {"tree0": np.ones((2, 3), np.float32), "file:m.csv": np.zeros(3, np.uint8)},
+    ),
     Built: Built(0, (Parameter("w", (2, 3), True),), (Module("", "Attention", "homework", 6),)),
     Called: Called(
         "tensor",
@@ -202,7 +280,24 @@ def deeds(student: Student) -> dict[str, Callable[[], object]]:
         component = student.build("Attention", 3, inner=StandIn())
         return component.parameter_count, component.constructions("Attention"), component.gradients(x, x)
 
+    def invoked() -> object:
+        fake = Fake.script([1, 2, 3])
+        outcome = student.call("evaluate", x, fake, count=2, reads=["m.csv"], gradients=True)
+        returned = outcome.returned
+        for taken in (returned.tensor, returned.number, returned.text, returned.truth, returned.nothing):
+            with contextlib.suppress(Mismatch):
+                taken()
+        for value in (*outcome.args, *outcome.kwargs.values(), *returned.items(2)):
+            assert len(value.in_words) < 300
+        return (
+            outcome.gradients,
+            outcome.file("m.csv"),
+            outcome.calls_of("model"),
+            returned.items(2)[1].thing(),
+        )
+
     return {
+        "invoke": invoked,
         "call": lambda: student.build("Attention", 3)(x),
         "call in shape": lambda: student.build("Attention", 3)(x, shape=(2, 3)),
         "measure": measured,

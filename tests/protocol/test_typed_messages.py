@@ -22,8 +22,10 @@ from grader.protocol.replies import (
     Done,
     DrawnFigure,
     EpochDone,
+    FakeCalled,
     ForwardPass,
     Imported,
+    Invoked,
     Loaded,
     Measurable,
     Misfit,
@@ -46,9 +48,13 @@ from grader.protocol.replies import (
     WeightValues,
 )
 from grader.protocol.requests import (
+    Adopt,
     Answer,
     Build,
     Call,
+    FakeAnswer,
+    FakeForm,
+    Invoke,
     Load,
     LoadCheckpoint,
     MeasureModel,
@@ -71,7 +77,32 @@ MESSAGES = [
         ("timm",),
         seed=4,
     ),
-    Build("Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, StandIn()),
+    Build(
+        "Transformer", (22, 2), {"dropout": 0.5}, {"Attention": StandIn((0.5,), (1.0,), 1)}, inner=StandIn()
+    ),
+    Adopt(2),
+    Invoke(
+        "fit",
+        args=({"list": [1, 0.5]}, {"array": "tree0", "torch": True}),
+        kwargs={"mode": "a"},
+        parameters=("model",),
+        fakes={"evaluate": FakeForm(0, "evaluate", "module", {"w": (2, 3)}, True)},
+        reads=("metrics.csv",),
+        training=True,
+        arrays={"tree0": np.ones((2, 3), dtype=np.float32)},
+    ),
+    FakeAnswer({"tuple": [None, {"dict": [["a", 1]]}]}, 2, True, {"tree0": np.zeros(2)}),
+    FakeCalled(0, 1, True, False, {"list": [{"array": "tree0"}]}, {"tree0": np.zeros(2)}),
+    Invoked(
+        {"thing": 1, "kind": "module", "type": "Linear"},
+        "loss 0.5",
+        ({"same": True},),
+        {"mode": {"same": True}},
+        (None,),
+        True,
+        ("metrics.csv",),
+        {"file:metrics.csv": np.zeros(3, dtype=np.uint8)},
+    ),
     Call(3, True, False, 8, True, {"0": np.ones((2, 3), dtype=np.float32)}),
     Loaded(
         {"ViT": "class"},
@@ -148,7 +179,7 @@ MESSAGES = [
 
 def test_every_kind_of_message_has_an_example() -> None:
     """A kind that is added must be tried as well."""
-    assert {type(message) for message in MESSAGES} == {*REQUESTS, *REPLIES, Rows}
+    assert {type(message) for message in MESSAGES} == {*REQUESTS, *REPLIES, Rows, FakeAnswer}
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
@@ -157,7 +188,7 @@ def test_round_trip(message: Any) -> None:
     stream = io.BytesIO()
     send(stream, message)
     stream.seek(0)
-    back = receive(stream, (*REQUESTS, *REPLIES, Rows), LIMIT)
+    back = receive(stream, (*REQUESTS, *REPLIES, Rows, FakeAnswer), LIMIT)
     assert type(back) is type(message)
     arrays = getattr(message, "arrays", {})
     for name, value in arrays.items():

@@ -1,0 +1,187 @@
+"""Fakes: models, layers and functions whose answers a check decides, in the places of a student's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from grader.domain.quoting import named, quoted
+from grader.kit.mismatch import Mismatch
+
+Tensor = Any
+Kind = str  # one of KINDS
+KINDS = ("function", "module")
+
+
+@dataclass(frozen=True)
+class FakeCall:
+    """One call of a fake.
+
+    Attributes:
+        fake: Its name.
+        number: Of the call of this fake, 1-based.
+        instance: Of a fake that takes the place of a class: the number of the instance, 0-based.
+        args, kwargs: What it was given; modules and other objects as things.
+        training: The mode, of a module.
+        gradients: Whether gradients were enabled.
+    """
+
+    fake: str
+    number: int
+    instance: int
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    training: bool
+    gradients: bool
+
+
+@dataclass(frozen=True)
+class Fake:
+    """Answers in the place of a model, a layer or a function.
+
+    It is made by `Fake.script`, `Fake.table`, `Fake.rows` or `Fake.callback`. What it answers is with the
+    judge: a worker asks for each answer.
+
+    Attributes:
+        answer: What it answers to a call.
+        kind: `function` or `module`. In the place of a graded class it is what makes such modules.
+        name: In messages.
+        parameters: Of a module: dotted names, as in a state dict, with shapes; they begin as zeros. One
+            called `offset` is added to the answer, so that it is what an optimizer can learn.
+        marks: Each call fills the parameters of the first module among its arguments with the number of the
+            call: so a check sees of which epoch the weights are that a training loop keeps.
+        computes: It is a callback, which may not take the place of a part that is graded.
+    """
+
+    answer: Callable[[FakeCall], Any]
+    kind: Kind = "module"
+    name: str = "model"
+    parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    marks: bool = False
+    computes: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"a fake is a {' or a '.join(KINDS)}, not a {self.kind}")
+
+    @classmethod
+    def script(cls, answers: Sequence[Any], **settings: Any) -> "Fake":
+        """Answers one value after the other, whatever it is called with; the last one again and again."""
+        values = list(answers)
+        if not values:
+            raise ValueError("a script needs at least one answer")
+        return cls(lambda call: values[min(call.number, len(values)) - 1], **settings)
+
+    @classmethod
+    def table(cls, table: Mapping[Any, Any] | Any, **settings: Any) -> "Fake":
+        """Answers by what its first argument is.
+
+        Args:
+            table: Argument -> answer; or an array or a tensor, whose rows the whole numbers in the argument
+                choose, as an embedding does: an argument of shape (batch, tokens) and a table (n, k) give
+                (batch, tokens, k).
+        """
+
+        def looked_up(call: FakeCall) -> Any:
+            key = _first(call)
+            if isinstance(table, Mapping):
+                if _key(key) not in table:
+                    raise Mismatch(f"`{call.fake}` was called with {_told(key)}, which it should not be.")
+                return table[_key(key)]
+            return table[_indices(call, key, len(table))]
+
+        return cls(looked_up, **settings)
+
+    @classmethod
+    def rows(cls, rows: Any, *, bits: int = 10, further: Sequence[Any] = (), **settings: Any) -> "Fake":
+        """A model that answers for rigged images, by the numbers that are written in them.
+
+        Args:
+            rows: Its answer for each image, (images, ...).
+            bits: How many pixels of an image's first row carry its number.
+            further: More rows, one for each further value that it returns (weights beside logits).
+        """
+
+        def of_images(call: FakeCall) -> Any:
+            images = _first(call)
+            if getattr(images, "ndim", 0) != 4:
+                raise Mismatch(f"`{call.fake}` was called with {_told(images)} instead of a batch of images.")
+            signs = np.asarray(images[:, 0, 0, :bits]) > 0
+            numbers = signs @ 2 ** np.arange(bits)
+            chosen = _indices(call, numbers, len(rows))
+            return tuple(each[chosen] for each in (rows, *further)) if further else rows[chosen]
+
+        return cls(of_images, **settings)
+
+    @classmethod
+    def callback(cls, function: Callable[..., Any], **settings: Any) -> "Fake":
+        """Answers what a function of the check's makes of the arguments: only for what is not graded."""
+        return cls(lambda call: function(*call.args, **call.kwargs), computes=True, **settings)
+
+
+def batches(
+    inputs: Any, targets: Any = None, sizes: Sequence[int] = (), class_names: Sequence[str] = ()
+) -> "Batches":
+    """A data loader to hand to a student's function, over data of any kind.
+
+    Args:
+        inputs, targets: Tensors or arrays, (n, ...); without targets, a batch is the inputs alone.
+        sizes: Of the batches, which are in order; none: one batch of all.
+        class_names: What `loader.dataset.classes` are.
+    """
+    count = len(inputs)
+    cut = tuple(sizes) or (count,)
+    if sum(cut) != count or (targets is not None and len(targets) != count):
+        raise ValueError(f"batches of {cut} do not cut {count} inputs, each with its target")
+    return Batches(inputs, targets, cut, tuple(class_names))
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """What a data loader hands out: see `batches`."""
+
+    inputs: Any
+    targets: Any
+    sizes: tuple[int, ...]
+    class_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something graded of the student's own, handed to another part of theirs."""
+
+    name: str
+
+
+def _first(call: FakeCall) -> Any:
+    values = (*call.args, *call.kwargs.values())
+    if not values:
+        raise Mismatch(f"`{call.fake}` was called without an argument.")
+    return values[0]
+
+
+def _indices(call: FakeCall, given: Any, count: int) -> Any:
+    """Whole numbers that choose rows of a table."""
+    numbers = np.asarray(given)
+    if numbers.dtype.kind not in "iub":
+        raise Mismatch(f"`{call.fake}` was called with {_told(given)} instead of whole numbers.")
+    if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
+        raise Mismatch(f"`{call.fake}` was called with numbers outside of 0 to {count - 1}.")
+    return numbers.astype(np.int64)
+
+
+def _key(value: Any) -> Any:
+    """What a table is looked up by."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return tuple(map(_key, value)) if isinstance(value, list | tuple) else value
+
+
+def _told(value: Any) -> str:
+    """A value in a few words."""
+    if hasattr(value, "shape"):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, str):
+        return quoted(value)
+    return repr(value) if isinstance(value, bool | int | float) else f"a {named(type(value).__name__)}"

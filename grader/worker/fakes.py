@@ -1,0 +1,118 @@
+"""Fakes in a worker: what they answer is known to the judge alone, who is asked for each call."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grader.protocol.replies import FakeCalled
+from grader.protocol.requests import FakeAnswer, FakeForm
+from grader.protocol.trees import Node, Packer, Unpacker
+
+AskJudge = Callable[[FakeCalled], FakeAnswer]
+OFFSET = "offset"
+
+
+class RefusedCallError(LookupError):
+    """A fake was called with what it has no answer for; the judge knows, and says it."""
+
+
+class Fakes:
+    """Makes fakes; all of them ask the same judge."""
+
+    def __init__(
+        self,
+        ask: AskJudge,
+        packed: Callable[[], Packer],
+        unpacked: Callable[[FakeAnswer], Unpacker],
+    ) -> None:
+        """None is made yet.
+
+        Args:
+            packed, unpacked: How trees are packed and unpacked here.
+        """
+        self._ask, self._packed, self._unpacked = ask, packed, unpacked
+
+    def made(self, form: FakeForm) -> Any:
+        """The fake: a module, a function, or a class whose instances are such modules."""
+        if form.kind == "class":
+            return self._class(form)
+        return FakeModule(self, form, 0) if form.kind == "module" else self._function(form)
+
+    def answer(self, form: FakeForm, instance: int, training: bool, args: Any, kwargs: Any) -> Any:
+        """What the judge answers to a call.
+
+        Raises:
+            RefusedCallError: It has no answer.
+        """
+        packer = self._packed()
+        tree: Node = packer.told((args, kwargs))
+        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), tree, packer.arrays)
+        answer = self._ask(called)
+        if answer.refused:
+            raise RefusedCallError(f"{form.name} was called with something that it has no answer for")
+        if form.marks:
+            _mark((*args, *kwargs.values()), answer.number)
+        return self._unpacked(answer).value(answer.tree)
+
+    def _function(self, form: FakeForm) -> Callable[..., Any]:
+        def fake(*args: Any, **kwargs: Any) -> Any:
+            return self.answer(form, 0, False, args, kwargs)
+
+        fake.__name__ = fake.__qualname__ = form.name
+        return fake
+
+    def _class(self, form: FakeForm) -> type[nn.Module]:
+        owner, numbers = self, iter(range(10_000))
+
+        class Fake(FakeModule):
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(owner, form, next(numbers))
+
+        Fake.__name__ = Fake.__qualname__ = form.name
+        return Fake
+
+
+class FakeModule(nn.Module):
+    """A module that answers as the judge says, with the parameters that the judge wants it to have."""
+
+    def __init__(self, owner: Fakes, form: FakeForm, instance: int) -> None:
+        super().__init__()
+        self._owner, self._form, self._instance = owner, form, instance
+        for name, shape in form.parameters.items():
+            *path, last = name.split(".")
+            place: nn.Module = self
+            for step in path:
+                if step not in place._modules:
+                    place.add_module(step, nn.Module())
+                place = place.get_submodule(step)
+            place.register_parameter(last, nn.Parameter(torch.zeros(shape)))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The judge's answer; a parameter called `offset` is added to a tensor."""
+        answered = self._owner.answer(self._form, self._instance, self.training, args, kwargs)
+        offset = self._parameters.get(OFFSET)
+        if offset is None:
+            return answered
+        if isinstance(answered, tuple) and answered and isinstance(answered[0], Tensor):
+            return (answered[0] + offset, *answered[1:])
+        return answered + offset if isinstance(answered, Tensor) else answered
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "FakeModule":
+        copied = type(self).__new__(type(self))
+        FakeModule.__init__(copied, self._owner, self._form, self._instance)
+        copied.load_state_dict(self.state_dict())
+        for mine, others in zip(copied.parameters(), self.parameters(), strict=True):
+            mine.requires_grad_(others.requires_grad)
+        copied.training = self.training
+        return copied
+
+
+def _mark(values: tuple[Any, ...], number: int) -> None:
+    """Fill all parameters and buffers of the first module among the values with a number."""
+    module = next((value for value in values if isinstance(value, nn.Module)), None)
+    if module is not None:
+        with torch.no_grad():
+            for tensor in (*module.parameters(), *module.buffers()):
+                tensor.fill_(number)

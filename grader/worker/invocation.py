@@ -1,0 +1,241 @@
+"""Using what students wrote, or what it made, with arguments of any kind."""
+
+import contextlib
+import inspect
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from grader.protocol.replies import Invoked
+from grader.protocol.requests import FakeForm, Invoke
+from grader.protocol.trees import Node, Packer, Unpacker
+from grader.worker.fakes import AskJudge, Fakes
+from grader.worker.fault import students_code
+from grader.worker.objects import Kept, Objects
+from grader.worker.program import StudentModule, quiet, seed_all
+from grader.worker.standin import StandIns
+from grader.worker.streams import logs_in
+from grader.worker.trees import packer, unpacker
+
+FILE = "file:"  # before the name of each file among a message's arrays
+MOST_FILE = 50_000_000  # bytes of one file
+MAX_PRINTED = 20_000  # characters
+SAME: Node = {"same": True}
+
+
+class Invocations:
+    """Uses the student's parts and what they made."""
+
+    def __init__(self, student: StudentModule, objects: Objects, ask: AskJudge) -> None:
+        """Nothing is used yet.
+
+        Args:
+            ask: Asks the judge what a fake answers.
+        """
+        self._student, self._objects = student, objects
+        self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker)
+
+    def unpacker(self, message: Any) -> Unpacker:
+        """Unpacks the trees of a message of the judge's."""
+        return unpacker(message.arrays, self._objects, self._part, self.fakes.made)
+
+    def replacements(self, fakes: Mapping[str, FakeForm]) -> dict[str, Any]:
+        """What stands in the places of the student's names."""
+        return {name: self.fakes.made(form) for name, form in fakes.items()}
+
+    def invoked(self, request: Invoke) -> Invoked:
+        """The reply to a request; whatever the student's code raises goes through."""
+        unpacking = self.unpacker(request)
+        args = [unpacking.value(node) for node in request.args]
+        kwargs = {name: unpacking.value(node) for name, node in request.kwargs.items()}
+        cotangent = unpacking.value(request.cotangent)
+        kept = Kept(None) if request.name or request.handle < 0 else self._objects[request.handle]
+        around = self._around(request, kept)
+        if request.gradients:
+            args = [_leaf(value) for value in args]
+        seed_all(request.seed)
+        with (
+            _folder(request) as folder,
+            self._student.replaced(dict(around.replacements)),
+            quiet() as printed,
+            logs_in(printed),
+            torch.set_grad_enabled(True),
+        ):
+            with students_code():
+                value = self._used(request, kept.value, args, kwargs)
+            files = dict(_files(folder, request.reads)) if folder is not None else {}
+        packing = packer(self._objects, around)
+        with students_code():  # a tensor of a class of the student's own may do anything when it is read
+            told = packing.told(value)
+            attached = packing.attached
+            gradients = tuple(
+                map(packing.told, _gradients(value, args, cotangent) if request.gradients else ())
+            )
+            after = tuple(
+                self._after(packing, *each, request.arrays) for each in zip(args, request.args, strict=True)
+            )
+            named = {
+                name: self._after(packing, kwargs[name], node, request.arrays)
+                for name, node in request.kwargs.items()
+            }
+        arrays = {**packing.arrays, **{FILE + name: content for name, content in files.items()}}
+        said = printed.getvalue()[-MAX_PRINTED:]
+        return Invoked(told, said, after, named, gradients, attached, tuple(files), arrays)
+
+    def _around(self, request: Invoke, kept: Kept) -> Kept:
+        """What stands in the places of the student's names meanwhile, and records it."""
+        if not request.fakes and not request.replace:
+            return kept
+        stand_ins = StandIns()
+        replaced = {name: stand_ins.replacement(name, form) for name, form in request.replace.items()}
+        fakes = self.replacements(request.fakes)
+        return Kept(kept.value, stand_ins, {**kept.replacements, **replaced, **fakes})
+
+    def _used(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if request.action == "keep":
+            return args[0]
+        if request.action == "get":
+            return _member(value, request.member)
+        if request.action == "set":
+            setattr(value, request.member, args[0])
+            return None
+        called = self._part(request.name) if request.name else _member(value, request.member)
+        if request.training is not None and isinstance(called, nn.Module):
+            called.train(request.training)
+        args, kwargs = matched(called, args, kwargs, request.parameters)
+        return called(*args, **kwargs)
+
+    def _part(self, name: str) -> Any:
+        return self._student.namespace[name]
+
+    def _after(self, packing: Packer, value: Any, before: Node, arrays: Mapping[str, Any]) -> Node:
+        """An argument as it is after the call."""
+        if before is None or isinstance(before, bool | int | float | str):
+            return SAME
+        if isinstance(before, dict) and not set(before) & {"list", "tuple", "set", "dict", "array"}:
+            return SAME  # a thing, a fake: it can be asked
+        again = packer(self._objects)
+        if _resolved(again.told(value), again.arrays) == _resolved(before, arrays):
+            return SAME
+        return packing.told(value)
+
+
+def matched(
+    called: Any, args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments as a student's function takes them: by the stub's names, if it has them.
+
+    A student may reorder the parameters or name them otherwise, and may want a `device` besides.
+
+    Args:
+        parameters: The stub's names, in order.
+    """
+    if not parameters:
+        return list(args), dict(kwargs)
+    try:
+        signature = inspect.signature(called).parameters
+    except (TypeError, ValueError):
+        return list(args), dict(kwargs)
+    named = {
+        name: parameter
+        for name, parameter in signature.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values())
+    given = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    if len(args) <= len(parameters) and all(name in named for name in given):
+        extra = {
+            name: torch.device("cpu")
+            for name, parameter in named.items()
+            if name in ("device", "dev") and name not in given and parameter.default is parameter.empty
+        }
+        return [], {**given, **extra}
+    if anything:
+        return list(args), dict(kwargs)
+    # renamed ones: by their places in the stub
+    places = list(named)
+    renamed = {
+        places[parameters.index(name)]
+        if name not in named and name in parameters[: len(places)]
+        else name: value
+        for name, value in kwargs.items()
+    }
+    return list(args), renamed
+
+
+def _member(value: Any, path: str) -> Any:
+    for name in path.split(".") if path else ():
+        value = getattr(value, name)
+    return value
+
+
+def _leaf(value: Any) -> Any:
+    return (
+        value.clone().requires_grad_() if isinstance(value, Tensor) and value.is_floating_point() else value
+    )
+
+
+def _gradients(value: Any, args: Sequence[Any], cotangent: Any) -> list[Tensor | None]:
+    """The gradients of the sum of a value, times the cotangent, by the arguments."""
+    if not isinstance(value, Tensor) or not value.requires_grad:
+        return [None for _ in args]
+    weight = torch.ones_like(value) if cotangent is None else cotangent.to(value.dtype)
+    if weight.shape != value.shape:
+        return [None for _ in args]
+    (value * weight).sum().backward()  # type: ignore[no-untyped-call]
+    return [each.grad if isinstance(each, Tensor) else None for each in args]
+
+
+def _resolved(node: Node, arrays: Mapping[str, Any]) -> Node:
+    """A node that can be compared: with the content of its arrays."""
+    match node:
+        case {"array": name, **rest}:
+            array = arrays[name]
+            return (array.dtype.name, array.shape, array.tobytes(), rest)
+        case {"bytes": name}:
+            return arrays[name].tobytes()
+        case dict():
+            return {key: _resolved(value, arrays) for key, value in node.items()}
+        case list():
+            return [_resolved(value, arrays) for value in node]
+    return node
+
+
+@contextlib.contextmanager
+def _folder(request: Invoke) -> Iterator[Path | None]:
+    """A new working folder, where files are wanted or given; None: the process stays where it is."""
+    given = {
+        name.removeprefix(FILE): value for name, value in request.arrays.items() if name.startswith(FILE)
+    }
+    if not given and not request.reads:
+        yield None
+        return
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        for file, content in given.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(content.tobytes())
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(before)
+
+
+def _files(folder: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The content of those of the wanted files that are regular ones, by name."""
+    # neither a link nor a pipe: one would be read from elsewhere, the other never end
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    for name in wanted:
+        with contextlib.suppress(OSError), os.fdopen(os.open(folder / name, flags), "rb") as file:
+            found = os.fstat(file.fileno())
+            if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_FILE:
+                yield name, np.frombuffer(file.read(MOST_FILE), dtype=np.uint8)

@@ -1,0 +1,83 @@
+"""Trees of values in a worker: what cannot be sent stays here and is handed over as a thing."""
+
+import inspect
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from grader.protocol.frames import ProtocolError
+from grader.protocol.requests import FakeForm
+from grader.protocol.trees import MAX_VALUES, Node, Packer, Unpacker
+from grader.worker.batches import batches
+from grader.worker.objects import Kept, Objects
+
+MAX_NAME = 80  # characters of a type's name
+
+
+def packer(objects: Objects, around: Kept | None = None) -> Packer:
+    """Packs values of the student's.
+
+    Args:
+        around: What they come from.
+    """
+
+    def other(value: Any) -> Node:
+        if isinstance(value, torch.device | torch.dtype | os.PathLike):
+            return str(value)
+        if isinstance(value, Iterator) or _is_view(value):
+            return packing.node(list(itertools.islice(value, MAX_VALUES + 1)))
+        kind = type.__dict__["__name__"].__get__(type(value))
+        handle = objects.handle_of(value, around)
+        return {"thing": handle, "kind": _kind(value), "type": str(kind)[:MAX_NAME]}
+
+    packing = Packer(other)
+    return packing
+
+
+def unpacker(
+    arrays: Mapping[str, Any], objects: Objects, part: Callable[[str], Any], fake: Callable[[FakeForm], Any]
+) -> Unpacker:
+    """Unpacks values of the judge's.
+
+    Args:
+        part: A graded name -> what the student made of it.
+        fake: A fake's form -> the fake.
+    """
+
+    def other(node: dict[str, Any]) -> Any:
+        match node:
+            case {"part": str(name)}:
+                return part(name)
+            case {"thing": int(handle)}:
+                return objects[handle].value
+            case {"fake": dict(form)}:
+                return fake(FakeForm(**{**form, "parameters": _shapes(form["parameters"])}))
+            case {"batches": described}:
+                return batches(unpacking.value(described))
+            case {"device": str(name)}:
+                return torch.device(name)
+        raise ProtocolError("a tree holds something that is no value")
+
+    unpacking = Unpacker(arrays, other)
+    return unpacking
+
+
+def _shapes(described: Mapping[str, list[int]]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(shape) for name, shape in described.items()}
+
+
+def _is_view(value: Any) -> bool:
+    """Whether it is a row of values that is neither a list nor a tuple: the keys of a dictionary, a range."""
+    return isinstance(value, range | type({}.keys()) | type({}.values()) | type({}.items()))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, nn.Module):
+        return "module"
+    if inspect.isclass(value):
+        return "class"
+    return "function" if inspect.isroutine(value) else "object"
