@@ -43,6 +43,14 @@ REASONS = {
     Effect.SEED: "it sets a seed: the grader sets its own",
     Effect.PRINT: "it only prints",
 }
+# where the grader trains nothing
+REASONS_UNTRAINED = {
+    Effect.TRAIN: "it trains, evaluates or plots: the checks call your functions themselves",
+    Effect.MODEL: "it builds the model: the checks build it themselves",
+    Effect.DATA: "it loads data: the checks bring their own",
+    Effect.OPTIMIZER: "it builds the optimizer or schedule: the checks do that themselves",
+    Effect.SEED: "it sets a seed: the checks set their own",
+}
 NOT_NEEDED = "nothing that is graded needs it"
 BLOCKING = ~(Effect.PLOT | Effect.SEED | Effect.PRINT)
 
@@ -281,9 +289,14 @@ class Effects:
         return found
 
 
-def reason(effect: Effect) -> str:
-    """Why a statement with these effects is left out, in words."""
-    for kind, words in REASONS.items():
+def reason(effect: Effect, *, trains: bool = True) -> str:
+    """Why a statement with these effects is left out, in words.
+
+    Args:
+        effect: What it would do.
+        trains: The grader trains what is handed in.
+    """
+    for kind, words in (REASONS if trains else REASONS | REASONS_UNTRAINED).items():
         if effect & kind:
             return words
     return NOT_NEEDED

@@ -86,7 +86,7 @@ def _analyzed(read: Source, rules: ProgramRules) -> Program:
     aliases = Aliases(whole)
     kinds = {names[c.name]: c.kind for c in components if c.name in names}
     effects = Effects(whole, aliases, kinds)
-    cut, taken_out = pruned(whole, effects, aliases)
+    cut, taken_out = pruned(whole, effects, aliases, trains=rules.trains)
     classes = [c.name for c in components if c.kind == "class" and c.name in names]
     model_class = names.get(stated.model) or _last([names[name] for name in classes])
     trainer = next((names[name] for name in trainers(components, stated) if name in names), None)
@@ -148,7 +148,7 @@ def _analyzed(read: Source, rules: ProgramRules) -> Program:
         defined={graded: defined[found][0] for graded, found in names.items()},
         near_names=near,
         omissions=_ordered(
-            [*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe, script)], read
+            [*read.omissions, *taken_out, *_left_out(graph, kept, recipe.recipe, script, rules.trains)], read
         ),
         unresolved=_unresolved(reaches),
         roles=_used_roles(reaches, known_roles) | recipe.roles,
@@ -226,10 +226,13 @@ def _used_roles(reaches: Mapping[str, Reach], known: Mapping[str, str]) -> dict[
     return {name: known[name] for name in sorted(used)}
 
 
-def _left_out(graph: Graph, kept: Mapping[int, str], recipe: Recipe, script: Script) -> list[Omission]:
+def _left_out(
+    graph: Graph, kept: Mapping[int, str], recipe: Recipe, script: Script, trains: bool
+) -> list[Omission]:
     """What is executed neither on loading nor for training."""
     lifted = {statement.place for statement in (*recipe.all_statements, *script.statements)}
-    return [omission for omission in omissions(graph, kept) if omission.place not in lifted]
+    found = omissions(graph, kept, trains=trains)
+    return [omission for omission in found if omission.place not in lifted]
 
 
 def _ordered(found: Iterable[Omission], read: Source) -> tuple[Omission, ...]:

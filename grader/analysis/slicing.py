@@ -190,9 +190,14 @@ def _kind(item: Unit, plain: bool) -> str:
 
 
 def pruned(
-    units: Sequence[Unit], effects: Effects, aliases: Aliases
+    units: Sequence[Unit], effects: Effects, aliases: Aliases, *, trains: bool = True
 ) -> tuple[tuple[Unit, ...], list[Omission]]:
     """The program with what must not be executed taken out of `if` and `try` blocks.
+
+    Args:
+        units: The program.
+        effects, aliases: Of it.
+        trains: The grader trains what is handed in.
 
     Returns:
         (the units, what was taken out).
@@ -218,7 +223,8 @@ def pruned(
             continue
         changed.append(reread(text, item.line, item.cell, item.index))
         omissions += [
-            Omission(item.cell.place(leaf.lineno), _shown(leaf), reason(effect_of(leaf))) for leaf in out
+            Omission(item.cell.place(leaf.lineno), _shown(leaf), reason(effect_of(leaf), trains=trains))
+            for leaf in out
         ]
     return tuple(changed), omissions
 
@@ -235,13 +241,19 @@ def statements(units: Sequence[Unit], kept: Mapping[int, str]) -> tuple[Statemen
     )
 
 
-def omissions(graph: Graph, kept: Mapping[int, str]) -> list[Omission]:
-    """The units that are not executed, with reasons."""
+def omissions(graph: Graph, kept: Mapping[int, str], *, trains: bool = True) -> list[Omission]:
+    """The units that are not executed, with reasons.
+
+    Args:
+        graph: Of the program.
+        kept: What is executed.
+        trains: The grader trains what is handed in.
+    """
     found = []
     for item in graph.units:
         if item.index in kept or _says_nothing(item.node):
             continue
-        why = reason(graph.effects[item.index])
+        why = reason(graph.effects[item.index], trains=trains)
         if not graph.effects[item.index] and not graph.possible[item.index]:
             why = f"it needs {_blocked(graph, item)}, which is not executed"
         found.append(Omission(item.place, item.first_line, why))

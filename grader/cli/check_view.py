@@ -126,7 +126,7 @@ class CheckView:
             page.heading("Notes")
             for note in notes:
                 page.item("note", note)
-        show_omissions(page, program, details=details)
+        show_omissions(page, program, details=details, trains=self._assignment.data is not None)
         page.verdict(found.passed, verdict(found))
 
     def _show_plans(self, found: LocalCheck) -> None:
@@ -181,16 +181,18 @@ class CheckView:
         return next((rule.reason for rule in self._assignment.forbidden if rule.pattern == pattern), "")
 
 
-def show_omissions(page: Page, program: Program, *, details: bool) -> None:
-    """What is executed neither on loading nor for training, by reason or line by line."""
+def show_omissions(page: Page, program: Program, *, details: bool, trains: bool) -> None:
+    """What is executed neither on loading nor for training, by reason or line by line.
+
+    Args:
+        trains: The grader trains what is handed in.
+    """
     omissions = program.omissions
     if not omissions:
         return
     page.heading(f"Left out on loading: {counted(len(omissions), 'statement')}")
-    page.detail(
-        "Definitions are executed on loading, your loop over epochs when it is trained; these are not.",
-        indent=2,
-    )
+    later = ", your loop over epochs when it is trained" if trains else " with what they need"
+    page.detail(f"Definitions are executed on loading{later}; these are not.", indent=2)
     if not details:
         for reason, places in _by_reason(omissions).items():
             page.item("note", f"{reason} ({_listed_places(places)})")

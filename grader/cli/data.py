@@ -84,7 +84,7 @@ def write(
     from grader.students.handout import local_assignment
 
     local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
-    use = local.assignment.data
+    use = local.assignment.required_data()
     file = dataset_file(local.datasets, use.synthetic)
     if file.write is None:
         raise CourseError(f"datasets/{use.synthetic}.py has no function write(destination, *, seed). Add it.")

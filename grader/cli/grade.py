@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--assignment", "assignment_id", required=True, help="The assignment's id, e.g. vit_defects.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for the results.")
-@click.option("--data", help="The data set's zip or folder, or `synthetic`. Needed unless --no-train.")
+@click.option(
+    "--data",
+    help="The data set's zip or folder, or `synthetic`. Needed where accuracy counts, unless --no-train.",
+)
 @click.option("--no-train", is_flag=True, help="Run the checks only; the training item is not run.")
 @click.option("--jobs", type=click.IntRange(1), help="Submissions at once. Default: one per processor core.")
 @device_option
@@ -86,9 +89,15 @@ def command(
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
+    from grader.course.assignment_file import read_assignment
+    from grader.course.locate import located_course
     from grader.grading.grade_class import GradeRequest, grade_class
 
-    if data is None and not no_train:
+    assignment = read_assignment(located_course(course).reference(assignment_id))
+    if assignment.data is None and data is not None:
+        click.echo(f"note: {assignment_id} has no data set, so --data is not used.", err=True)
+        data = None
+    if assignment.needs_data and data is None and not no_train:
         raise UsageError(
             "Grading trains each submission, so it needs images: --data PATH (the course's zip or folder), "
             "--data synthetic (to try things out), or --no-train (checks only)."

@@ -29,9 +29,10 @@ def show_package(packed: Package, *, zipped: bool) -> None:
     elif zipped:
         page.item("skipped", "zip      not made, because not everything is in order")
     if packed.program is not None:
-        page.heading("What will be trained")
-        page.pairs(training_rows(packed.program, None, plan_of(packed.program.script)))
-        show_omissions(page, packed.program, details=False)
+        if packed.trains:
+            page.heading("What will be trained")
+            page.pairs(training_rows(packed.program, None, plan_of(packed.program.script)))
+        show_omissions(page, packed.program, details=False, trains=packed.trains)
     page.verdict(packed.complete, _verdict(packed))
 
 

@@ -55,9 +55,12 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         raise fault(f"id is '{table.id}' but the folder is '{folder.resolve().name}'. Make them the same.")
     components = _components(table.component)
     names = [component.name for component in components]
-    data = _data(table.data)
+    data = _data(table.data) if table.data is not None else None
+    if data is None:
+        _require_nothing_measured(table)
     measured = measures(table.measure, table.program, components)
-    rubric = rubric_items(table.rubric, names, [each.id for each in measured], len(data.classes))
+    classes = len(data.classes) if data is not None else 0
+    rubric = rubric_items(table.rubric, names, [each.id for each in measured], classes)
     return Assignment(
         id=table.id,
         title=table.title,
@@ -145,6 +148,18 @@ def _required_files(table: FilesTable) -> tuple[RequiredFile, ...]:
     every = [suffix for file in files for suffix in file.suffixes]
     require_different(every, "[files]: the suffix", "Keep it for one kind of file.")
     return tuple(files)
+
+
+def _require_nothing_measured(table: AssignmentTable) -> None:
+    """Refuse what cannot be without data."""
+    needing = [f"rubric item '{item.id}' is measured" for item in table.rubric if item.measured is not None]
+    needing += [f"[[measure]] '{each.id}' measures a model" for each in table.measure]
+    needing += ["'leaderboard' lists accuracies"] if table.leaderboard else []
+    if needing:
+        raise fault(
+            f"{needing[0]}, and there is no [data] to measure on. Add [data] with 'real', 'synthetic' and "
+            "'classes', or measure nothing."
+        )
 
 
 def _data(table: DataTable) -> DataUse:

@@ -142,7 +142,7 @@ class AssignmentTable(Table):
     boundaries: list[Positive] = Field(default_factory=list)
     leaderboard: bool = False
     files: FilesTable
-    data: DataTable
+    data: DataTable | None = None
     limits: LimitsTable = LimitsTable()
     late: LateTable | None = None
     program: ProgramTable = ProgramTable()

@@ -175,11 +175,13 @@ def _uncommented(line: str, name: str) -> str:
 
 
 def _dataset_names(settings: str, name: str) -> list[str]:
-    """The file names (without `.py`) of the assignment's data sets, each once."""
+    """The file names (without `.py`) of the assignment's data sets, each once; none where it has no data."""
     try:
         data = tomllib.loads(settings).get("data")
     except tomllib.TOMLDecodeError as error:
         raise CourseError(f"{name}: not TOML: {error}. Correct the file.") from None
+    if data is None:
+        return []
     names = [data.get(key) for key in ("real", "synthetic")] if isinstance(data, dict) else [None]
     if not all(isinstance(each, str) and re.fullmatch(r"\w+", each) for each in names):
         raise CourseError(

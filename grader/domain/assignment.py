@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 
 # of an accuracy, either side of the threshold: so near to it, another seed might be on its other side
@@ -309,6 +310,7 @@ class ProgramRules:
         forbidden: What is not allowed.
         checkpoint: What the name of the file with the weights contains: `_Lab8_Homework`.
         further: What it is read by for each further model that is trained, by the measure's id.
+        trains: The grader trains what is handed in, on data of its own.
     """
 
     components: tuple[Component, ...] = ()
@@ -316,6 +318,7 @@ class ProgramRules:
     checkpoint: str = ""
     roles: ProgramRoles = ProgramRoles()
     further: dict[str, "ProgramRules"] = field(default_factory=dict)
+    trains: bool = True
 
 
 @dataclass(frozen=True)
@@ -325,6 +328,7 @@ class Assignment:
     Attributes:
         folder: Where its files are: `reference/<id>`, or the student's own folder (`public_only`).
         file_stem: How files are named, e.g. `{student_id}_Lab8_Homework`.
+        data: What is trained and measured on; None where the assignment has no data, and nothing is trained.
         policies: What the checks leave to the course: name -> `allow`, `flag` (costs nothing, a person has a
             look) or `forbid`.
         boundaries: Points at which a grade begins, ascending; () where the course names none.
@@ -346,7 +350,7 @@ class Assignment:
     rubric: tuple[RubricItem, ...]
     forbidden: tuple[ForbiddenRule, ...]
     limits: Limits
-    data: DataUse
+    data: DataUse | None
     deadline: datetime | None = None
     late: LatePolicy = field(default_factory=LatePolicy)
     policies: dict[str, str] = field(default_factory=dict)
@@ -367,7 +371,8 @@ class Assignment:
 
     def _rules(self, measure: Measure) -> ProgramRules:
         checkpoint = measure.weights or self.file_stem.replace(STUDENT_ID, "")
-        return ProgramRules(self.components, self.forbidden, checkpoint, measure.roles)
+        trains = self.data is not None
+        return ProgramRules(self.components, self.forbidden, checkpoint, measure.roles, trains=trains)
 
     @property
     def asked_files(self) -> tuple[AskedFile, ...]:
@@ -402,6 +407,28 @@ class Assignment:
         classes = [component.name for component in self.components if component.kind == "class"]
         functions = [trainers(self.components, measure.roles)[:1] for measure in self.measures]
         return tuple(dict.fromkeys((*classes, *chain.from_iterable(functions))))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the data's classes, in the order of the labels; () where there is no data."""
+        return self.data.classes if self.data is not None else ()
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether a measurement decides points, so that there is no grade without training."""
+        return any(item.measured is not None for item in self.rubric)
+
+    def required_data(self) -> DataUse:
+        """The data, for what cannot be done without.
+
+        Raises:
+            UsageError: The assignment has none.
+        """
+        if self.data is None:
+            raise UsageError(
+                f"{self.id} has no data set ([data] in assignment.toml), so there is nothing to train on."
+            )
+        return self.data
 
     @property
     def measured_item(self) -> RubricItem | None:

@@ -143,9 +143,9 @@ def hidden_splits(course: Course, assignment: Assignment, data: str, salt: Calla
         salt: Gives the class's, of its gradebook, which is not touched before the images could be read.
 
     Raises:
-        UsageError: The data cannot be read.
+        UsageError: The assignment has no data, or it cannot be read.
     """
-    synthetic, use = data == SYNTHETIC, assignment.data
+    synthetic, use = data == SYNTHETIC, assignment.required_data()
     loaded = load_dataset(
         course.datasets,
         use.synthetic if synthetic else use.real,

@@ -8,7 +8,7 @@ from grader import __version__
 from grader.domain.errors import GraderError, SubmissionError
 from grader.domain.evidence import Evidence, Finding, TrainedModel
 from grader.domain.note import Note
-from grader.domain.plan import plan_of
+from grader.domain.plan import Plan, plan_of
 from grader.domain.program import Claim, Program
 from grader.domain.quoting import about_file, file_name_of, named
 from grader.domain.submission import Intake, Submission
@@ -44,7 +44,7 @@ def examined(
         team=submission.team,
         origin=submission.origin,
         measure=run.assignment.measures[0].id,
-        not_run=() if run.splits is not None else ("training",),
+        not_run=() if run.splits is not None or run.assignment.data is None else ("training",),
         engine=__version__,
         assignment_digest=run.assignment.digest,
         attempt=attempt if run.splits is not None else None,
@@ -127,13 +127,13 @@ def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Wa
         omissions=program.omissions,
         forbidden=program.forbidden,
         tuned=program.tuned,
-        plan=plan_of(program.script),
+        plan=plan_of(program.script) if run.assignment.data is not None else Plan(),
         further={
             measure.id: TrainedModel(plan_of(program.read_for(measure.id).script))
             for measure in run.assignment.measures[1:]
         },
         source=program.source,
-        claim=program.claim or _claim_in_report(run, files),
+        claim=(program.claim or _claim_in_report(run, files)) if run.assignment.data is not None else None,
         shown_epochs=program.shown_epochs,
         notes=(*map(Note, files.notes), *program.notes),
     )

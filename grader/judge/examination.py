@@ -102,7 +102,7 @@ class Checks:
     @pytest.fixture
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the labels."""
-        return self.assignment.data.classes
+        return self.assignment.class_names
 
     # --- hooks -------------------------------------------------------------------------------------------
 

@@ -141,7 +141,7 @@ class Student:
             request = Load(
                 self.program,
                 self._assignment.forbidden_patterns,
-                self._assignment.data.classes,
+                self._assignment.class_names,
                 # the worker is told it, so that it must not be the judge's own
                 zlib.crc32(repr(self.program.source).encode()),
             )

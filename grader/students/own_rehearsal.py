@@ -53,7 +53,8 @@ def _tried(
         return plan
     from grader.training import Job, made_up_images, rehearsed
 
-    images = made_up_images(assignment.data.classes, assignment.data.image_shape)
+    data = assignment.required_data()
+    images = made_up_images(data.classes, data.image_shape)
     seed = own_seed(path, "training")
     job = Job(program, images, assignment.limits, assignment.forbidden_patterns, seed=seed)
     return plan_of(program.script, rehearsed(workers, job))

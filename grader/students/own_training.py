@@ -66,6 +66,7 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
     Raises:
         UsageError: There are none.
     """
+    local.assignment.required_data()
     if data == SYNTHETIC:
         return None
     if data is not None:
@@ -91,7 +92,7 @@ def student_split(local: LocalAssignment, source: Path | None) -> "Splits":
     """
     from grader.course.dataset_file import cache_folder, load_dataset
 
-    use = local.assignment.data
+    use = local.assignment.required_data()
     return load_dataset(
         local.datasets,
         use.synthetic if source is None else use.real,

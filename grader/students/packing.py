@@ -49,6 +49,7 @@ class Package:
         modules: The modules that the code imports, under the names that it imports them by.
         archive: The zip, if one was asked for and everything is in it.
         program: The code as it was read: what will be trained, and what is left out.
+        trains: The grader trains it.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class Package:
     modules: tuple[PackedFile, ...] = ()
     archive: Path | None = None
     program: Program | None = None
+    trains: bool = True
 
     @property
     def complete(self) -> bool:
@@ -110,7 +112,7 @@ def package(
         files.append(PackedFile(asked.role, target.name, one.path, done, problem.text, also, title, needed))
     code = _code_of(found)
     modules = _packed_modules(code, program, destination, force) if code and program else ()
-    packed = Package(destination, tuple(files), modules, program=program)
+    packed = Package(destination, tuple(files), modules, program=program, trains=assignment.data is not None)
     if not (zipped and packed.complete):
         return packed
     name = assignment.file_stem.replace(STUDENT_ID, student_id)
@@ -190,7 +192,7 @@ def _verified(
         if program is None or code is None:
             reason = "there is no code that its model could come from"
             problems[asked] = _Problem(f"{one.path.name} could not be tried, because {reason}.")
-        else:
+        elif assignment.data is not None:  # else there is nothing to ask the model about
             read = program.read_for(asked.measure)
             problems[asked] = _misfit(
                 _tried(read, own_seed(code, "training"), one.path, assignment), one.path
@@ -224,10 +226,11 @@ def _tried(program: Program, seed: int, weights: Path, assignment: Assignment) -
     from grader.kit.splits import Splits
     from grader.training import Job, measured_checkpoint
 
-    images = np.zeros((2, *assignment.data.image_shape), dtype=np.uint8)
+    data = assignment.required_data()
+    images = np.zeros((2, *data.image_shape), dtype=np.uint8)
     labels = np.zeros(2, dtype=np.int64)
     names = ("first", "second")
-    splits = Splits("black", assignment.data.classes, images, labels, names, images, labels, names)
+    splits = Splits("black", data.classes, images, labels, names, images, labels, names)
     job = Job(program, splits, patient(assignment).limits, seed=seed)
     with OwnWorkers(assignment.limits) as workers:
         return measured_checkpoint(workers, job, weights.read_bytes(), weights.name)

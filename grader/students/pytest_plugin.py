@@ -100,7 +100,7 @@ def student(request: pytest.FixtureRequest) -> "Student":
 @pytest.fixture
 def class_names(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """The names of the homework's classes, in the order of the labels."""
-    return _submission_of(request).assignment().data.classes
+    return _submission_of(request).assignment().class_names
 
 
 # --- what they stand on -----------------------------------------------------------------------------------

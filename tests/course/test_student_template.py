@@ -319,7 +319,6 @@ def test_a_missing_file_is_named_and_nothing_is_written(tiny_course: Path, tmp_p
     ("settings", "words"),
     [
         ("id = \n", "not TOML"),
-        ('id = "tiny"\n', "does not name the data sets"),
         ('[data]\nreal = "../secret"\nsynthetic = "drawings"\n', "does not name the data sets"),
     ],
 )

@@ -9,7 +9,11 @@ from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment
 
 HERE = Path(__file__).parent
-collect_ignore = ["comparison", "uploads"]  # files of courses: their checks have fixtures of their own
+collect_ignore = [
+    "comparison",
+    "letters",
+    "uploads",
+]  # files of courses: their checks have fixtures of their own
 
 
 @pytest.fixture
@@ -30,4 +34,19 @@ def two_networks_solved() -> str:
     from grader.course.solution_regions import solved_source
 
     path = HERE / "comparison" / "reference" / "two_networks" / "solution.py"
+    return solved_source(path.read_text(encoding="utf-8"), path.name)
+
+
+@pytest.fixture
+def letters(tmp_path: Path) -> Path:
+    """A copy of the course that has no data sets."""
+    return shutil.copytree(HERE / "letters", tmp_path / "letters")
+
+
+@pytest.fixture(scope="session")
+def letters_solved() -> str:
+    """The text of its solution, as a student would hand it in."""
+    from grader.course.solution_regions import solved_source
+
+    path = HERE / "letters" / "reference" / "letter_counts" / "solution.py"
     return solved_source(path.read_text(encoding="utf-8"), path.name)

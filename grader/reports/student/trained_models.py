@@ -77,11 +77,13 @@ class ShownModel:
 def trained_models(
     assignment: Assignment, evidence: Evidence, images: Mapping[str, bytes]
 ) -> tuple[ShownModel, ...]:
-    """Each model that the assignment measures, in its order.
+    """Each model that the assignment measures, in its order; none where it has no data.
 
     Args:
         images: PNG bytes by the names that the predictions use.
     """
+    if assignment.data is None:
+        return ()
     return tuple(
         _shown(assignment, measure, evidence.of_measure(measure.id), images, prefix)
         for measure, prefix in zip(
