@@ -24,6 +24,13 @@ from grader.cli.options import assignment_options
 )
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Your report, a .pdf file.")
 @click.option(
+    "--file",
+    "files",
+    metavar="ROLE=FILE",
+    multiple=True,
+    help="A file that the assignment asks for besides, by its role: --file metrics=run3.csv.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
@@ -38,6 +45,7 @@ def command(
     code: Path | None,
     checkpoints: tuple[Path, ...],
     report: Path | None,
+    files: tuple[str, ...],
     out: Path | None,
     zipped: bool,
     force: bool,
@@ -62,8 +70,11 @@ def command(
     from grader.domain.submission import Role
     from grader.students.handin import HandinRequest, pack_handin
 
-    given = {Role.CHECKPOINT: checkpoints} if checkpoints else {}
+    given: dict[str, tuple[Path, ...]] = {Role.CHECKPOINT: checkpoints} if checkpoints else {}
     given |= {role: (path,) for role, path in ((Role.CODE, code), (Role.REPORT, report)) if path is not None}
+    for named in files:
+        role, _, name = named.partition("=")
+        given[role] = (*given.get(role, ()), Path(name))
     packed = pack_handin(
         HandinRequest(
             source,

@@ -9,8 +9,8 @@ from grader.domain.plan import plan_of
 from grader.domain.submission import Role
 from grader.students.packing import Package, PackedFile
 
-TITLES = {Role.CODE: "code", Role.CHECKPOINT: "weights", Role.REPORT: "report"}
-PROOFS = {
+TITLES: dict[str, str] = {Role.CODE: "code", Role.CHECKPOINT: "weights", Role.REPORT: "report"}
+PROOFS: dict[str, str] = {
     Role.CODE: "it can be read",
     Role.CHECKPOINT: "they fit the model in your code",
     Role.REPORT: "it is a PDF",
@@ -21,7 +21,7 @@ def show_package(packed: Package, *, zipped: bool) -> None:
     """Print each file with what was found, and the verdict."""
     page = Page()
     for file in packed.files:
-        _show(page, file, _title(file), PROOFS[file.role])
+        _show(page, file, _title(file), _proof(packed, file))
     for file in packed.modules:
         _show(page, file, "module", "your code imports it, so hand it in under this name")
     if packed.archive is not None:
@@ -36,8 +36,16 @@ def show_package(packed: Package, *, zipped: bool) -> None:
     page.verdict(packed.complete, _verdict(packed))
 
 
+def _proof(packed: Package, file: PackedFile) -> str:
+    """What was found out of a file that is fine."""
+    if file.role == Role.CHECKPOINT and not packed.trains:
+        return "it holds weights"
+    return PROOFS.get(file.role, "it is there")
+
+
 def _title(file: PackedFile) -> str:
-    return f"{TITLES[file.role]} ({file.title})" if file.title else TITLES[file.role]
+    title = TITLES.get(file.role, file.role)
+    return f"{title} ({file.title})" if file.title else title
 
 
 def _show(page: Page, file: PackedFile, what: str, shown: str) -> None:

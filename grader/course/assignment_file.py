@@ -1,7 +1,6 @@
 """`assignment.toml` and its check files, read into an `Assignment`."""
 
 import ast
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -11,13 +10,13 @@ from grader.course.assignment_tables import (
     AssignmentTable,
     ComponentTable,
     DataTable,
-    FilesTable,
     LateTable,
 )
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.contradictions import FILE, fault, require_different, require_file_name
 from grader.course.measures import measures
+from grader.course.required_files import file_stem, required_files
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
 from grader.domain.assignment import (
@@ -27,11 +26,17 @@ from grader.domain.assignment import (
     DataUse,
     LatePolicy,
     Limits,
-    RequiredFile,
 )
-from grader.domain.submission import Role
 
-_INSTRUCTORS_FILES = (FILE, "*.py", "checks/**/*.py", "trained/**/*.py", "mistakes/**/*.py", "oracle/**/*.py")
+_INSTRUCTORS_FILES = (
+    FILE,
+    "*.py",
+    "checks/**/*.py",
+    "trained/**/*.py",
+    "mistakes/**/*.py",
+    "oracle/**/*.py",
+    "handin/*",
+)
 _STUDENTS_FILES = (FILE, PUBLIC_FILE)  # beside them stands the homework, which changes every day
 
 
@@ -65,8 +70,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         id=table.id,
         title=table.title,
         folder=folder,
-        file_stem=_stem(table.files),
-        files=_required_files(table.files),
+        file_stem=file_stem(table.files),
+        files=required_files(table.files),
         components=components,
         checks=checks(folder, names, public_only=public_only),
         trained_checks=() if public_only else trained_checks(folder, names),
@@ -122,32 +127,6 @@ def _boundaries(points: Sequence[float], maximum: float) -> tuple[float, ...]:
             f"'boundaries' has {points[-1]:g}, and the rubric has {maximum:g} points in all. Lower it."
         )
     return tuple(points)
-
-
-def _stem(table: FilesTable) -> str:
-    rest = table.stem.replace("{student_id}", "", 1)
-    if rest == table.stem or re.search(r"[{}/\\]", rest):
-        raise fault(
-            f"[files]: 'stem' is '{table.stem}'. "
-            "It must have {student_id} once, and no other braces or slashes."
-        )
-    return table.stem
-
-
-def _required_files(table: FilesTable) -> tuple[RequiredFile, ...]:
-    files = []
-    for role in Role:
-        suffixes = getattr(table.required, role.value) or []
-        for suffix in suffixes:
-            if not re.fullmatch(r"\.[a-z0-9]+", suffix):
-                raise fault(
-                    f"[files]: '{suffix}' of '{role}' is not a small-letter suffix such as '.py'. Mend it."
-                )
-        if suffixes:
-            files.append(RequiredFile(role, tuple(suffixes)))
-    every = [suffix for file in files for suffix in file.suffixes]
-    require_different(every, "[files]: the suffix", "Keep it for one kind of file.")
-    return tuple(files)
 
 
 def _require_nothing_measured(table: AssignmentTable) -> None:

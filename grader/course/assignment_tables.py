@@ -4,7 +4,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import ConfigDict, Field, create_model
 
 from grader.course.toml_file import Table
 from grader.domain.assignment import DataUse, LatePolicy, Limits
@@ -16,12 +16,25 @@ PositiveInt = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 
 
-class RequiredTable(Table):
-    """`[files.required]`: the suffixes of each file that must be handed in."""
+class RequiredFileTable(Table):
+    """`{ suffixes = [".csv"], stem = "{student_id}_metrics" }`: a file that must be handed in."""
 
-    code: Texts
-    checkpoint: Texts | None = None
-    report: Texts | None = None
+    suffixes: Texts
+    stem: Text | None = None
+
+
+class RequiredTable(Table):
+    """`[files.required]`: each file that must be handed in, by its role.
+
+    A value is a list of suffixes or a `RequiredFileTable`: `course.required_files` reads it. Further keys are
+    roles of the assignment's own.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    code: Any
+    checkpoint: Any = None
+    report: Any = None
 
 
 class FilesTable(Table):

@@ -113,7 +113,7 @@ def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -
         UsageError: It cannot.
     """
     whose = f"'{evidence.student_id}'"
-    if not any(required.role is Role.REPORT for required in assignment.files):
+    if not any(required.role == Role.REPORT for required in assignment.files):
         raise UsageError(f"{assignment.id} asks for no report, so there is nothing to accept.")
     if Role.REPORT not in evidence.missing:
         raise UsageError(f"{whose} has a report already, or was graded without one: nothing is missing.")
@@ -123,7 +123,5 @@ def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -
         raise UsageError(f"No file '{file}' of {whose} was set aside. {there}")
     suffix = Path(file).suffix.lower()
     for required in assignment.files:
-        if required.role is not Role.REPORT and suffix in required.suffixes:
-            raise UsageError(
-                f"{file} is no report: {suffix} is what the {required.role.value} is handed in as."
-            )
+        if required.role != Role.REPORT and suffix in required.suffixes:
+            raise UsageError(f"{file} is no report: {suffix} is what the {required.role} is handed in as.")

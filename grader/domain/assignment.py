@@ -1,6 +1,7 @@
 """What an assignment asks for: read from `assignment.toml` and its check files, then never changed."""
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -146,10 +147,17 @@ class ForbiddenRule:
 
 @dataclass(frozen=True)
 class RequiredFile:
-    """A file that must be handed in: its role and the suffixes that it may have (`.py`, `.ipynb`)."""
+    """A file that must be handed in.
 
-    role: Role
+    Attributes:
+        role: One of `Role`, or one that the assignment names: `metrics`.
+        suffixes: Those that it may have: `.py`, `.ipynb`.
+        stem: How its name begins, where it is another than that of all files.
+    """
+
+    role: str
     suffixes: tuple[str, ...]
+    stem: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,14 +167,20 @@ class AskedFile:
     Attributes:
         stem: What its name begins with: `{student_id}_Lab8_Homework`.
         measure: Of weights: the measure of their model.
-        weights: Of weights, where several models are trained: the part of the name that tells whose they are.
+        mark: The part of the name that tells it from other files with the same suffix; empty: nothing does.
     """
 
-    role: Role
+    role: str
     suffixes: tuple[str, ...]
     stem: str
     measure: str = ""
-    weights: str = ""
+    mark: str = ""
+
+    def is_marked(self, name: str) -> bool:
+        """Whether a name has the part that tells this file from others, however it is spelled."""
+        stem, mark = Path(name).stem.casefold(), self.mark.casefold()
+        bare = _SEPARATORS.sub("", mark)
+        return mark in stem or (len(bare) >= _TELLING and bare in _SEPARATORS.sub("", stem))
 
     def name(self, student_id: str, suffix: str = "") -> str:
         """The name that it is to have: `400101204_Lab8_Homework.pdf`.
@@ -176,6 +190,9 @@ class AskedFile:
         """
         return self.stem.replace(STUDENT_ID, student_id) + (suffix or self.suffixes[0])
 
+
+_SEPARATORS = re.compile(r"[\s_.-]+")
+_TELLING = 4  # letters: a shorter part of a name may be there by chance
 
 MEGABYTE = 10**6  # bytes
 
@@ -201,7 +218,9 @@ class Limits:
     queued_training_seconds: float = _limit(7200.0, "a training at the end; off when it is no larger")
     memory_mb: int = _limit(3000, "memory of a worker")
     gpu_memory_mb: int = _limit(4000, "a worker's part of a GPU; what needs more is trained again alone")
-    file_mb: int = _limit(64, "the largest file that code may write, and the largest PDF")
+    file_mb: int = _limit(
+        64, "the largest file that code may write, the largest PDF, and the largest file of any other role"
+    )
     processes: int = _limit(64, "threads and processes of a worker")
     output_kb: int = _limit(256, "what is kept of the printed output")
     checkpoint_mb: int = _limit(200, "the checkpoint that is handed in")
@@ -379,21 +398,28 @@ class Assignment:
         """The files that are to be handed in: weights of each model that is measured."""
         asked = []
         for file in self.files:
-            if file.role is Role.CHECKPOINT:
+            others = {suffix for each in self.files if each is not file for suffix in each.suffixes}
+            mark = file.stem.replace(STUDENT_ID, "") if others & set(file.suffixes) else ""
+            stem = file.stem or self.file_stem
+            if file.role == Role.CHECKPOINT:
                 asked += [
-                    AskedFile(file.role, file.suffixes, self.file_stem + each.weights, each.id, each.weights)
+                    AskedFile(file.role, file.suffixes, stem + each.weights, each.id, each.weights or mark)
                     for each in self.measures
                 ]
             else:
-                asked.append(AskedFile(file.role, file.suffixes, self.file_stem))
+                asked.append(AskedFile(file.role, file.suffixes, stem, mark=mark))
         return tuple(asked)
+
+    @property
+    def own_roles(self) -> tuple[str, ...]:
+        """The roles of files that the assignment names itself, and that its checks read."""
+        return tuple(file.role for file in self.files if file.role not in tuple(Role))
 
     def asked_file(self, name: str) -> AskedFile | None:
         """What a file is handed in as, by its name; None where nothing of its kind was asked for."""
-        path = Path(name.lower())
-        kind = [file for file in self.asked_files if path.suffix in file.suffixes]
-        told_apart = (file for file in kind if file.weights.lower() in path.stem)
-        return next(told_apart, kind[0] if kind else None)
+        kind = [file for file in self.asked_files if Path(name).suffix.lower() in file.suffixes]
+        told_apart = [file for file in kind if file.is_marked(name)]
+        return max(told_apart, key=lambda file: len(file.mark), default=kind[0] if kind else None)
 
     @property
     def model(self) -> str:

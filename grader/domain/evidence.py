@@ -9,7 +9,7 @@ from grader.domain.assignment import TEST_ACCURACY
 from grader.domain.note import Note
 from grader.domain.plan import Plan, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
-from grader.domain.submission import Delivery, Origin, RefusedFile, Role
+from grader.domain.submission import AcceptedFile, Delivery, Origin, RefusedFile
 from grader.domain.watch import Pried
 
 
@@ -322,7 +322,8 @@ class Evidence:
     Attributes:
         status: None while it can be graded; else why not: `refused` or `engine_error`.
         reason: The sentence for it.
-        missing: Required files that were not handed in.
+        missing: The roles of required files that were not handed in.
+        files: Those that count.
         received_at: When it was handed in, where the LMS records it.
         delivery: What else is known about that: hints, marks, the student's own deadline.
         partial: A file was given by itself.
@@ -363,7 +364,8 @@ class Evidence:
     team: tuple[str, ...] = ()
     origin: Origin = field(default_factory=Origin)
     code_file: str = ""
-    missing: tuple[Role, ...] = ()
+    missing: tuple[str, ...] = ()
+    files: tuple[AcceptedFile, ...] = ()
     refused_files: tuple[RefusedFile, ...] = ()
     notes: tuple[Note, ...] = ()
     findings: tuple[Finding, ...] = ()

@@ -10,7 +10,10 @@ from grader.domain.edit import InTime, Received
 
 
 class Role(StrEnum):
-    """What a submitted file is for."""
+    """What a submitted file is for, as far as the engine does something with it.
+
+    An assignment may name further roles, which are plain texts: `metrics`. What is in them, its checks read.
+    """
 
     CODE = "code"
     CHECKPOINT = "checkpoint"
@@ -220,6 +223,23 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class AcceptedFile:
+    """A file that counts.
+
+    Attributes:
+        role: What it is for, as the assignment calls it.
+        name: The student's name for it.
+        size: In bytes.
+        digest: SHA-256, hexadecimal.
+    """
+
+    role: str
+    name: str
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True)
 class Intake:
     """The files of a submission by role, and what was refused.
 
@@ -230,6 +250,7 @@ class Intake:
             several are trained.
         further_checkpoints: Those of the other models, by the measure's id.
         report: The `.pdf`, if it is one.
+        others: The files in further roles that the assignment names, by the role.
         refused: Files set aside, with reasons.
         missing: Roles that the assignment requires and that no file fills.
         notes: Sentences for the report (a name that was nearly right, ...).
@@ -241,6 +262,17 @@ class Intake:
     checkpoint: Path | None = None
     further_checkpoints: Mapping[str, Path] = field(default_factory=dict)
     report: Path | None = None
+    others: Mapping[str, Path] = field(default_factory=dict)
     refused: tuple[RefusedFile, ...] = ()
-    missing: tuple[Role, ...] = ()
+    missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def accepted(self) -> tuple[tuple[str, Path], ...]:
+        """(role, file) of all that counts."""
+        single = ((Role.CHECKPOINT, self.checkpoint), (Role.REPORT, self.report), *self.others.items())
+        return (
+            *((str(Role.CODE), path) for path in (self.code, *self.modules.values()) if path is not None),
+            *((str(role), path) for role, path in single if path is not None),
+            *((str(Role.CHECKPOINT), path) for path in self.further_checkpoints.values()),
+        )

@@ -79,7 +79,10 @@ def _work(opened: ParserOpener, assignment: Assignment, submission: Submission, 
             _add_figures(reader, path, figures, left_out)
     roles = [Role.CODE, Role.CHECKPOINT, Role.REPORT]
     paths = [accepted.code, accepted.checkpoint, accepted.report]
-    if lacking := [role.value for role, path in zip(roles, paths, strict=True) if path is None]:
+    wanted = {file.role for file in assignment.files}
+    if lacking := [
+        str(role) for role, path in zip(roles, paths, strict=True) if path is None and role in wanted
+    ]:
         left_out.append(f"Nothing was accepted as {' or '.join(lacking)}, so it was not compared.")
     left_out += [about_file(file.name, file.reason) for file in accepted.refused if code is None]
     return Work(submission.student_id, before, code, weights, tuple(figures), tuple(left_out))

@@ -3,10 +3,11 @@
 import contextlib
 import io
 import json
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from grader.domain.assignment import Assignment, CheckSpec, Limits
@@ -17,7 +18,7 @@ from grader.domain.program import Program
 from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.files.typed_json import validator
 from grader.protocol.frames import Frame, FrameLimit
-from grader.protocol.requests import STATE
+from grader.protocol.requests import FILE, STATE
 from grader.protocol.timed_answers import Silence, timed_answers
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
@@ -62,6 +63,7 @@ def judged(
     report: Callable[[Finding], None],
     components: Collection[str] | None = None,
     pictures: bool = True,
+    files: Mapping[str, bytes] | None = None,
 ) -> Judged:
     """Run the checks on a submission.
 
@@ -69,6 +71,7 @@ def judged(
         report: Told each finding as it is made.
         components: Run only the checks of these.
         pictures: Keep what the plotting functions draw as pictures.
+        files: What was handed in besides code, weights and report, by role.
 
     Returns:
         What the judge said, with exactly one finding for each check that was asked for.
@@ -78,7 +81,8 @@ def judged(
     """
     limits = assignment.limits
     more = {"components": None if components is None else list(components), "pictures": pictures}
-    request = Frame(_job(program, workers, limits, seed) | more)
+    handed_in = {FILE + role: np.frombuffer(content, np.uint8) for role, content in (files or {}).items()}
+    request = Frame(_job(program, workers, limits, seed) | more, handed_in)
     seconds = (
         limits.checks_seconds + 2 * limits.load_seconds + len(assignment.components) * limits.call_seconds
     )

@@ -17,6 +17,7 @@ from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
+from grader.intake.accepted_files import accepted_files, contents_of_others
 from grader.intake.module_files import contents
 from grader.parser.client.drawn_answers import kept_answers
 from grader.parser.client.opened_files import ParserOpener
@@ -105,7 +106,12 @@ def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Wa
     found.add(attestation=run.hosts.isolation)
     with found.timed("reading"):
         files = accepted(submission, run.assignment, ParserOpener(run.hosts.parsers))
-        found.add(missing=files.missing, refused_files=files.refused, notes=tuple(map(Note, files.notes)))
+        found.add(
+            missing=files.missing,
+            refused_files=files.refused,
+            files=accepted_files(files),
+            notes=tuple(map(Note, files.notes)),
+        )
     if files.report is not None:
         with found.timed("pages"):
             found.keep_answers(*kept_answers(ParserOpener(run.hosts.parsers), files.report))
@@ -138,7 +144,8 @@ def _collect(run: Run, submission: Submission, found: EvidenceBuilder, watch: Wa
         notes=(*map(Note, files.notes), *program.notes),
     )
     with found.timed("checks"):
-        _check(run, program, found, hidden_seed(run.course, submission, "checks"), watch)
+        seed = hidden_seed(run.course, submission, "checks")
+        _check(run, program, found, seed, watch, contents_of_others(files, run.assignment))
     if run.splits is not None:
         train(run, run.splits.of(found.evidence.attempt or 1), program, files, found, watch)
 
@@ -165,7 +172,14 @@ def _without_code(files: Intake, found: EvidenceBuilder) -> None:
         found.add(status="refused", reason=reasons[0])
 
 
-def _check(run: Run, program: Program, found: EvidenceBuilder, seed: int, watch: Watcher) -> None:
+def _check(
+    run: Run,
+    program: Program,
+    found: EvidenceBuilder,
+    seed: int,
+    watch: Watcher,
+    files: Mapping[str, bytes],
+) -> None:
     total, done = len(run.assignment.checks), 0
     student_id = found.evidence.student_id
     watch(Progress(student_id, GradingStage.CHECKS, 0.0, f"0 of {total}"))
@@ -175,7 +189,9 @@ def _check(run: Run, program: Program, found: EvidenceBuilder, seed: int, watch:
         done += 1
         watch(Progress(student_id, GradingStage.CHECKS, done / max(total, 1), f"{done} of {total}"))
 
-    result = judged(run.hosts.judges, run.hosts.workers, program, run.assignment, seed=seed, report=report)
+    result = judged(
+        run.hosts.judges, run.hosts.workers, program, run.assignment, seed=seed, report=report, files=files
+    )
     found.images |= result.images
     absent = tuple(
         Note(f"{named(name)} is not installed here; an inert stand-in took its place.")

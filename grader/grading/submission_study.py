@@ -81,7 +81,7 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
     wanted = wanted_values(request.vary)
     course = located_course(request.course)
     assignment = read_assignment(course.reference(request.assignment_id))
-    code = [suffix for file in assignment.files if file.role is Role.CODE for suffix in file.suffixes]
+    code = [suffix for file in assignment.files if file.role == Role.CODE for suffix in file.suffixes]
     file = submission_file(request.path, code)
     splits = hidden_splits(course, assignment, request.data, lambda: STUDY)
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as ends:

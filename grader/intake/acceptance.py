@@ -52,17 +52,17 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
             candidates.setdefault(asked, []).append(_Candidate(path, name, rank, asked.stem))
         else:
             refused.append(RefusedFile(name, reason or ""))
-    chosen: dict[Role, _Candidate] = {}
+    chosen: dict[str, _Candidate] = {}
     further: dict[str, _Candidate] = {}
     modules: dict[str, Path] = {}
     for asked, found in candidates.items():
-        ranked = _apart_from_imported(found) if asked.role is Role.CODE else found
+        ranked = _apart_from_imported(found) if asked.role == Role.CODE else found
         best = min(ranked, key=lambda candidate: candidate.rank)
         if asked.measure in ("", assignment.measures[0].id):
             chosen[asked.role] = best
         else:
             further[asked.measure] = best
-        if asked.role is Role.CODE:
+        if asked.role == Role.CODE:
             modules = own_modules(best.path, [one.path for one in found if one is not best])
         refused += [
             RefusedFile(other.name, _second_choice(other.name, best.name))
@@ -77,6 +77,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
         checkpoint=chosen[Role.CHECKPOINT].path if Role.CHECKPOINT in chosen else None,
         further_checkpoints={measure: candidate.path for measure, candidate in further.items()},
         report=chosen[Role.REPORT].path if Role.REPORT in chosen else None,
+        others={role: chosen[role].path for role in assignment.own_roles if role in chosen},
         refused=_condensed(refused),
         missing=() if submission.partial else missing,
         notes=(
@@ -105,7 +106,7 @@ def _asked_id(submission: Submission) -> str:
     return submission.origin.asked_id(submission.student_id)
 
 
-def _fault(path: Path, name: str, role: Role | None, assignment: Assignment, opener: Opener) -> str | None:
+def _fault(path: Path, name: str, role: str | None, assignment: Assignment, opener: Opener) -> str | None:
     """Why a file cannot have any role, as a sentence, or None."""
     if path.is_symlink() or not path.is_file():
         return f"{name}: is a link or not a file. Hand in the file itself."
@@ -121,27 +122,27 @@ def _fault(path: Path, name: str, role: Role | None, assignment: Assignment, ope
         shown = f"{most} MB" if unit == MEGABYTE else f"{most} kB"
         return (
             f"{name}: is {size / unit:,.1f} {shown[-2:]} large, and at most {shown} are accepted. "
-            f"{_SMALLER[role]}"
+            f"{_SMALLER.get(role, 'Keep in it what is asked for, and nothing else.')}"
         )
-    if role is Role.REPORT:
+    if role == Role.REPORT:
         return _report_fault(path, name)
-    if role is Role.CHECKPOINT:
+    if role == Role.CHECKPOINT:
         return opener.checkpoint_fault(path, name)
     return None
 
 
-_SMALLER = {
+_SMALLER: dict[str, str] = {
     Role.CODE: "Clear the outputs of the notebook, or take data out of the code.",
     Role.CHECKPOINT: "Save model.state_dict() only, without the optimizer or the data.",
     Role.REPORT: "Print it with smaller pictures.",
 }
 
 
-def _largest(role: Role, name: str, limits: Limits) -> tuple[int, int]:
+def _largest(role: str, name: str, limits: Limits) -> tuple[int, int]:
     """The largest size of a file, and the unit that it is given in (bytes)."""
-    if role is Role.CHECKPOINT:
+    if role == Role.CHECKPOINT:
         return limits.checkpoint_mb, MEGABYTE
-    if role is Role.REPORT:
+    if role != Role.CODE:
         return limits.file_mb, MEGABYTE
     if Path(name).suffix.lower() == ".ipynb":
         return limits.notebook_mb, MEGABYTE

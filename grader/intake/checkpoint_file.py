@@ -1,6 +1,10 @@
-"""What can be told of a checkpoint without loading it: a `.pth` is a zip that holds a pickle."""
+"""What can be told of weights without loading them: a `.pth` is a zip that holds a pickle.
+
+A `.safetensors` file and an `.npz` hold arrays and nothing else.
+"""
 
 import zipfile
+from pathlib import PurePath
 from typing import BinaryIO
 
 from grader.domain.assignment import MEGABYTE
@@ -9,14 +13,16 @@ from grader.intake.archive import opened
 
 MOST_ENTRIES = 20_000
 MOST_PICKLE_BYTES = 16 * MEGABYTE
+MOST_HEADER_BYTES = 4 * MEGABYTE  # of a safetensors file
 REMEDY = 'Save it again with torch.save(model.state_dict(), "<StudentID>.pth") and hand that file in.'
 
 
 def checkpoint_fault(file: BinaryIO, name: str) -> str | None:
     """Why the checkpoint is not accepted, as a sentence with the remedy, or None.
 
-    Accepted is the zip format that `torch.save` writes: every entry stored as it is (so that nothing can
-    unpack to more than the file's size), no name twice, one `data.pkl` of bounded size.
+    Accepted are, by the name's suffix, `.safetensors` with a header of bounded length, `.npz` (a zip of
+    NumPy's arrays), and else the zip format that `torch.save` writes: every entry stored as it is (so that
+    nothing can unpack to more than the file's size), no name twice, one `data.pkl` of bounded size.
 
     Args:
         file: The file, seekable.
@@ -25,6 +31,11 @@ def checkpoint_fault(file: BinaryIO, name: str) -> str | None:
     size = file.seek(0, 2)
     file.seek(0)
     head = file.read(64)
+    suffix = PurePath(name).suffix.lower()
+    if suffix == ".safetensors":
+        return _safetensors_fault(head, name, size)
+    if suffix == ".npz":
+        return _npz_fault(file, name)
     if not head.startswith(b"PK"):
         return f"{name}: {_other_format(head)} {REMEDY}"
     try:
@@ -34,6 +45,33 @@ def checkpoint_fault(file: BinaryIO, name: str) -> str | None:
         return f"{name}: is damaged or was not uploaded completely. {REMEDY}"
     fault = _entries_fault(entries, size)
     return f"{name}: {fault} {REMEDY}" if fault else None
+
+
+def _safetensors_fault(head: bytes, name: str, size: int) -> str | None:
+    """What is wrong with the beginning of a safetensors file: 8 bytes of the header's length, and JSON."""
+    length = int.from_bytes(head[:8], "little")
+    if head[8:9] == b"{" and 2 <= length <= min(MOST_HEADER_BYTES, size - 8):
+        return None
+    what = "is not in the format of safetensors, or was not uploaded completely."
+    return f"{name}: {what} Save it again with safetensors.torch.save_file(model.state_dict(), FILE)."
+
+
+def _npz_fault(file: BinaryIO, name: str) -> str | None:
+    """What is wrong with a zip of NumPy's arrays."""
+    remedy = "Save it again with numpy.savez(FILE, **arrays), one array for each name of the state_dict."
+    try:
+        with opened(file, name, MOST_ENTRIES) as archive:
+            entries = archive.infolist()
+    except SubmissionError:
+        return f"{name}: is no zip of arrays, or was not uploaded completely. {remedy}"
+    names = [entry.filename for entry in entries]
+    if not names or not all(each.endswith(".npy") for each in names):
+        return f"{name}: holds something else than NumPy's arrays. {remedy}"
+    if len(set(names)) != len(names):
+        return f"{name}: lists a name twice. {remedy}"
+    if any(entry.flag_bits & 1 for entry in entries):
+        return f"{name}: is protected by a password. {remedy}"
+    return None
 
 
 def _other_format(head: bytes) -> str:

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from grader.domain.assignment import Assignment
 from grader.files.names import plain, sanitized
-from grader.intake.naming import Closeness, is_alike, name_match
+from grader.intake.naming import Closeness, is_alike, name_match, own_match
 from grader.intake.ownership import ours
 from grader.intake.student_files import StudentFiles
 
@@ -25,7 +26,7 @@ class Carried:
     several: tuple[str, ...] = ()
 
 
-def carried(heaps: Sequence[StudentFiles], file_stem: str) -> list[Carried]:
+def carried(heaps: Sequence[StudentFiles], assignment: Assignment) -> list[Carried]:
     """What the names of each upload of a class say.
 
     What several uploads have in their names says nothing where it is a word (`StudentID`), or a number
@@ -34,9 +35,9 @@ def carried(heaps: Sequence[StudentFiles], file_stem: str) -> list[Carried]:
 
     Args:
         heaps: One for each upload.
-        file_stem: How files are to be named.
+        assignment: Says how files are to be named.
     """
-    found = [_carried(heap, file_stem) for heap in heaps]
+    found = [_carried(heap, assignment) for heap in heaps]
     lengths = {len(one.student_id) for one in found if one.student_id and one.closeness <= Closeness.NEARLY}
     counts = Counter(one.student_id.casefold() for one in found)
 
@@ -51,8 +52,8 @@ def carried(heaps: Sequence[StudentFiles], file_stem: str) -> list[Carried]:
     ]
 
 
-def _carried(heap: StudentFiles, file_stem: str) -> Carried:
-    matches = [name_match(one.name, file_stem) for one in heap.files]
+def _carried(heap: StudentFiles, assignment: Assignment) -> Carried:
+    matches = [own_match(one.name, assignment) for one in heap.files]
     several = tuple(
         sorted({m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY})
     )
@@ -69,7 +70,7 @@ def _carried(heap: StudentFiles, file_stem: str) -> Carried:
         return _usable(chosen[0], closeness, several) if len(chosen) == 1 else Carried(several=several)
     if heap.lms:
         return Carried()
-    label = name_match(plain(heap.label), file_stem)
+    label = name_match(plain(heap.label), assignment.file_stem)
     return _usable(label.student_id or heap.label, label.closeness, several)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path, PurePath
 
+from grader.domain.assignment import Assignment
 from grader.files.names import plain, sanitized
 
 CLUTTER_FILES = {".ds_store", "thumbs.db", "desktop.ini", ".gitignore", ".gitkeep", ".localized"}
@@ -83,6 +84,25 @@ def name_match(name: str, file_stem: str) -> NameMatch:
     if number := LONG_NUMBER.search(stem):
         return NameMatch(number[0], Closeness.ID_ONLY)
     return NameMatch(None, Closeness.NONE)
+
+
+def own_match(name: str, assignment: Assignment) -> NameMatch:
+    """Whose file `name` says it is, by what files of its kind are to be called.
+
+    Args:
+        name: The student's name for the file, with its suffix.
+        assignment: Says how files are named.
+    """
+    asked = assignment.asked_file(name)
+    usual = name_match(name, assignment.file_stem)
+    if asked is None or asked.stem == assignment.file_stem:
+        return usual
+    match = name_match(name, asked.stem)
+    if match.student_id is not None and match.closeness <= Closeness.NEARLY:
+        # `400101204_Homework_metrics`, where `{student_id}_metrics` is asked for
+        inner = name_match(match.student_id, assignment.file_stem)
+        return NameMatch(inner.student_id, Closeness.NEARLY) if inner.closeness <= Closeness.NEARLY else match
+    return NameMatch(usual.student_id, max(usual.closeness, Closeness.NEARLY))
 
 
 def _loose(text: str) -> str:

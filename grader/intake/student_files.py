@@ -8,12 +8,12 @@ from pathlib import Path
 
 from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.errors import SubmissionError
-from grader.domain.submission import Fate, RefusedFile, Role
+from grader.domain.submission import Fate, RefusedFile
 from grader.intake.archive_pieces import Caps
 from grader.intake.attempts import content, differing, last_attempt, latest, settled, told
 from grader.intake.downloaded_files import DownloadedItem, entries, files_of
 from grader.intake.file_ledger import Ledger
-from grader.intake.naming import Closeness, copy_mark, name_match
+from grader.intake.naming import Closeness, copy_mark, own_match
 from grader.intake.unpacking import Opener, unpacked
 from grader.lms.system import DownloadName
 
@@ -80,8 +80,7 @@ class Sorting:
     """Turns what was found of each student into the files that count, and accounts for the others."""
 
     def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
-        self._file_stem = assignment.file_stem
-        self._roles = {suffix: file.role for file in assignment.files for suffix in file.suffixes}
+        self._assignment = assignment
         self._archive_bytes = assignment.limits.archive_mb * MEGABYTE
         self._scratch = scratch
         self._opener = opener
@@ -219,12 +218,13 @@ class Sorting:
 
     def _overlap(self, heaps: Sequence[StudentFiles]) -> bool:
         """Whether several of the heaps hold different files for one purpose."""
-        found: dict[Role, list[set[Path]]] = {}
+        found: dict[str, list[set[Path]]] = {}
         for heap in heaps:
-            roles = {one.path: self._roles.get(Path(one.name).suffix.lower()) for one in heap.files}
+            kinds = {one.path: self._assignment.asked_file(one.name) for one in heap.files}
+            roles = {path: asked.role if asked else None for path, asked in kinds.items()}
             for role in set(roles.values()) - {None}:
                 assert role is not None
-                found.setdefault(role, []).append({path for path, own in roles.items() if own is role})
+                found.setdefault(role, []).append({path for path, own in roles.items() if own == role})
         return any(
             set(map(content, one)) != set(map(content, other))
             for places in found.values()
@@ -238,7 +238,7 @@ class Sorting:
         """
         alike: dict[str, list[DownloadedItem]] = {}
         for one in heap.files:
-            match = name_match(one.name, self._file_stem)
+            match = own_match(one.name, self._assignment)
             if match.closeness <= Closeness.NEARLY:
                 stem = copy_mark(Path(one.name).stem)[0]
                 alike.setdefault(f"{stem}{Path(one.name).suffix}".casefold(), []).append(one)

@@ -191,7 +191,7 @@ class _Class:
     def uploads(self) -> Uploads:
         """The submissions with unique ids, sorted by id, and the account of all files."""
         heaps = list(self.gathering.heaps.values())
-        names = carried(heaps, self.assignment.file_stem)
+        names = carried(heaps, self.assignment)
         found = [self._owned(heap, says) for heap, says in zip(heaps, names, strict=True)]
         whose = verdicts(
             {one.origin.key: (one.origin, one.digest) for own in found for one in own},
@@ -255,7 +255,9 @@ class _Class:
         files = tuple(
             self._named(own, one) for one in sorted(heap.files, key=lambda one: (one.name, one.shown))
         )
-        digest = _digest(files)
+        limits = self.assignment.limits
+        most = max(limits.archive_mb, limits.checkpoint_mb, limits.file_mb, limits.notebook_mb)
+        digest = _digest(files, most * MEGABYTE)
         made = []
         for owner, student_id in (
             (heap.key, heap.known_id or ""),
@@ -312,14 +314,14 @@ class _Class:
             asked_id: What the name should carry, as the sentence says it.
             own: The ids that it may carry: any of a team's.
         """
-        suffix = Path(one.name).suffix.lower()
-        if suffix not in {suffix for file in self.assignment.files for suffix in file.suffixes}:
+        kind = self.assignment.asked_file(one.name)
+        if kind is None:
             return ""
-        match = name_match(one.name, self.assignment.file_stem)
+        match = name_match(one.name, kind.stem)
         exact = match.closeness is Closeness.EXACT and match.student_id in own
         if exact and one.own == one.name:
             return ""
-        asked = self.assignment.file_stem.replace("{student_id}", asked_id) + suffix
+        asked = kind.name(asked_id, Path(one.name).suffix.lower())
         return f"{one.own or one.path.name} was taken as {asked}: name it so the next time."
 
     def _named(self, upload: str, one: DownloadedItem) -> Path:
@@ -429,15 +431,24 @@ def _moment(seconds: float, zone: tzinfo, *, wall_clock: bool) -> datetime | Non
     return datetime.fromtimestamp(int(seconds), zone)
 
 
-def _digest(files: tuple[Path, ...]) -> str:
-    """SHA-256 over names and contents, hexadecimal, whatever the order of the files."""
+def _digest(files: tuple[Path, ...], most: int) -> str:
+    """SHA-256 over names and contents, hexadecimal, whatever the order of the files.
+
+    Args:
+        files: Those of a submission.
+        most: Bytes; a larger file is accepted as nothing, so that its size stands for what is beyond them.
+    """
     whole = hashlib.sha256()
     parts = []
     for file in files:
         content = hashlib.sha256()
         with file.open("rb") as stream:
-            while chunk := stream.read(1 << 20):
+            left = most
+            while left > 0 and (chunk := stream.read(min(1 << 20, left))):
                 content.update(chunk)
+                left -= len(chunk)
+            if left <= 0 and (size := file.stat().st_size) > most:
+                content.update(f"{size} bytes".encode())
         parts.append(f"{file.name}\0{content.hexdigest()}\n")
     for part in sorted(parts):
         whole.update(part.encode("utf-8", "surrogateescape"))

@@ -11,7 +11,7 @@ from grader.files.names import plain
 from grader.intake.attempts import told, unclear
 from grader.intake.downloaded_files import DownloadedItem, entries, found
 from grader.intake.file_ledger import Ledger
-from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, name_match, refused_name
+from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, own_match, refused_name
 from grader.intake.student_files import DEEPEST, Sorting, StudentFiles
 from grader.intake.unpacking import Opener
 from grader.lms.downloads import is_metadata, read_together, submission_list
@@ -49,8 +49,7 @@ class Gathering:
         self._ledger = ledger
         self._opener = opener
         self._sorting = Sorting(assignment, scratch, opener, ledger)
-        self._suffixes = {suffix for file in assignment.files for suffix in file.suffixes}
-        self._code = {s for file in assignment.files if file.role is Role.CODE for s in file.suffixes}
+        self._code = {s for file in assignment.files if file.role == Role.CODE for s in file.suffixes}
 
     def gather(self, folder: Path, label: str) -> None:
         """Gather all heaps below a folder, and sort them.
@@ -112,9 +111,10 @@ class Gathering:
         if (reason := refused_name(one.name)) is not None and one.handed.holder is None:
             self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
         elif owner is None:
-            stem = self._assignment.file_stem.replace("{student_id}", "<StudentID>")
             suffix = Path(one.name).suffix.lower()
-            asked = stem + suffix if suffix in self._suffixes else f"{stem}.py"
+            kind = self._assignment.asked_file(one.name)
+            stem = self._assignment.file_stem.replace("{student_id}", "<StudentID>")
+            asked = kind.name("<StudentID>", suffix) if kind is not None else f"{stem}.py"
             reason = f"{one.name}: its name does not say whose it is. Rename it like {asked}."
             self._ledger.note(one.shown, Fate.REFUSED, reason=reason)
             if suffix == TABLE:
@@ -195,7 +195,7 @@ class Gathering:
         Args:
             place: Where it lies within the class's folder: one id in several places may be several people's.
         """
-        student_id = name_match(plain(name), self._assignment.file_stem).student_id
+        student_id = own_match(plain(name), self._assignment).student_id
         at = f"@{_parent(place)}" if _parent(place) else ""
         return (f"id:{student_id.casefold()}{at}", student_id) if student_id else None
 
@@ -214,8 +214,8 @@ class Gathering:
 
     def _kind(self, one: DownloadedItem) -> str:
         """What a file is for, by its suffix."""
-        suffix = Path(one.name).suffix.lower()
-        return next((file.role for file in self._assignment.files if suffix in file.suffixes), suffix)
+        asked = self._assignment.asked_file(one.name)
+        return asked.role if asked is not None else Path(one.name).suffix.lower()
 
     def _join_kinds(self) -> None:
         """Join a student's files that lie in a folder for each kind of file: `code`, `weights`, `reports`."""
@@ -277,9 +277,7 @@ class Gathering:
     def _exact_ids(self, folder: Path) -> set[str]:
         """The ids in the names, as asked for or nearly so, of the files right in a folder."""
         matches = (
-            name_match(plain(entry.name), self._assignment.file_stem)
-            for entry in folder.iterdir()
-            if not entry.is_dir()
+            own_match(plain(entry.name), self._assignment) for entry in folder.iterdir() if not entry.is_dir()
         )
         return {m.student_id for m in matches if m.student_id and m.closeness <= Closeness.NEARLY}
 

@@ -14,7 +14,7 @@ import torch
 
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import CHECKS, TRAINED
-from grader.domain.assignment import Assignment, Limits
+from grader.domain.assignment import MEGABYTE, Assignment, Limits
 from grader.domain.errors import GraderError
 from grader.domain.evidence import Attestation, Finding
 from grader.domain.program import Program
@@ -26,13 +26,13 @@ from grader.judge.student import Student
 from grader.judge.trained_model import state_of
 from grader.protocol import typed_messages
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
-from grader.protocol.requests import MOST_STATE, STATE
+from grader.protocol.requests import FILE, MOST_STATE, STATE
 from grader.sandbox import forkserver
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Lockdown
 
-FROM_PIPELINE = FrameLimit(document=64_000_000, arrays=MOST_STATE + 64_000_000, values=2_000_000)
+FROM_PIPELINE = 64_000_000  # bytes of a job, and of arrays beyond a model's state and handed-in files
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ class Judge:
 
     def run(self) -> None:
         """Examine the submission that the job names."""
-        frame = read_frame(self._reader, FROM_PIPELINE)
+        frame = read_frame(self._reader, _job_limit(self._checks.assignment))
         job = frame.document
         # this process judges one submission: nobody else sees what is set here
         assignment = replace(self._checks.assignment, limits=Limits(**job["limits"]))
@@ -88,6 +88,7 @@ class Judge:
             seed=seed,
             granted=limits,
             pictures=job["pictures"],
+            files=None if job.get("trained") else _files(frame.arrays),
         )
         try:
             if job.get("trained"):
@@ -127,6 +128,19 @@ class Judge:
             and validator(Attestation).dump_python(student.attestation, mode="json"),
         }
         write_frame(self._writer, Frame(document, pictures))
+
+
+def _job_limit(assignment: Assignment) -> FrameLimit:
+    """How large a job may be: it holds the state of a trained model, or files that were handed in."""
+    files = len(assignment.own_roles) * assignment.limits.file_mb * MEGABYTE
+    return FrameLimit(FROM_PIPELINE, MOST_STATE + FROM_PIPELINE + files, values=2_000_000)
+
+
+def _files(arrays: Mapping[str, Any]) -> dict[str, bytes]:
+    """What was handed in, by role."""
+    return {
+        name.removeprefix(FILE): value.tobytes() for name, value in arrays.items() if name.startswith(FILE)
+    }
 
 
 def check_limits(assignment: Assignment) -> ProcessLimits:

@@ -99,12 +99,14 @@ class Student:
         seed: int = 0,
         pictures: bool = True,
         granted: ProcessLimits | None = None,
+        files: Mapping[str, bytes] | None = None,
     ) -> None:
         """What is judged.
 
         Args:
             spawn: A new worker.
             granted: The limits that hold a worker, where there are any.
+            files: What was handed in besides code, weights and report, by role; None: nobody has looked.
         """
         self.program = program
         self.random = torch.Generator().manual_seed(seed)
@@ -127,6 +129,7 @@ class Student:
         self.output_cut = False
         self._granted = granted
         self.fakes = Fakes(self._arguments_of)
+        self._files = files
 
     @property
     def link(self) -> Link:
@@ -232,6 +235,29 @@ class Student:
             raise Mismatch(sentence, hint=hint, diagnosis=name)
         if ruling == "flag":
             self.flagged.append((name, sentence))
+
+    def file(self, role: str) -> bytes:
+        """What the student handed in for a role of `[files.required]`: bytes, which nothing has opened yet.
+
+        Raises:
+            Mismatch: Nothing was handed in for it.
+            CourseError: The assignment asks for no such file, or the check runs after the training.
+        """
+        asked = next((file for file in self._assignment.asked_files if file.role == role), None)
+        if asked is None or role not in self._assignment.own_roles:
+            own = ", ".join(self._assignment.own_roles) or "none"
+            raise CourseError(
+                f"A check asks for the file '{role}'. Name it in [files.required] of assignment.toml; "
+                f"the roles of its own are: {own}."
+            )
+        if self._files is None:
+            raise CourseError(f"A check of the trained model asks for the file '{role}': ask in checks/.")
+        if role not in self._files:
+            raise Mismatch(
+                f"No {role} file was handed in: there is nothing to look at.",
+                hint=f"Hand in {' or '.join(asked.name('<StudentID>', each) for each in asked.suffixes)}.",
+            )
+        return self._files[role]
 
     def parameter_names(self, component: str) -> tuple[str, ...]:
         """The names of all parameters of a stub, in the template's order."""

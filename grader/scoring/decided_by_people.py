@@ -108,7 +108,7 @@ def with_acceptance(evidence: Evidence, accepted: Acceptance | None) -> Evidence
         return evidence
     return replace(
         evidence,
-        missing=tuple(role for role in evidence.missing if role is not Role.REPORT),
+        missing=tuple(role for role in evidence.missing if role != Role.REPORT),
         refused_files=tuple(file for file in evidence.refused_files if file.name != accepted.file),
     )
 

@@ -112,11 +112,12 @@ def _status(assignment: Assignment, evidence: Evidence) -> tuple[GradeStatus, st
     return GradeStatus.GRADED, evidence.reason
 
 
-def _file_name(assignment: Assignment, student_id: str, role: Role) -> str:
-    suffixes = next((file.suffixes for file in assignment.files if file.role is role), ())
-    if not suffixes:
-        return f"the {role.value} file"
-    return assignment.file_stem.replace("{student_id}", student_id) + " or ".join(suffixes)
+def _file_name(assignment: Assignment, student_id: str, role: str) -> str:
+    asked = next((file for file in assignment.files if file.role == role), None)
+    if asked is None:
+        return f"the {role} file"
+    stem = asked.stem or assignment.file_stem
+    return stem.replace("{student_id}", student_id) + " or ".join(asked.suffixes)
 
 
 def _nothing_found(status: GradeStatus, evidence: Evidence) -> str:

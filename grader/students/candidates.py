@@ -9,10 +9,10 @@ from grader.domain.assignment import AskedFile, Assignment
 from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 from grader.files.names import sanitized
-from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, name_match
+from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, own_match
 from grader.students.own_machine import HOMEWORK
 
-OPTIONS = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}
+OPTIONS: dict[str, str] = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}
 # how the template's stubs begin, in a script and in the JSON of a notebook
 STUBS = {".py": re.compile(rb'"TODO \w'), ".ipynb": re.compile(rb'\\"TODO \w')}
 
@@ -52,7 +52,7 @@ def inferred_id(folder: Path, assignment: Assignment) -> str:
     Raises:
         UsageError: There are none, or of several students.
     """
-    matches = [name_match(path.name, assignment.file_stem) for path in _files(folder)]
+    matches = [own_match(path.name, assignment) for path in _files(folder)]
     ids = {match.student_id for match in matches if match.student_id and match.closeness is Closeness.EXACT}
     if len(ids) == 1:
         return ids.pop()
@@ -67,18 +67,16 @@ def candidate(folder: Path, asked: AskedFile, student_id: str) -> RoleCandidate:
     """
     suffixes = asked.suffixes
     files = [
-        path
-        for path in _files(folder)
-        if path.suffix.lower() in suffixes and asked.weights.lower() in path.stem.lower()
+        path for path in _files(folder) if path.suffix.lower() in suffixes and asked.is_marked(path.name)
     ]
     exact = [path for path in files if path.name == asked.name(student_id, path.suffix)]
-    if asked.role is Role.CODE:
+    if asked.role == Role.CODE:
         usual = [path for path in files if path.name in HOMEWORK]
         others = [
             path for path in files if not path.name.startswith("test_") and path.name not in CONFIGURATION
         ]
         return _code([*exact, *usual] or others, asked, student_id)
-    plain = [path for path in files if path.stem == student_id]
+    plain = [path for path in files if path.stem in (student_id, asked.role)]
     for group in (exact, plain, files):
         if len(group) == 1:
             return RoleCandidate(group[0])
@@ -109,20 +107,22 @@ def stubs(path: Path) -> int:
 
 
 def _none(files: Sequence[Path], asked: AskedFile, student_id: str) -> RoleCandidate:
-    option = OPTIONS[asked.role]
+    option = f"{OPTIONS[asked.role]} FILE" if asked.role in OPTIONS else f"--file {asked.role}=FILE"
     if files:
         names = " or ".join(path.name for path in files[:6])
-        return RoleCandidate(None, f"Which one is meant, {names}? Say so: {option} FILE")
-    advice = {
-        Role.CODE: f"Put your homework there, or name it: {option} FILE",
+        return RoleCandidate(None, f"Which one is meant, {names}? Say so: {option}")
+    advice: dict[str, str] = {
+        Role.CODE: f"Put your homework there, or name it: {option}",
         Role.CHECKPOINT: (
             "Train, and save the weights of the model that you hand in: "
             f'torch.save(model.state_dict(), "{asked.name(student_id)}")'
         ),
-        Role.REPORT: f"Export your report as PDF into this folder, or name it: {option} FILE",
+        Role.REPORT: f"Export your report as PDF into this folder, or name it: {option}",
     }
-    named = f" with `{asked.weights}` in its name" if asked.weights else ""
-    return RoleCandidate(None, f"There is no {' or '.join(asked.suffixes)} file{named}. {advice[asked.role]}")
+    named = f" with `{asked.mark}` in its name" if asked.mark else ""
+    usual = f"Save your {asked.role} as {asked.name(student_id)} in this folder, or name it: {option}"
+    told = advice.get(asked.role, usual)
+    return RoleCandidate(None, f"There is no {' or '.join(asked.suffixes)} file{named}. {told}")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.domain.submission import Role
 from grader.students.candidates import checked_id, inferred_id
 from grader.students.handout import local_assignment
 from grader.students.packing import Package, package
@@ -28,7 +27,7 @@ class HandinRequest:
     source: Path
     working: Path
     student_id: str | None = None
-    given: Mapping[Role, Sequence[Path]] = field(default_factory=dict)
+    given: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     out: Path | None = None
     zipped: bool = False
     force: bool = False

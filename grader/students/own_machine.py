@@ -9,11 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from grader.domain.assignment import Assignment, Limits
+from grader.domain.assignment import MEGABYTE, AskedFile, Assignment, Limits
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.program import Program
 from grader.domain.seeds import PUBLIC_KEY, submission_seed
 from grader.files.own_modules import modules_beside
+from grader.intake.naming import Closeness, name_match
 
 if TYPE_CHECKING:
     from grader.judge.student import Student
@@ -150,4 +151,34 @@ def own_student(path: Path, program: Program, assignment: Assignment, workers: O
     from grader.judge.student import Student
 
     torch.set_num_threads(1)  # the checks are small, and the worker needs the other cores
-    return Student(workers, program, assignment, seed=own_seed(path, "checks"), pictures=False)
+    files = own_files(path.parent, assignment)
+    return Student(workers, program, assignment, seed=own_seed(path, "checks"), pictures=False, files=files)
+
+
+def own_files(folder: Path, assignment: Assignment) -> dict[str, bytes]:
+    """What lies beside a homework for the roles that the assignment names itself, by role.
+
+    A name as it is asked for counts most, then the role's own (`metrics.csv`), then what was written last.
+
+    Raises:
+        SubmissionError: A file is too large.
+    """
+    from grader.intake.accepted_files import bounded_content
+
+    most = assignment.limits.file_mb * MEGABYTE
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True):
+        asked = assignment.asked_file(path.name) if path.is_file() else None
+        if asked is None or asked.role not in assignment.own_roles:
+            continue
+        known = found.get(asked.role)
+        if known is None or _rank(path, asked) < _rank(known, asked):
+            found[asked.role] = path
+    return {role: bounded_content(path.resolve(), most) for role, path in found.items()}
+
+
+def _rank(path: Path, asked: AskedFile) -> int:
+    """How well a file's name fits what was asked for; smaller is better."""
+    if name_match(path.name, asked.stem).closeness is Closeness.EXACT:
+        return 0
+    return 1 if path.stem.lower() == asked.role else 2

@@ -31,7 +31,7 @@ class PackedFile:
         notes: What else to know.
     """
 
-    role: Role
+    role: str
     name: str
     source: Path | None
     target: Path | None
@@ -70,7 +70,7 @@ def package(
     assignment: Assignment,
     student_id: str,
     *,
-    given: Mapping[Role, Sequence[Path]] | None = None,
+    given: Mapping[str, Sequence[Path]] | None = None,
     out: Path | None = None,
     force: bool = False,
     zipped: bool = False,
@@ -119,7 +119,7 @@ def package(
     return replace(packed, archive=_archive(packed, f"{name}.zip", force))
 
 
-def _named(given: Mapping[Role, Sequence[Path]], assignment: Assignment) -> dict[AskedFile, Path]:
+def _named(given: Mapping[str, Sequence[Path]], assignment: Assignment) -> dict[AskedFile, Path]:
     """The files that the student names, by what they are to be.
 
     Raises:
@@ -127,26 +127,29 @@ def _named(given: Mapping[Role, Sequence[Path]], assignment: Assignment) -> dict
     """
     named: dict[AskedFile, Path] = {}
     for role, paths in given.items():
-        of_role = [asked for asked in assignment.asked_files if asked.role is role]
+        of_role = [asked for asked in assignment.asked_files if asked.role == role]
+        if not of_role:
+            known = " and ".join(dict.fromkeys(asked.role for asked in assignment.asked_files))
+            raise UsageError(f"{role}: this assignment asks for no such file. It asks for {known}.")
         for path in paths:
             if not path.is_file():
-                raise UsageError(f"--{role.value} {path}: there is no such file.")
-            fitting = [asked for asked in of_role if asked.weights.lower() in path.stem.lower()]
+                raise UsageError(f"--{role} {path}: there is no such file.")
+            fitting = (
+                [asked for asked in of_role if asked.is_marked(path.name)] if len(of_role) > 1 else of_role
+            )
             if not fitting:
-                parts = " or ".join(f"`{asked.weights}`" for asked in of_role)
+                parts = " or ".join(f"`{asked.mark}`" for asked in of_role)
                 raise UsageError(
-                    f"--{role.value} {path}: its name does not tell which model it is of. Have {parts} in it."
+                    f"--{role} {path}: its name does not tell which model it is of. Have {parts} in it."
                 )
             if fitting[0] in named:
-                raise UsageError(
-                    f"--{role.value} {path}: {named[fitting[0]].name} is for the same. Name one."
-                )
+                raise UsageError(f"--{role} {path}: {named[fitting[0]].name} is for the same. Name one.")
             named[fitting[0]] = path
     return named
 
 
 def _code_of(found: Mapping[AskedFile, RoleCandidate]) -> Path | None:
-    return next((one.path for asked, one in found.items() if asked.role is Role.CODE), None)
+    return next((one.path for asked, one in found.items() if asked.role == Role.CODE), None)
 
 
 @dataclass(frozen=True)
@@ -180,14 +183,14 @@ def _verified(
     notes: dict[AskedFile, tuple[str, ...]] = {}
     code, program = None, None
     for asked, one in found.items():
-        if asked.role is Role.CODE and one.path is not None and not problems[asked].fatal:
+        if asked.role == Role.CODE and one.path is not None and not problems[asked].fatal:
             try:
                 code, program = one.path, own_program(one.path, assignment)
                 notes[asked] = _unwritten(one.path)
             except SubmissionError as error:
                 problems[asked] = _Problem(str(error), fatal=True)
     for asked, one in found.items():
-        if asked.role is not Role.CHECKPOINT or one.path is None or problems[asked].fatal:
+        if asked.role != Role.CHECKPOINT or one.path is None or problems[asked].fatal:
             continue
         if program is None or code is None:
             reason = "there is no code that its model could come from"

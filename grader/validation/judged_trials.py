@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from grader.course.locate import Course
+from grader.course.reference_files import reference_files
 from grader.domain.assignment import Assignment
 from grader.grading.side_by_side import side_by_side
 from grader.sandbox.host_client import Host
@@ -58,6 +59,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
     from grader.grading.judging import judged
 
     with _hosts(course, assignment) as (judges, workers):
+        files = reference_files(assignment)
 
         def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
@@ -70,6 +72,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
                 report=lambda finding: None,
                 components=trial.components,
                 pictures=False,
+                files=files if trial.hands_in else {},
             )
             return outcome(assignment, trial, program, found)
 

@@ -34,6 +34,11 @@ class Trial:
     variant: Variant
     components: tuple[str, ...] | None = None
 
+    @property
+    def hands_in(self) -> bool:
+        """Whether the files of `handin/` belong to it: the bare template comes alone."""
+        return self.variant.kind is not Kind.TEMPLATE
+
 
 @dataclass(frozen=True)
 class TrialOutcome:

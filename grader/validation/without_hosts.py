@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader.course.reference_files import reference_files
 from grader.domain.assignment import Assignment
 from grader.students.own_machine import OwnWorkers, patient
 from grader.validation.check_trace import CheckTrace, check_trace
@@ -38,7 +39,7 @@ def local_outcomes(
     from grader.judge.examination import run_pytest
     from grader.judge.student import Student
 
-    assignment = patient(assignment)
+    assignment, files = patient(assignment), reference_files(assignment)
     found: list[TrialOutcome] = []
     raised: list[BaseException] = []
 
@@ -51,7 +52,8 @@ def local_outcomes(
                     check_trace(spec.id, error, printed, assignment.folder.resolve())
                 )
             with OwnWorkers(assignment.limits) as workers:
-                student = Student(workers, program, assignment, seed=seed_of(trial.variant))
+                handed_in = files if trial.hands_in else {}
+                student = Student(workers, program, assignment, seed=seed_of(trial.variant), files=handed_in)
                 try:
                     examined = checks.examined(student, components=trial.components)
                 finally:

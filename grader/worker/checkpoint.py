@@ -1,4 +1,4 @@
-"""A submitted `.pth`: read weights only, bounded and plain, and tried in the student's model."""
+"""Submitted weights: read weights only, bounded and plain, and tried in the student's model."""
 
 import io
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from grader.worker.fault import students_code
 from grader.worker.images import GradedImages
 from grader.worker.measuring import misfit
 from grader.worker.outputs import logits
+from grader.worker.plain_weights import is_npz, is_safetensors, npz_weights, safetensors_weights
 from grader.worker.program import StudentModule
 from grader.worker.recipe import configured_model, transforms
 from grader.worker.wrapped_names import unwrapped_names
@@ -55,6 +56,10 @@ def state_dict(data: bytes, max_bytes: int) -> dict[str, Tensor] | CheckpointFau
     Nothing is unpickled but tensors and plain containers (`weights_only`). The sizes that tensors claim are
     checked, because a stride of 0 makes a small file claim terabytes.
     """
+    if is_safetensors(data) or is_npz(data):
+        read = safetensors_weights if is_safetensors(data) else npz_weights
+        found = read(data, max_bytes)
+        return found if isinstance(found, str) else unwrapped_names(found)
     try:
         loaded: Any = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:

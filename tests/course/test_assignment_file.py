@@ -377,7 +377,7 @@ WRONG = [
     ),
     (
         ('code = [".py"]', 'code = [".py"]\nreport = [".py"]'),
-        "[files]: the suffix '.py' is there twice. Keep it for one kind of file.",
+        "[files.required]: '.py' of 'report' is code. Ask for it as 'code'.",
     ),
     (
         ('name = "evaluate"', 'name = "Attention"'),
@@ -515,8 +515,8 @@ WRONG = [
     ),
     (
         ("[data]", 'policies = "flag"\n\n[data]'),
-        "[files.required] has 'policies', which means nothing here. It knows 'code', 'checkpoint' "
-        "and 'report'.",
+        "[files.required]: 'policies' is neither a list of suffixes nor a table with them. Write policies = "
+        '[".csv"], or policies = { suffixes = [".csv"], stem = "{student_id}_policies" }.',
     ),
     (
         ("[files]", 'policies = "flag"\n\n[files]'),

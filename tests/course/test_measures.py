@@ -65,7 +65,7 @@ def test_files_are_asked_for_by_the_model_that_they_are_of(two_models: Path) -> 
     from grader.course.assignment_file import read_assignment
 
     assignment = read_assignment(two_models)
-    asked = {file.measure: file for file in assignment.asked_files if file.role is Role.CHECKPOINT}
+    asked = {file.measure: file for file in assignment.asked_files if file.role == Role.CHECKPOINT}
     assert {key: file.name("400101204") for key, file in asked.items()} == {
         "perceptron_accuracy": "400101204_Compared_perceptron.pth",
         "convolution_accuracy": "400101204_Compared_convnet.pth",

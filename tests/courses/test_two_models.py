@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
@@ -118,7 +119,7 @@ def test_weights_are_told_apart_by_their_names(two_networks: Assignment, tmp_pat
     assert found.checkpoint == files[2] and dict(found.further_checkpoints) == {CONVOLUTION: files[1]}
     assert not found.refused and not found.missing and not found.notes
     alone = intake(Submission("400101204", "two_networks", files[:2], "0"), two_networks)
-    assert [role.value for role in alone.missing] == ["checkpoint"], "the first model's are required"
+    assert alone.missing == ("checkpoint",), "the first model's are required"
 
 
 # --- the whole way ----------------------------------------------------------------------------------------
@@ -207,3 +208,39 @@ def test_a_student_sees_and_trains_each_model(
         "400101204_Compared_convnet.pth",
         "400101204_Compared_perceptron.pth",
     ]
+
+
+def test_weights_without_pickles_are_tried(
+    run: Callable[..., Result], tmp_path: Path, two_networks_solved: str, warm_workers: object
+) -> None:
+    """As safetensors and as arrays; those of another model do not fit."""
+    settings = tmp_path / "comparison" / "reference" / "two_networks" / "assignment.toml"
+    text = settings.read_text(encoding="utf-8")
+    settings.write_text(text.replace('[".pth"]', '[".pth", ".safetensors", ".npz"]'), encoding="utf-8")
+    made = ["template", "two_networks", "--course", str(tmp_path / "comparison")]
+    assert CliRunner().invoke(cli, made, prog_name="grader").exit_code == 0
+    (tmp_path / "homework.py").write_text(two_networks_solved, encoding="utf-8")
+    saved(tmp_path, two_networks_solved)
+    states = {
+        kind: {name: value.numpy() for name, value in torch.load(path, weights_only=True).items()}
+        for kind in ("perceptron", "convnet")
+        for path in tmp_path.glob(f"*_{kind}.pth")
+    }
+    for path in tmp_path.glob("*.pth"):
+        path.unlink()
+    np.savez(tmp_path / "my_perceptron.npz", **states["perceptron"])
+    header, content = {}, b""
+    for name, value in states["convnet"].items():
+        data = value.tobytes()
+        kind, offsets = {"f": "F32", "i": "I64"}[value.dtype.kind], [len(content), len(content) + len(data)]
+        header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": offsets}
+        content += data
+    text = json.dumps(header)
+    whole = len(text).to_bytes(8, "little") + text.encode() + content
+    (tmp_path / "my_convnet.safetensors").write_bytes(whole)
+    packed = run("pack", ".", "--id", "400101204")
+    assert packed.exit_code == 0, packed.output
+    assert packed.output.count("they fit the model in your code") == 2
+    np.savez(tmp_path / "my_perceptron.npz", **states["convnet"])
+    packed = run("pack", ".", "--id", "400101204", "--out", tmp_path / "again")
+    assert packed.exit_code == 1 and "no weights (Perceptron)" in packed.output

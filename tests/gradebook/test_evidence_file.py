@@ -33,7 +33,7 @@ from grader.domain.evidence import (
 from grader.domain.note import Note
 from grader.domain.plan import Plan, Rehearsal, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
-from grader.domain.submission import Delivery, Origin, RefusedFile, Role
+from grader.domain.submission import AcceptedFile, Delivery, Origin, RefusedFile
 from grader.domain.watch import Pried, Prying
 from grader.gradebook import Gradebook
 from grader.gradebook.evidence_file import evidence_from, evidence_text
@@ -54,7 +54,8 @@ RICH = Evidence(
     team=("400101204", "400101205"),
     origin=Origin("Moodle:7", "A_7", "moodle-7", "Moodle", "7", "A", "400101204", "400101205"),
     code_file="homework.py",
-    missing=(Role.CHECKPOINT, Role.REPORT),
+    missing=("checkpoint", "metrics"),
+    files=(AcceptedFile("metrics", "400101204_metrics.csv", 120, "ab" * 32),),
     refused_files=(RefusedFile("a.pth", "It is no checkpoint.", clutter=True),),
     notes=(Note("A note."), Note("Another.", ask_person=True)),
     findings=(
@@ -156,7 +157,7 @@ evidences = st.builds(
     graded_at=st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=3.5))])),
     reason=st.text(),
     received_at=st.none() | st.datetimes(),
-    missing=st.lists(st.sampled_from(Role)).map(tuple),
+    missing=st.lists(st.sampled_from(["checkpoint", "metrics"])).map(tuple),
     findings=st.lists(
         st.builds(Finding, st.text(), st.text(), st.text(), st.sampled_from(Status),
                   st.none() | st.sampled_from(Blame), st.none() | st.text(), st.text(), seconds=finite),

@@ -19,7 +19,7 @@ def chosen(tmp_path, assignment):
     def of(role: Role, files: dict[str, str]):
         for name, text in files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
-        asked = next(file for file in assignment.asked_files if file.role is role)
+        asked = next(file for file in assignment.asked_files if file.role == role)
         return candidate(tmp_path, asked, ID)
 
     return of

@@ -240,6 +240,15 @@ class ModelRecord(_Record):
     plan: PlanRecord | None
 
 
+class AcceptedFileRecord(_Record):
+    """A file that counts."""
+
+    role: str = Field(description="`code`, `checkpoint`, `report`, or one that the assignment names")
+    name: str
+    size: int = Field(description="in bytes")
+    sha256: str
+
+
 class RefusedFileRecord(_Record):
     """A file that was set aside, and why."""
 
@@ -352,6 +361,9 @@ class SubmissionRecord(_Record):
     reason: str
     partial: bool = Field(description="a file was given by itself: the missing-file rule did not apply")
     missing: list[str] = Field(description="roles of required files that were not handed in")
+    files: list[AcceptedFileRecord] = Field(
+        default_factory=list, description="that count; empty in records of older versions"
+    )
     absent: bool = Field(
         default=False, description="nothing was handed in, and a person recorded that: there is no submission"
     )

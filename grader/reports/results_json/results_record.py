@@ -13,6 +13,7 @@ from grader.domain.quoting import about_file
 from grader.domain.score import Score, ScoreEdit, ScoreLine
 from grader.domain.watch_notes import watch_notes
 from grader.reports.results_json.results_contract import (
+    AcceptedFileRecord,
     CheckpointRecord,
     ClassRecord,
     EditRecord,
@@ -53,7 +54,11 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         not_run=list(score.not_run),
         reason=printable(score.reason or evidence.reason),
         partial=evidence.partial,
-        missing=[role.value for role in evidence.missing],
+        missing=list(evidence.missing),
+        files=[
+            AcceptedFileRecord(role=one.role, name=printable(one.name), size=one.size, sha256=one.digest)
+            for one in evidence.files
+        ],
         absent=evidence.absent,
         accepted=printable(score.accepted.file) if score.accepted else "",
         refused_files=[
