@@ -166,12 +166,14 @@ def warm_workers(worker_processes: Processes, monkeypatch: pytest.MonkeyPatch) -
     asked: list[tuple[str, ...]] = []
 
     class WarmProcesses:
-        def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
+        def __init__(self, module: str, arguments: Sequence[str] = (), folder: Path | None = None) -> None:
             assert module == "grader.worker"
             asked.append(tuple(arguments))
+            self._cold = LocalProcesses(module, arguments, folder=folder) if folder else None
 
         def spawn(self, limits: ProcessLimits) -> Child:
-            return worker_processes.spawn(limits)
+            # the warm ones work in a folder of their host's
+            return (self._cold or worker_processes).spawn(limits)
 
     monkeypatch.setattr("grader.sandbox.plain_processes.LocalProcesses", WarmProcesses)
     return asked

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.domain.errors import SandboxError
+from grader.sandbox.given_files import NOTHING, GivenFiles
 from grader.sandbox.host_client import Host
 
 # judges hold the checks of one assignment, and tests make assignments of their own
@@ -41,16 +42,19 @@ class WarmHosts:
         hidden: Sequence[Path] = (),
         unofficial: bool = False,
         wrapped: bool = False,
+        given: GivenFiles = NOTHING,
     ) -> Host:
         """A client of a host, which ends with the tests; skips where the machine does not isolate enough."""
         if module == JUDGE:
             arguments = [str(self._kept(Path(arguments[0])))]
-        kind = (module, *arguments, unofficial, wrapped)
+        contents = [(name, path.read_bytes()) for name, path in sorted(given.files.items())]
+        kept = hashlib.sha256(repr((contents, sorted(given.cached.items()))).encode()).hexdigest()
+        kind = (module, *arguments, unofficial, wrapped, kept)
         host = self._hosts.pop(kind, None)
         if host is not None and host._process is not None and host._process.poll() is not None:
             host = None
         if host is None:
-            asked = {"hidden": self._hidden, "unofficial": unofficial, "wrapped": wrapped}
+            asked = {"hidden": self._hidden, "unofficial": unofficial, "wrapped": wrapped, "given": given}
             try:
                 host = self._start(module, arguments, **asked)
             except SandboxError as error:

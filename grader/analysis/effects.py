@@ -7,6 +7,7 @@ from enum import IntFlag, auto
 from fnmatch import fnmatchcase
 from functools import cache
 
+from grader.analysis.file_reads import handles_in, read_file
 from grader.analysis.references import ANYTHING, Reference
 from grader.analysis.units import Unit, assigned
 
@@ -100,6 +101,14 @@ PATTERNS: dict[Effect, tuple[str, ...]] = {
 }
 
 
+# of what reaches files, what only reads the one that it is given
+READING = (
+    *("open", "io.open", "torch.load", "numpy.load*", "numpy.genfromtxt", "pandas.read_*", "PIL.Image.open"),
+    *("cv2.imread", "json.load", "pickle.load", "yaml.*load*", "joblib.load", "torchvision.io.read*"),
+    *(".read_text", ".read_bytes", ".load_state_dict"),
+)
+
+
 class Aliases:
     """What top-level names stand for, by imports and by plain assignments (`models = torchvision.models`)."""
 
@@ -188,18 +197,38 @@ def _effect_of_name(name: str) -> Effect:
     return found
 
 
+@cache
+def _reads_only(name: str) -> bool:
+    """Whether calling something of this dotted name does no more than read the file that it is given."""
+    method = "." + name.rsplit(".", 1)[-1]
+    return any(fnmatchcase(method if pattern.startswith(".") else name, pattern) for pattern in READING)
+
+
 class Effects:
     """The effects of units, through the functions that they call."""
 
-    def __init__(self, units: Sequence[Unit], aliases: Aliases, graded: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        aliases: Aliases,
+        graded: Mapping[str, str],
+        *,
+        provided: Collection[str] = (),
+        strings: Mapping[str, str] | None = None,
+    ) -> None:
         """Works out the effects of every function once.
 
         Args:
             units: The program.
             aliases: Of the same program.
             graded: Graded names (as they are defined) -> `class` or `function`.
+            provided: Files that are there wherever it is executed: to read them by name has no effect.
+            strings: Text constants of the program, by name.
         """
         self._aliases = aliases
+        self._provided = frozenset(provided)
+        self._strings = dict(strings or {})
+        self._handles = self._handles_of(units) if provided else {}
         self._graded = {
             name: Effect.MODEL if kind == "class" else Effect.TRAIN for name, kind in graded.items()
         }
@@ -219,6 +248,14 @@ class Effects:
                 if len(reference.path) == 1 and not reference.absolute:
                     callers[reference.path[0]].add(name)
         self._spread(callers)
+
+    def _handles_of(self, units: Iterable[Unit]) -> dict[str, str]:
+        """Names that stand for an opened file wherever they are bound so; those of several are left out."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for unit in units:
+            for name, file in handles_in(unit.node, self._strings).items():
+                found[name].add(file)
+        return {name: min(files) for name, files in found.items() if files <= self._provided}
 
     def _base_effect(self, node: ast.ClassDef) -> Effect:
         """A class of data sets loads data when it is called."""
@@ -243,8 +280,15 @@ class Effects:
         found = Effect.NONE
         for reference in used:
             for name in self._aliases.dotted(reference):
-                found |= _effect_of_name(name)
+                effect = _effect_of_name(name)
+                if reference.file in self._provided and _reads_only(name):
+                    effect &= ~Effect.FILES
+                found |= effect
         return found
+
+    def reads_provided(self, used: Iterable[Reference]) -> bool:
+        """Whether executing a statement reads a file that is there wherever it is executed."""
+        return any(r.called and r.eager and r.file in self._provided for r in used)
 
     def direct(self, used: Iterable[Reference], *, but: Collection[str] = ()) -> Effect:
         """The effects of executing a statement, but for those of the functions that it calls.
@@ -275,9 +319,9 @@ class Effects:
             return Effect.NONE
         if path[0] in self._functions:  # a class of data sets has the effects of its bases
             return self._functions[path[0]] & Effect.DATA if path[0] in self._classes else Effect.NONE
-        return self._direct(
-            r for r in [Reference(path, False, node.lineno, True, True)] if not self._is_one_of(r, but)
-        )
+        file = read_file(node, self._strings, self._handles) if self._provided else ""
+        called = Reference(path, False, node.lineno, True, True, file=file)
+        return Effect.NONE if self._is_one_of(called, but) else self._direct([called])
 
     def of(self, used: Iterable[Reference]) -> Effect:
         """The effects of executing a statement that refers to `used`."""

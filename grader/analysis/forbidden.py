@@ -210,6 +210,7 @@ def suspicions(
     rules: Sequence[ForbiddenRule],
     reaches: Mapping[str, Reach],
     loaded: Collection[int],
+    cached: Collection[str] = (),
 ) -> list[Note]:
     """Notes about code that a person should look at: it pries, or holds much data.
 
@@ -220,5 +221,6 @@ def suspicions(
         rules: What is forbidden.
         reaches: Graded names, TRAINING and LOADING -> what they depend on.
         loaded: The statements that are executed on loading.
+        cached: The names of files that libraries find without downloading them.
     """
-    return Prying((*units, *trained), aliases, rules).notes(reaches, loaded)
+    return Prying((*units, *trained), aliases, rules, cached).notes(reaches, loaded)

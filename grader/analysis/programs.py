@@ -85,7 +85,7 @@ def _analyzed(read: Source, rules: ProgramRules) -> Program:
     names = _found_names(components, defined, near)  # graded name -> the name in the source
     aliases = Aliases(whole)
     kinds = {names[c.name]: c.kind for c in components if c.name in names}
-    effects = Effects(whole, aliases, kinds)
+    effects = Effects(whole, aliases, kinds, provided=rules.provided, strings=strings)
     cut, taken_out = pruned(whole, effects, aliases, trains=rules.trains)
     classes = [c.name for c in components if c.kind == "class" and c.name in names]
     model_class = names.get(stated.model) or _last([names[name] for name in classes])
@@ -160,7 +160,7 @@ def _analyzed(read: Source, rules: ProgramRules) -> Program:
         shown_epochs=epochs_in_outputs(read.printed),
         notes=(
             *map(Note, (*read.notes, *recipe.notes)),
-            *suspicions(whole, trained, every_alias, forbidden, deep, kept),
+            *suspicions(whole, trained, every_alias, forbidden, deep, kept, rules.cached),
             *state_reads(whole, aliases, used, graph, recipe.recipe, script),
         ),
         source=read.text,

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from grader.analysis.file_reads import handles_in, read_file
 from grader.analysis.folding import Unknown, string, value
 from grader.analysis.reflection import (
     ATTRIBUTES,
@@ -32,6 +33,7 @@ class Reference:
         called: It is called.
         whole: It is handed on as a value, not looked into and not called.
         stored: It is given another value.
+        file: The file that the call is given to read, by its name in the source; else empty.
     """
 
     path: tuple[str, ...]
@@ -41,6 +43,7 @@ class Reference:
     called: bool
     whole: bool = False
     stored: bool = False
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def references(node: ast.AST, strings: Mapping[str, str], lazy_annotations: bool
         strings: Text constants of the program, to see through `getattr(nn, NAME)`.
         lazy_annotations: The file begins with `from __future__ import annotations`.
     """
-    visitor = _Visitor(strings, lazy_annotations)
+    visitor = _Visitor(strings, lazy_annotations, handles_in(node, strings))
     visitor.visit(node)
     return References(tuple(visitor.used), tuple(visitor.imported), tuple(visitor.computed))
 
@@ -159,13 +162,17 @@ _Path = tuple[tuple[str, ...], bool]
 class _Visitor:
     """Walks a statement and keeps track of scopes."""
 
-    def __init__(self, strings: Mapping[str, str], lazy_annotations: bool) -> None:
+    def __init__(
+        self, strings: Mapping[str, str], lazy_annotations: bool, handles: Mapping[str, str]
+    ) -> None:
         self.used: list[Reference] = []
         self.imported: list[Imported] = []
         self.computed: list[Computed] = []
         self._texts: dict[str, tuple[str, ...]] = {}  # as of a scope, at top level
         self._plain: set[int] = set()  # the `id` of calls of `globals` that look up a known name, or none
         self._strings = strings
+        self._handles = handles
+        self._given: dict[int, str] = {}  # `id` of what is called -> the file that it is given
         self._lazy_annotations = lazy_annotations
         self._scopes: list[_Scope] = []
         self._handlers: dict[type, Callable[..., None]] = {
@@ -300,9 +307,10 @@ class _Visitor:
         *,
         whole: bool = False,
         stored: bool = False,
+        file: str = "",
     ) -> None:
         line = getattr(node, "lineno", 1)
-        self.used.append(Reference(path, absolute, line, self._eager, called, whole, stored))
+        self.used.append(Reference(path, absolute, line, self._eager, called, whole, stored, file))
 
     def _resolves(self, function: str, base: ast.expr | None, node: ast.expr) -> None:
         """A name that is computed is looked up."""
@@ -329,9 +337,8 @@ class _Visitor:
                 self._use((ANYTHING, node.attr), False, node)
             self.visit(node.value)
             return
-        self._use(
-            *found, node, whole=isinstance(node.ctx, ast.Load), stored=not isinstance(node.ctx, ast.Load)
-        )
+        is_load = isinstance(node.ctx, ast.Load)
+        self._use(*found, node, whole=is_load, stored=not is_load, file=self._given.get(id(node), ""))
         base: ast.expr = node
         while isinstance(base, ast.Attribute):
             base = base.value
@@ -377,11 +384,12 @@ class _Visitor:
             self.visit(function)
 
     def _call(self, node: ast.Call) -> None:
-        found = self._path(node.func)
+        found, file = self._path(node.func), read_file(node, self._strings, self._handles)
+        self._given[id(node.func)] = file
         if found is not None:
-            self._use(*found, node.func, called=True)
+            self._use(*found, node.func, called=True, file=file)
         elif isinstance(node.func, ast.Attribute):
-            self._use((ANYTHING, node.func.attr), False, node.func, called=True)
+            self._use((ANYTHING, node.func.attr), False, node.func, called=True, file=file)
         dynamic = self._dynamic(node)
         for path in dynamic:
             self._use(*path, node, whole=True)

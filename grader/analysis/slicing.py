@@ -53,6 +53,7 @@ class Graph:
         """
         self.units = units
         self.effects = [effects.of(unit.references.used) for unit in units]
+        self._reads = {unit.index for unit in units if effects.reads_provided(unit.references.used)}
         self._roles = roles
         self._definers: dict[str, list[int]] = defaultdict(list)
         self._changers: dict[str, list[int]] = defaultdict(list)
@@ -149,7 +150,7 @@ class Graph:
         for item in self.units:
             if not self.possible[item.index]:
                 continue
-            kind = "import" if item.is_import else _kind(item, item.index in plain)
+            kind = "import" if item.is_import else _kind(item, item.index in plain | self._reads)
             if kind or item.index in needed:
                 kept[item.index] = kind or "needed"
             if kind:

@@ -55,9 +55,9 @@ def command(
 ) -> None:
     """Put together the files to hand in, and verify them.
 
-    Looks in FOLDER (by default this one) for your code, your weights and your report, reads the code, tries
-    whether the weights fit its model, and copies what is fine under the names that the assignment asks for.
-    Your own files are not changed. It says what is missing and what to do about it.
+    Looks in FOLDER (by default this one) for your code, your weights, your report and whatever else is asked
+    for, reads the code, tries whether the weights fit its model, and copies what is fine under the names that
+    the assignment asks for. Your own files are not changed. It says what is missing and what to do about it.
 
     The exit code is 0 when everything is there and fine, else 1.
 

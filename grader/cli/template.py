@@ -19,8 +19,9 @@ def command(assignment_id: str, out: Path | None, force: bool, course: Path | No
     """Make the students' folder of ASSIGNMENT from its reference solution.
 
     Writes homework.py and homework.ipynb (what stands between the solution's marks becomes a stub),
-    README.md, the public checks, the public part of assignment.toml, the data set files, and the grader
-    itself as a wheel. Hand out this folder and nothing else: the wheel holds no answers.
+    README.md, the public checks, the public part of assignment.toml, the data set files, the files that are
+    provided, and the grader itself as a wheel. Hand out this folder and nothing else: the wheel holds no
+    answers.
 
     \b
     Examples:

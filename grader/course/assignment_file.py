@@ -16,10 +16,12 @@ from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.contradictions import FILE, fault, require_different, require_file_name
 from grader.course.measures import measures
+from grader.course.provided_files import provided_files
 from grader.course.required_files import file_stem, required_files
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
 from grader.domain.assignment import (
+    PROVIDED,
     SUBMISSION,
     Assignment,
     Component,
@@ -87,6 +89,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         public_only=public_only,
         remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
         measures=measured,
+        provided=provided_files(table.provided, None if public_only else folder / PROVIDED),
         digest=digest(folder, public_only=public_only),
     )
 

@@ -44,6 +44,14 @@ class FilesTable(Table):
     required: RequiredTable
 
 
+class ProvidedTable(Table):
+    """`[provided]`: files that students and workers get, from `provided/`."""
+
+    files: Texts
+    sha256: dict[Text, Text] = Field(default_factory=dict)
+    cache: dict[Text, Text] = Field(default_factory=dict)
+
+
 class DataTable(Table):
     """`[data]`: the data sets."""
 
@@ -156,6 +164,7 @@ class AssignmentTable(Table):
     leaderboard: bool = False
     files: FilesTable
     data: DataTable | None = None
+    provided: ProvidedTable | None = None
     limits: LimitsTable = LimitsTable()
     late: LateTable | None = None
     program: ProgramTable = ProgramTable()

@@ -1,12 +1,19 @@
 """What students receive: made from the reference, never edited by hand."""
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ConfigDict
+
+from grader.course.assignment_tables import ProvidedTable
+from grader.course.provided_files import provided_files
 from grader.course.solution_regions import homework_source
 from grader.course.student_wheel import write_student_wheel
+from grader.course.toml_file import Table, toml_table
+from grader.domain.assignment import PROVIDED
 from grader.domain.errors import CourseError
 
 if TYPE_CHECKING:
@@ -15,6 +22,14 @@ if TYPE_CHECKING:
 _CELL = re.compile(r"# %%\s*(?P<markdown>\[markdown\])?\s*$")
 _PRIVATE_BEGIN = "# >>> instructors only"
 _PRIVATE_END = "# <<<"
+
+
+class _WithProvided(Table):
+    """Of the whole file, what is provided."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    provided: ProvidedTable | None = None
 
 
 def student_files(assignment_folder: Path, datasets_folder: Path | None = None) -> dict[str, str]:
@@ -52,8 +67,8 @@ def write_template(
 ) -> list[Path]:
     """Writes the student's folder, over what is there, and returns the files written.
 
-    Beside the files of `student_files` it gets the grader itself, as a wheel that students install. Wheels of
-    other versions are removed; files of other names are left alone.
+    Beside the files of `student_files` it gets those that are provided, and the grader itself, as a wheel
+    that students install. Wheels of other versions are removed; files of other names are left alone.
 
     Args:
         assignment_folder: `reference/<id>` of a course.
@@ -65,12 +80,27 @@ def write_template(
         UsageError: The running grader was not installed.
     """
     written = []
-    for name, text in student_files(assignment_folder, datasets_folder).items():
+    texts, provided = student_files(assignment_folder, datasets_folder), provided_in(assignment_folder)
+    for name, text in texts.items():
         path = destination / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
+    for name, path in provided.items():
+        shutil.copyfile(path, destination / name)
+        written.append(destination / name)
     return [*written, write_student_wheel(destination)]
+
+
+def provided_in(assignment_folder: Path) -> dict[str, Path]:
+    """The files of `[provided]`: name -> where it lies.
+
+    Raises:
+        CourseError: One is missing, or another than its digest says.
+    """
+    settings = toml_table(assignment_folder / "assignment.toml", _WithProvided)
+    folder = assignment_folder / PROVIDED
+    return {file.name: folder / file.name for file in provided_files(settings.provided, folder)}
 
 
 def notebook(source: str, assignment_id: str, name: str) -> str:

@@ -18,6 +18,7 @@ NEAR_THRESHOLD = 0.04
 SUBMISSION = "submission"
 # what checks are marked by, as pytest is told of it
 CHECK_MARKERS = ("component(name): the stub that a check judges", "weight(share): its share of the points")
+PROVIDED = "provided"  # a folder of an assignment
 STUDENT_ID = "{student_id}"  # in the names of files
 TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names none
 # what else the results say of a measured model, so that no measure can be called so
@@ -330,6 +331,8 @@ class ProgramRules:
         checkpoint: What the name of the file with the weights contains: `_Lab8_Homework`.
         further: What it is read by for each further model that is trained, by the measure's id.
         trains: The grader trains what is handed in, on data of its own.
+        provided: The names of files that are there wherever it is executed.
+        cached: The names of files that libraries find without downloading them.
     """
 
     components: tuple[Component, ...] = ()
@@ -338,6 +341,23 @@ class ProgramRules:
     roles: ProgramRoles = ProgramRoles()
     further: dict[str, "ProgramRules"] = field(default_factory=dict)
     trains: bool = True
+    provided: tuple[str, ...] = ()
+    cached: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProvidedFile:
+    """A file that students get, and that is beside the homework wherever it is executed.
+
+    Attributes:
+        name: Its name there.
+        sha256: Of its content, hexadecimal.
+        cached: Where libraries that would download it look for it: `torch/hub/checkpoints/vit.pth`.
+    """
+
+    name: str
+    sha256: str
+    cached: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -356,6 +376,7 @@ class Assignment:
         remarks: The comment bank, for whoever marks.
         measures: The models that are trained and measured; the checks configure the first one.
         trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
+        provided: Files that students get with it.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
 
@@ -379,6 +400,7 @@ class Assignment:
     remarks: tuple[Remark, ...] = ()
     trained_checks: tuple[CheckSpec, ...] = ()
     measures: tuple[Measure, ...] = (Measure(TEST_ACCURACY),)
+    provided: tuple[ProvidedFile, ...] = ()
     digest: str = ""
 
     @property
@@ -391,7 +413,15 @@ class Assignment:
     def _rules(self, measure: Measure) -> ProgramRules:
         checkpoint = measure.weights or self.file_stem.replace(STUDENT_ID, "")
         trains = self.data is not None
-        return ProgramRules(self.components, self.forbidden, checkpoint, measure.roles, trains=trains)
+        return ProgramRules(
+            self.components,
+            self.forbidden,
+            checkpoint,
+            measure.roles,
+            trains=trains,
+            provided=tuple(file.name for file in self.provided),
+            cached=tuple(place.rpartition("/")[2] for file in self.provided for place in file.cached),
+        )
 
     @property
     def asked_files(self) -> tuple[AskedFile, ...]:
@@ -433,6 +463,11 @@ class Assignment:
         classes = [component.name for component in self.components if component.kind == "class"]
         functions = [trainers(self.components, measure.roles)[:1] for measure in self.measures]
         return tuple(dict.fromkeys((*classes, *chain.from_iterable(functions))))
+
+    @property
+    def provided_folder(self) -> Path:
+        """Where the files lie that students get."""
+        return self.folder if self.public_only else self.folder / PROVIDED
 
     @property
     def class_names(self) -> tuple[str, ...]:

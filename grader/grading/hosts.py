@@ -13,6 +13,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Attestation
 from grader.parser.messages import MODULE as PARSER_MODULE
 from grader.parser.messages import SOURCE_LIMITS, VIEWS
+from grader.sandbox.given_files import given_files
 from grader.sandbox.host_client import Host
 
 # earlier ones have holes in loading checkpoints (CVE-2025-32434, CVE-2026-24747)
@@ -87,7 +88,10 @@ def running_hosts(
     _require_torch()
     folders = (course.root, *hidden)
     with contextlib.ExitStack() as stack:
-        workers = Host.start("grader.worker", hidden=folders, unofficial=unofficial, wrapped=True)
+        given = given_files(assignment)
+        workers = Host.start(
+            "grader.worker", hidden=folders, unofficial=unofficial, wrapped=True, given=given
+        )
         stack.callback(workers.close)
         judges = Host.start("grader.judge", [str(assignment.folder)])
         stack.callback(judges.close)

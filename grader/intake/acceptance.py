@@ -39,6 +39,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
     candidates: dict[AskedFile, list[_Candidate]] = {}
     refused = list(submission.set_aside)
     known = {file.name for file in submission.set_aside}
+    provided = {file.name for file in assignment.provided}
     for path in submission.files:
         name = read_name(path.name).name or path.name
         asked = assignment.asked_file(name)
@@ -46,7 +47,10 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
             continue  # an archive that could not be opened: the reason is told
         if name == PACKAGE and path.stat().st_size == 0:
             continue  # it makes a folder a package, and holds nothing
-        reason = _fault(path, name, asked.role if asked else None, assignment, opener)
+        if name in provided:
+            reason: str | None = f"{name}: is what the course provides. It need not be handed in."
+        else:
+            reason = _fault(path, name, asked.role if asked else None, assignment, opener)
         if reason is None and asked is not None:
             rank = _rank(name, _asked_id(submission), asked)
             candidates.setdefault(asked, []).append(_Candidate(path, name, rank, asked.stem))

@@ -28,6 +28,7 @@ from grader.protocol import typed_messages
 from grader.protocol.frames import Frame, FrameLimit, read_frame, write_frame
 from grader.protocol.requests import FILE, MOST_STATE, STATE
 from grader.sandbox import forkserver
+from grader.sandbox.given_files import enter, given_files, lay_out
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Lockdown
@@ -38,7 +39,9 @@ FROM_PIPELINE = 64_000_000  # bytes of a job, and of arrays beyond a model's sta
 def main() -> None:
     """Run the host."""
     try:
-        assignment = read_assignment(Path(sys.argv[1]))
+        assignment = read_assignment(Path(sys.argv[1]).absolute())
+        if (provided := lay_out(given_files(assignment), Path.cwd())) is not None:
+            enter(provided)  # the solution's functions look for them as the students' do
         code = course_code(assignment)
         paths = [
             path

@@ -108,6 +108,7 @@ def _prepared_host(
         own_namespace=own_namespace,
         missing=missing,
         bubblewrap=settings["bubblewrap"],
+        given=Path(settings["given"]) if settings["given"] else None,
     )
 
 

@@ -23,6 +23,7 @@ from grader.domain.errors import EngineError, Interruption, SandboxError, UsageE
 from grader.domain.evidence import Attestation
 from grader.sandbox import bubblewrap, host_messages
 from grader.sandbox.cgroups import memory_controller
+from grader.sandbox.given_files import NOTHING, GivenFiles, lay_out
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.processes import Exit, OutputTail, ending_of
 
@@ -131,6 +132,7 @@ class _Asked:
     env: Mapping[str, str]
     hidden: tuple[Path, ...]
     unofficial: bool
+    given: GivenFiles
 
     def command(self, folder: Path, *, wrapped: bool) -> list[str]:
         """Python with this environment's packages and nothing of the working directory."""
@@ -170,6 +172,7 @@ class Host:
         unofficial: bool = False,
         wrapped: bool = False,
         timeout: float = 120.0,
+        given: GivenFiles = NOTHING,
     ) -> "Host":
         """Start a host process and wait until it is ready.
 
@@ -181,6 +184,7 @@ class Host:
             unofficial: The operator accepts less isolation than an official grade needs.
             wrapped: Put bubblewrap around it, if that is installed and no layer is lost by it.
             timeout: Seconds until it must be ready.
+            given: Files that its children may read in their working folders.
 
         Raises:
             SandboxError: The machine gives too little isolation.
@@ -188,7 +192,7 @@ class Host:
         """
         if sys.platform != "linux":
             raise UsageError("Grading others' work needs Linux. `grader check` runs your own here.")
-        asked = _Asked(module, tuple(arguments), dict(env or {}), tuple(hidden), unofficial)
+        asked = _Asked(module, tuple(arguments), dict(env or {}), tuple(hidden), unofficial, given)
         if wrapped and bubblewrap.installed() and not _layers_are_lost.is_set():
             with contextlib.suppress(_LayersAreLost):
                 return cls._started(asked, timeout, bubblewrap.installed())
@@ -223,6 +227,7 @@ class Host:
                     "hidden": [str(path.absolute()) for path in asked.hidden],
                     "unofficial": asked.unofficial,
                     "bubblewrap": wall,
+                    "given": str(lay_out(asked.given, folder) or ""),
                     # the other layers are essential, so that without them nothing is graded anyway
                     "given_up": [] if memory_controller() else ["cgroup"],
                     # the signal follows the starting thread, so only the main thread may ask for it

@@ -88,6 +88,7 @@ class HostLoop:
         own_namespace: int = -1,
         missing: tuple[str, ...] = (),
         bubblewrap: str = "",
+        given: Path | None = None,
     ) -> None:
         self._child = child
         self._listener = listener
@@ -96,6 +97,7 @@ class HostLoop:
         self._own_namespace = own_namespace
         self._missing = missing
         self._bubblewrap = bubblewrap
+        self._given = given
         self._selector = selectors.DefaultSelector()
         self._jobs: list[_Job] = []
         self._spares: dict[tuple[ProcessLimits, bool], _Job] = {}
@@ -258,6 +260,7 @@ class HostLoop:
             mount_point=self._mount_point,
             scratch=scratch,
             cgroup=job.cgroup,
+            given=self._given,
         )
 
     def _outside(self) -> Outside | None:

@@ -1,6 +1,7 @@
 """The layers around an untrusted process, and the order in which it puts them on itself."""
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SandboxError
 from grader.sandbox import capabilities, landlock, libc, pipes, rootfs, syscall_filter
 from grader.sandbox.cgroups import Cgroup
+from grader.sandbox.given_files import CACHE, cache_environment, cache_in, files_in
 from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
 from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
 from grader.sandbox.namespaces import leave_shared_namespaces
@@ -65,6 +67,7 @@ class Confinement:
         mount_point: An empty folder where it builds its root.
         scratch: Its working folder when it has no root of its own.
         cgroup: Its memory cgroup, if it has one.
+        given: Where the files were laid out that it may read in its working folder; None: there are none.
     """
 
     layers: frozenset[Layer]
@@ -75,6 +78,7 @@ class Confinement:
     mount_point: Path
     scratch: Path
     cgroup: Cgroup | None
+    given: Path | None = None
 
 
 @contextmanager
@@ -106,6 +110,7 @@ def confine(child: Confinement) -> dict[str, str]:
             # loading libseccomp needs files that are about to be out of reach
             syscall_filter.prepared_filter(pid=os.getpid(), gpu=child.gpu)
     own_root = Layer.NAMESPACES in child.layers
+    cache = _cache(child)  # where it lies cannot be seen from a root of its own
     memory = address_space() + child.limits.memory_mb * MEGABYTE
     uid = child.who.uid_of(pid_in_host_proc())
     with _step("its session"):
@@ -129,12 +134,15 @@ def confine(child: Confinement) -> dict[str, str]:
                 scratch_mb=child.limits.scratch_mb,
                 owner=uid,
                 account=uid if child.who.own_uids else NOBODY,
+                given=child.given,
             )
-    elif child.who.own_uids:
-        os.chown(child.scratch, uid, -1)
-    _set_environment(rootfs.SCRATCH if own_root else child.scratch)
+    else:
+        _copy_given(child)
+        if child.who.own_uids:
+            os.chown(child.scratch, uid, -1)
+    _set_environment(rootfs.SCRATCH if own_root else child.scratch, cache)
     # the rules name files that the user who follows may be unable to reach
-    ruleset = _file_rules(child)
+    ruleset = _file_rules(child, cache)
     with _step("an unprivileged user"):
         _give_up_user(child, uid, own_files)
         os.close(own_files)
@@ -171,12 +179,13 @@ def _give_up_user(child: Confinement, uid: int, own_files: int) -> None:
     libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _file_rules(child: Confinement) -> int | None:
+def _file_rules(child: Confinement, cache: Path | None) -> int | None:
     """Landlock's rules: what is visible, plus what only the new root has."""
     if Layer.LANDLOCK not in child.layers:
         return None
     if Layer.NAMESPACES in child.layers:
         readable = [*child.sees.readable, *child.sees.hidden, Path("/etc"), Path("/proc")]
+        readable += [cache] if cache is not None else []
         writable = list(rootfs.WRITABLE)
     else:
         readable = [*child.sees.readable, Path("/proc")]
@@ -185,7 +194,25 @@ def _file_rules(child: Confinement) -> int | None:
         return landlock.file_rules(readable=readable, writable=writable, devices=child.sees.devices)
 
 
-def _set_environment(scratch: Path) -> None:
+def _cache(child: Confinement) -> Path | None:
+    """Where libraries are to look for what they would download; None: nowhere."""
+    if child.given is None or cache_in(child.given) is None:
+        return None
+    return rootfs.CACHE if Layer.NAMESPACES in child.layers else child.scratch / CACHE
+
+
+def _copy_given(child: Confinement) -> None:
+    """Without a root of its own, a child gets copies that nobody else reads."""
+    if child.given is None:
+        return
+    with _step("the files that are provided"):
+        for path in files_in(child.given):
+            shutil.copy(path, child.scratch / path.name)
+        if (cache := cache_in(child.given)) is not None:
+            shutil.copytree(cache, child.scratch / CACHE)
+
+
+def _set_environment(scratch: Path, cache: Path | None) -> None:
     """A working folder and an environment that say nothing of the host."""
     threads = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
     os.environ.clear()
@@ -200,6 +227,8 @@ def _set_environment(scratch: Path) -> None:
         LANG="C.UTF-8",
         PATH="/usr/bin",
     )
+    if cache is not None:
+        os.environ.update(cache_environment(cache))
     tempfile.tempdir = None
     os.chdir(scratch)
     sys.dont_write_bytecode = True

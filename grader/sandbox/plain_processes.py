@@ -7,6 +7,7 @@ import site
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
@@ -82,7 +83,12 @@ class LocalProcesses:
     """Children without any layer; limits other than output are not enforced."""
 
     def __init__(
-        self, module: str, arguments: Sequence[str] = (), *, env: Mapping[str, str] | None = None
+        self,
+        module: str,
+        arguments: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         """Children will run `python -m module --local`.
 
@@ -90,10 +96,12 @@ class LocalProcesses:
             module: Its `main` calls `forkserver.main`.
             arguments: For the module.
             env: Added to the surrounding environment.
+            folder: Where they work; None: where this process does.
         """
         self._module = module
         self._arguments = tuple(arguments)
         self._env = dict(env or {})
+        self._folder = folder
 
     def spawn(self, limits: ProcessLimits, gpu: bool = False) -> LocalChild:
         """A new child. The GPU is always there when the machine has one.
@@ -112,6 +120,7 @@ class LocalProcesses:
                 stderr=subprocess.PIPE,
                 env={**os.environ, **self._env},
                 bufsize=0,
+                cwd=self._folder,
             )
         except OSError as error:
             raise EngineError(

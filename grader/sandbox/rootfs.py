@@ -6,6 +6,7 @@ from pathlib import Path
 
 from grader.domain.assignment import MEGABYTE
 from grader.sandbox import libc
+from grader.sandbox.given_files import cache_in, files_in
 from grader.sandbox.readable_folders import Visible
 
 # clusters keep environments in /scratch, so the names are ones that no machine has
@@ -13,6 +14,7 @@ SCRATCH = Path("/sandbox")
 _DISK = Path("/sandbox-disk")
 SHARED_MEMORY = _DISK / "shm"
 _TEMPORARY = Path("/tmp")
+CACHE = Path("/sandbox-cache")  # where libraries find what they would download
 # readable to everybody in the new root, so that only Landlock can be what refuses it
 LANDLOCK_CANARY = Path("/landlock-canary")
 WRITABLE = (SCRATCH, _TEMPORARY, SHARED_MEMORY)
@@ -26,7 +28,9 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 
 
-def enter_new_root(plan: Visible, *, mount_point: Path, scratch_mb: int, owner: int, account: int) -> None:
+def enter_new_root(
+    plan: Visible, *, mount_point: Path, scratch_mb: int, owner: int, account: int, given: Path | None = None
+) -> None:
     """Build the new root in the calling process's own mount namespace and make it the root.
 
     Args:
@@ -34,6 +38,7 @@ def enter_new_root(plan: Visible, *, mount_point: Path, scratch_mb: int, owner: 
         scratch_mb: What the working folder, /tmp and /dev/shm hold together.
         owner: The uid that these belong to, as the caller numbers uids.
         account: The same uid as the process will number it.
+        given: Where files were laid out that it may read in its working folder; None: there are none.
 
     Raises:
         OSError: The machine does not allow it.
@@ -42,6 +47,8 @@ def enter_new_root(plan: Visible, *, mount_point: Path, scratch_mb: int, owner: 
     _mount("tmpfs", mount_point, "tmpfs", libc.MS_NOSUID, "mode=755,size=4m,nr_inodes=20000")
     # first, because an environment may lie in /tmp
     _add_scratch(mount_point, scratch_mb, owner)
+    if given is not None:
+        _add_given(mount_point, given)
     _add_readable(plan, mount_point)
     _add_devices(plan, mount_point)
     _add_accounts(mount_point, account)
@@ -157,6 +164,21 @@ def _add_scratch(root: Path, scratch_mb: int, owner: int) -> None:
         _mount(disk / path.name, target, None, libc.MS_BIND)
     (root / "dev").mkdir()
     (root / "dev" / "shm").symlink_to(SHARED_MEMORY)
+
+
+def _add_given(root: Path, given: Path) -> None:
+    """Read-only views of files in the working folder, which it can neither write, rename nor remove."""
+    flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_EXEC
+    views = [(path, _below(root, SCRATCH) / path.name) for path in files_in(given)]
+    for source, target in views:
+        target.touch()
+        _mount(source, target, None, libc.MS_BIND)
+        _set_attributes(target, flags, recursive=False)
+    if (cache := cache_in(given)) is not None:
+        target = _below(root, CACHE)
+        target.mkdir()
+        _mount(cache, target, None, libc.MS_BIND)
+        _set_attributes(target, flags, recursive=False)
 
 
 def _add_accounts(root: Path, uid: int) -> None:

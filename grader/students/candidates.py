@@ -1,7 +1,7 @@
 """Which of the files in a student's folder are meant to be handed in."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,14 +60,24 @@ def inferred_id(folder: Path, assignment: Assignment) -> str:
     raise UsageError(f"Whose work is it?{found} Say so: grader pack --id STUDENT_ID, as in --id 400101204")
 
 
-def candidate(folder: Path, asked: AskedFile, student_id: str) -> RoleCandidate:
+def candidate(
+    folder: Path, asked: AskedFile, student_id: str, provided: Collection[str] = ()
+) -> RoleCandidate:
     """The file in the folder that is meant for a role.
 
     The right name counts most, then the names that the course's own files use, then being the only one.
+
+    Args:
+        folder: Where the student's files are.
+        asked: What is wanted.
+        student_id: Whose it is.
+        provided: Names of files that the course provides: they are nobody's work.
     """
     suffixes = asked.suffixes
     files = [
-        path for path in _files(folder) if path.suffix.lower() in suffixes and asked.is_marked(path.name)
+        path
+        for path in _files(folder)
+        if path.suffix.lower() in suffixes and asked.is_marked(path.name) and path.name not in provided
     ]
     exact = [path for path in files if path.name == asked.name(student_id, path.suffix)]
     if asked.role == Role.CODE:

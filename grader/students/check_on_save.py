@@ -40,7 +40,7 @@ def check_on_every_save(
         CourseError: The checks cannot be collected.
     """
     assignment = patient(local.assignment)
-    with OwnWorkers(assignment.limits) as workers:
+    with OwnWorkers(assignment, path.parent) as workers:
 
         def check_again(checks: "Checks") -> None:
             def attempt(read: Callable[[Program], None], report: Callable[[Finding], None]) -> LocalCheck:

@@ -76,7 +76,9 @@ def local_check(
         CourseError: The checks cannot be collected.
     """
     assignment = patient(local.assignment)
-    with OwnWorkers(assignment.limits) as workers:  # its first worker loads torch while we read and import
+    with OwnWorkers(
+        assignment, path.parent
+    ) as workers:  # its first worker loads torch while we read and import
         program = own_program(path, assignment)
         read(program)
         return with_checks(
@@ -130,13 +132,25 @@ def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
 
-    with _no_bytecode():
-        run_pytest([local.public_checks], assignment, None, used)
+    try:
+        with _no_bytecode():
+            run_pytest([local.public_checks], assignment, None, used)
+    finally:
+        _forget(local.public_checks)
     if errors:
         raise errors[0]
     if not outcome:
         raise KeyboardInterrupt  # while pytest was collecting
     return outcome[0]
+
+
+def _forget(checks: Path) -> None:
+    """Forget the module of a check file: pytest would take it for another assignment's of the same name."""
+    path = str(checks.resolve())
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and Path(file).name == checks.name and str(Path(file).resolve()) == path:
+            del sys.modules[name]
 
 
 @contextmanager

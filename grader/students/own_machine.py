@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from grader.domain.assignment import MEGABYTE, AskedFile, Assignment, Limits
+from grader.domain.assignment import MEGABYTE, AskedFile, Assignment
 from grader.domain.errors import SubmissionError, UsageError
 from grader.domain.program import Program
 from grader.domain.seeds import PUBLIC_KEY, submission_seed
@@ -60,10 +60,29 @@ def own_program(path: Path, assignment: Assignment) -> Program:
     from grader.analysis import program
 
     data = file_content(path)
+    _require_provided(path, assignment)
     code = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
     if path.suffix.lower() not in code:
         raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(code)} file.")
     return program(path.name, data, assignment.program_rules, modules_beside(path))
+
+
+def _require_provided(path: Path, assignment: Assignment) -> None:
+    """Check that what the course provides is beside a homework.
+
+    Raises:
+        UsageError: A file is not there, or another one is.
+    """
+    from grader.course.provided_files import file_digest
+
+    for file in assignment.provided:
+        beside, copy = path.parent / file.name, f"Copy it there from {assignment.provided_folder}"
+        if not beside.is_file():
+            raise UsageError(f"{file.name}, which the course provides, is not beside {path.name}. {copy}.")
+        if file_digest(beside) != file.sha256:
+            raise UsageError(
+                f"{file.name} beside {path.name} is not the file that the course provides. {copy}."
+            )
 
 
 def own_seed(path: Path, purpose: str, run: int = 1) -> int:
@@ -96,15 +115,18 @@ class OwnWorkers:
     Calling it gives a worker. It is a context: at its end every worker ends.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, assignment: Assignment, folder: Path) -> None:
         """Start the first worker.
 
         Args:
-            limits: Of the assignment; on one's own machine only the bound on output is enforced.
+            assignment: Of its limits only the bound on output is enforced on one's own machine.
+            folder: Of the homework, where files lie that the course provides.
         """
         from grader.sandbox.limits import ProcessLimits
 
-        self._limits = ProcessLimits(output_kb=limits.output_kb)
+        self._limits = ProcessLimits(output_kb=assignment.limits.output_kb)
+        # where nothing is provided, code may rely on the folder that the command was given in
+        self._folder = folder.resolve() if assignment.provided else None
         self._all: list[LocalChild] = []
         self._next: LocalChild | None = self._started()
 
@@ -121,7 +143,7 @@ class OwnWorkers:
     def _started(self, *arguments: str) -> "LocalChild":
         from grader.sandbox.plain_processes import LocalProcesses
 
-        child = LocalProcesses("grader.worker", arguments).spawn(self._limits)
+        child = LocalProcesses("grader.worker", arguments, folder=self._folder).spawn(self._limits)
         self._all.append(child)
         return child
 
@@ -166,10 +188,11 @@ def own_files(folder: Path, assignment: Assignment) -> dict[str, bytes]:
     from grader.intake.accepted_files import bounded_content
 
     most = assignment.limits.file_mb * MEGABYTE
+    provided = {file.name for file in assignment.provided}
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True):
         asked = assignment.asked_file(path.name) if path.is_file() else None
-        if asked is None or asked.role not in assignment.own_roles:
+        if asked is None or asked.role not in assignment.own_roles or path.name in provided:
             continue
         known = found.get(asked.role)
         if known is None or _rank(path, asked) < _rank(known, asked):

@@ -68,6 +68,6 @@ def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:
         SubmissionError: It cannot be read as a script or a notebook.
     """
     assignment = patient(found.local.assignment)
-    with OwnWorkers(assignment.limits) as workers:
+    with OwnWorkers(assignment, found.path.parent) as workers:
         program = own_program(found.path, assignment)
         return program, own_plans(found.path, program, assignment, workers)

@@ -132,7 +132,7 @@ def local_training(
     """
     assignment = patient(local.assignment)
     measured_by = chosen_measure(assignment, measure).id
-    with OwnWorkers(assignment.limits) as workers:
+    with OwnWorkers(assignment, path.parent) as workers:
         program = own_program(path, assignment).read_for(measured_by)
         read(program)
         from grader.training import Job, is_near, repeated_training

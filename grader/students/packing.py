@@ -92,7 +92,9 @@ def package(
         raise UsageError(f"{folder} is not a folder. Give the folder with your homework.")
     named = _named(given or {}, assignment)
     found = {
-        asked: RoleCandidate(named[asked]) if asked in named else candidate(folder, asked, student_id)
+        asked: RoleCandidate(named[asked])
+        if asked in named
+        else candidate(folder, asked, student_id, {file.name for file in assignment.provided})
         for asked in assignment.asked_files
     }
     problems = {asked: _problem(asked, one, student_id, assignment) for asked, one in found.items()}
@@ -197,9 +199,7 @@ def _verified(
             problems[asked] = _Problem(f"{one.path.name} could not be tried, because {reason}.")
         elif assignment.data is not None:  # else there is nothing to ask the model about
             read = program.read_for(asked.measure)
-            problems[asked] = _misfit(
-                _tried(read, own_seed(code, "training"), one.path, assignment), one.path
-            )
+            problems[asked] = _misfit(_tried(read, code, one.path, assignment), one.path)
     return notes, program
 
 
@@ -222,7 +222,7 @@ def _unwritten(code: Path) -> tuple[str, ...]:
     return (f"{count} of its parts {'is' if count == 1 else 'are'} not written yet.",)
 
 
-def _tried(program: Program, seed: int, weights: Path, assignment: Assignment) -> Checkpoint:
+def _tried(program: Program, code: Path, weights: Path, assignment: Assignment) -> Checkpoint:
     """Load the weights into the model of the program and ask it about two black images."""
     import numpy as np
 
@@ -234,8 +234,8 @@ def _tried(program: Program, seed: int, weights: Path, assignment: Assignment) -
     labels = np.zeros(2, dtype=np.int64)
     names = ("first", "second")
     splits = Splits("black", data.classes, images, labels, names, images, labels, names)
-    job = Job(program, splits, patient(assignment).limits, seed=seed)
-    with OwnWorkers(assignment.limits) as workers:
+    job = Job(program, splits, patient(assignment).limits, seed=own_seed(code, "training"))
+    with OwnWorkers(assignment, code.parent) as workers:
         return measured_checkpoint(workers, job, weights.read_bytes(), weights.name)
 
 

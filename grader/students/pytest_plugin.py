@@ -180,7 +180,7 @@ class _Submission:
 
         assignment = self.assignment()
         path = self._given or homework_file(self._folder)
-        self._workers = OwnWorkers(assignment.limits)
+        self._workers = OwnWorkers(assignment, path.parent)
         return own_student(path, own_program(path, assignment), assignment, self._workers)
 
     def spec(self, item: pytest.Item) -> "CheckSpec":

@@ -9,6 +9,7 @@ from grader.course.locate import Course
 from grader.course.reference_files import reference_files
 from grader.domain.assignment import Assignment
 from grader.grading.side_by_side import side_by_side
+from grader.sandbox.given_files import given_files
 from grader.sandbox.host_client import Host
 from grader.validation.trials import (
     Judge,
@@ -85,7 +86,13 @@ def _hosts(course: Course, assignment: Assignment) -> Iterator[tuple[Host, Host]
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
         judges = pool.submit(Host.start, "grader.judge", [str(assignment.folder)])
         try:
-            workers = Host.start("grader.worker", hidden=(course.root,), unofficial=True, wrapped=True)
+            workers = Host.start(
+                "grader.worker",
+                hidden=(course.root,),
+                unofficial=True,
+                wrapped=True,
+                given=given_files(assignment),
+            )
             stack.callback(workers.close)
         finally:
             if judges.exception() is None:

@@ -1,13 +1,17 @@
 """The grader graded where there are no hosts: one variant after another, in plain processes."""
 
+import contextlib
+import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.course.reference_files import reference_files
 from grader.domain.assignment import Assignment
+from grader.sandbox.given_files import enter, given_files, lay_out
 from grader.students.own_machine import OwnWorkers, patient
 from grader.validation.check_trace import CheckTrace, check_trace
 from grader.validation.trials import Report, Trial, TrialOutcome, outcome, program_of, seed_of, timed_outcome
@@ -35,6 +39,31 @@ def local_outcomes(
     Raises:
         CourseError: The solution, a mistake or the checks cannot be loaded.
     """
+    with _among_provided(assignment):
+        return _local_outcomes(assignment, planned, report, traced=traced)
+
+
+@contextlib.contextmanager
+def _among_provided(assignment: Assignment) -> Iterator[None]:
+    """Work where the files lie that the assignment provides."""
+    if not assignment.provided:
+        yield
+        return
+    before, environment = Path.cwd(), dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="grader-") as folder:
+        try:
+            if (root := lay_out(given_files(assignment), Path(folder))) is not None:
+                enter(root)
+            yield
+        finally:
+            os.chdir(before)
+            os.environ.clear()
+            os.environ.update(environment)
+
+
+def _local_outcomes(
+    assignment: Assignment, planned: Sequence[Trial], report: Report, *, traced: bool
+) -> tuple[TrialOutcome, ...]:
     from grader.judge.course_code import course_code
     from grader.judge.examination import run_pytest
     from grader.judge.student import Student
@@ -51,7 +80,7 @@ def local_outcomes(
                 checks.traced = lambda spec, error, printed: traces.append(
                     check_trace(spec.id, error, printed, assignment.folder.resolve())
                 )
-            with OwnWorkers(assignment.limits) as workers:
+            with OwnWorkers(assignment, Path.cwd()) as workers:
                 handed_in = files if trial.hands_in else {}
                 student = Student(workers, program, assignment, seed=seed_of(trial.variant), files=handed_in)
                 try:

@@ -13,7 +13,14 @@ import pytest
 
 from grader.cli import COMMANDS, cli
 from grader.cli.manual import manual
-from grader.course.assignment_tables import AssignmentTable, DataTable, FilesTable, RequiredTable, RubricTable
+from grader.course.assignment_tables import (
+    AssignmentTable,
+    DataTable,
+    FilesTable,
+    ProvidedTable,
+    RequiredTable,
+    RubricTable,
+)
 from grader.domain.assignment import Assignment, Limits
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +74,7 @@ def test_every_key_of_files_and_data_is_documented() -> None:
     text = (ROOT / "docs/instructor.md").read_text("utf-8")
     rows = text.partition("| table | key | says |")[2].partition("\n\n")[0]
     documented = {key for row in rows.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[2])}
-    tables = (FilesTable, RequiredTable, DataTable)
+    tables = (FilesTable, RequiredTable, DataTable, ProvidedTable)
     assert documented == {key for table in tables for key in table.model_fields} - {"required"}
 
 

@@ -12,6 +12,7 @@ UID = 54321
 # what differs without root: namespaces, identity, the bound on memory, the end of a host
 AGAIN = (
     "test_sandbox_bubblewrap.py",
+    "test_sandbox_given_files.py",
     "test_sandbox_layers.py",
     "test_sandbox_attestation.py",
     "test_sandbox_limits.py",

@@ -1,0 +1,75 @@
+"""Which files a source reads by names that stand in it."""
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from grader.analysis.folding import string
+
+_PATH = "Path"
+_OF_PATHS = frozenset({"read_text", "read_bytes"})
+_OPENING = "open"
+_READING = frozenset("rbt")  # what a mode of `open` may hold that changes no file
+_KEYWORDS = frozenset({"file", "f", "filename", "filepath", "filepath_or_buffer", "fp", "path", "fname"})
+
+Names = Mapping[str, str]
+
+
+def read_file(call: ast.Call, strings: Names, handles: Names) -> str:
+    """The file that a call is given to read, by its name in the source; empty where none is named.
+
+    Whether what is called reads at all is another matter: the name alone is told.
+
+    Args:
+        call: `open("corpus.txt")`, `torch.load("tiny.pth")`, `Path("corpus.txt").read_text()`.
+        strings: Text constants of the program, by name.
+        handles: Names of what was opened or read -> the file: see `handles_in`.
+    """
+    function = call.func
+    last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if last in _OF_PATHS and isinstance(function, ast.Attribute):
+        return _named(function.value, strings, handles)
+    if last == _OPENING and not _only_reads(call):
+        return ""
+    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg in _KEYWORDS)]
+    return _named(given[0], strings, handles) if given else ""
+
+
+def handles_in(node: ast.AST, strings: Names) -> dict[str, str]:
+    """Names that stand for an opened file, or for what was read of one: `with open("a.json") as file`."""
+    found: dict[str, str] = {}
+    for name, value in _bound(node):
+        if isinstance(value, ast.Call) and (file := read_file(value, strings, {})):
+            found[name] = file if found.get(name, file) == file else ""
+    return {name: file for name, file in found.items() if file}
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
+                yield name, value
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+
+
+def _named(node: ast.expr, strings: Names, handles: Names) -> str:
+    """The file that an expression names, or has read."""
+    text = string(node, strings)
+    if text is not None:
+        return text.removeprefix("./")
+    if isinstance(node, ast.Name):
+        return handles.get(node.id, "")
+    if isinstance(node, ast.Call):
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if last == _PATH:
+            return _named(node.args[0], strings, handles) if len(node.args) == 1 else ""
+        return read_file(node, strings, handles)
+    return ""
+
+
+def _only_reads(call: ast.Call) -> bool:
+    modes = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    return all(
+        isinstance(mode, ast.Constant) and isinstance(mode.value, str) and set(mode.value) <= _READING
+        for mode in modes
+    )

@@ -1,0 +1,100 @@
+"""`[provided]` of `assignment.toml`: files that students and workers get, each with its digest."""
+
+import hashlib
+import re
+from pathlib import Path, PurePosixPath
+
+from grader.course.assignment_tables import ProvidedTable
+from grader.course.contradictions import fault, require_different
+from grader.course.toml_file import listing, remedy
+from grader.domain.assignment import PROVIDED, ProvidedFile
+
+# what else is in a student's folder, and what tools would take for their own
+_TAKEN = {
+    *("homework.py", "homework.ipynb", "readme.md", "test_public.py", "assignment.toml", "course.toml"),
+    *("dataset.zip", "datasets", "handin", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg"),
+}
+_CODE = (".py", ".ipynb", ".whl", ".pyc", ".so")
+CACHES = ("torch", "huggingface")  # folders of the cache: what TORCH_HOME and HF_HOME name
+
+
+def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[ProvidedFile, ...]:
+    """The files that students get with an assignment.
+
+    Args:
+        table: `[provided]`, if there is one.
+        folder: Where they lie, to compare them with their digests; None: they are not looked at.
+
+    Raises:
+        CourseError: A name or a place cannot be used, or a file is missing or another than its digest says.
+    """
+    if table is None:
+        return ()
+    for name in table.files:
+        _require_name(name)
+    require_different((name.lower() for name in table.files), "[provided]: the file", "Name it once.")
+    for name in table.sha256:
+        if name not in table.files:
+            advice = remedy(name, table.files, "Add it to 'files', or remove it.")
+            raise fault(f"[provided.sha256] has '{name}', which is not in 'files'. {advice}")
+    for name in table.files:
+        _require_digest(name, table.sha256.get(name), folder)
+    for place, name in table.cache.items():
+        _require_place(place, name, table.files)
+    return tuple(
+        ProvidedFile(
+            name,
+            table.sha256[name].lower(),
+            tuple(place for place, cached in table.cache.items() if cached == name),
+        )
+        for name in table.files
+    )
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _require_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name):
+        raise fault(
+            f"[provided]: '{name}' is not the name of a file in {PROVIDED}/. Use letters, digits, '_', '-' "
+            "and dots, and no folder."
+        )
+    if name.lower() in _TAKEN:
+        raise fault(f"[provided]: '{name}' is the name of another file that students have. Rename it.")
+    if name.lower().endswith(_CODE):
+        raise fault(f"[provided]: '{name}' is code, which is not provided. Put it into the solution.")
+
+
+def _require_digest(name: str, stated: str | None, folder: Path | None) -> None:
+    path = folder / name if folder is not None else None
+    if path is not None and (path.is_symlink() or not path.is_file()):
+        raise fault(
+            f"[provided]: {PROVIDED}/{name} is missing, or no plain file. Put it there, or remove its name."
+        )
+    line = f'"{name}" = "{file_digest(path) if path is not None else "..."}"'
+    if stated is None:
+        raise fault(f"[provided]: '{name}' has no SHA-256. Write {line} below [provided.sha256].")
+    if not re.fullmatch(r"[0-9A-Fa-f]{64}", stated):
+        raise fault(f"[provided.sha256]: that of '{name}' is not 64 hexadecimal digits. Write {line}.")
+    if path is not None and file_digest(path) != stated.lower():
+        raise fault(
+            f"[provided]: {PROVIDED}/{name} is another file than [provided.sha256] says. Put the right one "
+            f"there, or write {line}."
+        )
+
+
+def _require_place(place: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        advice = remedy(name, known, f"There are {listing(known)}.")
+        raise fault(f"[provided.cache]: '{name}' is not in 'files'. {advice}")
+    parts = PurePosixPath(place).parts
+    plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*", part) for part in parts)
+    if not plain or len(parts) < 2 or parts[0] not in CACHES or place != "/".join(parts):
+        raise fault(
+            f"[provided.cache]: '{place}' is no place in a cache. Write one below torch/ or huggingface/, as "
+            "in torch/hub/checkpoints/vit.pth."
+        )
