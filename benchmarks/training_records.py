@@ -5,6 +5,7 @@ import datetime
 import hashlib
 import json
 import resource
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -118,9 +119,11 @@ def trained(
     """
     limits = replace(patient(assignment).limits, load_seconds=LOAD_SECONDS)
     before = children_seconds()
-    with tempfile.TemporaryDirectory() as folder, OwnWorkers(limits) as workers:
+    with tempfile.TemporaryDirectory() as folder, OwnWorkers(assignment, Path(folder)) as workers:
         homework = Path(folder) / "homework.py"
         homework.write_text(source, encoding="utf-8")
+        for file in assignment.provided:
+            shutil.copyfile(assignment.provided_folder / file.name, homework.with_name(file.name))
         program = own_program(homework, assignment)
         job = Job(program, splits, limits, assignment.forbidden_patterns, "cpu", seed)
         training = measured_training(workers, job, report).training
