@@ -16,10 +16,9 @@ from grader.kit.fakes import Batches, Fake, FakeCall, Part
 from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link
 from grader.protocol.replies import FakeCalled, Invoked
-from grader.protocol.requests import FakeAnswer, FakeForm, Invoke
+from grader.protocol.requests import FILE, FakeAnswer, FakeForm, Invoke
 from grader.protocol.trees import MAX_VALUES, Node, Packer, Unpacker
 
-FILE = "file:"
 MAX_PRINTED = 100_000  # characters
 MAX_TYPE = 200
 MAX_CALLS = 2000  # of fakes that are remembered; more are answered

@@ -14,7 +14,7 @@ from grader.protocol.trees import Node
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
 STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
-FILE = "file:"  # what the names of arrays begin with that hold files which were handed in
+FILE = "file:"  # before the name of each file among the arrays of a message
 MOST_STATE = 400_000_000  # bytes of a model's parameters and buffers
 MOST_TENSORS = 4000  # of one model
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.protocol.replies import Invoked
-from grader.protocol.requests import FakeForm, Invoke
+from grader.protocol.requests import FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.fakes import AskJudge, Fakes
 from grader.worker.fault import students_code
@@ -24,7 +24,6 @@ from grader.worker.standin import StandIns
 from grader.worker.streams import logs_in
 from grader.worker.trees import packer, unpacker
 
-FILE = "file:"  # before the name of each file among a message's arrays
 MOST_FILE = 50_000_000  # bytes of one file
 MAX_PRINTED = 20_000  # characters
 SAME: Node = {"same": True}
