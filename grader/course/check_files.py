@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.course.declared_causes import causes_first
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
@@ -14,6 +15,7 @@ from grader.domain.errors import CourseError
 PUBLIC_FILE = "test_public.py"
 CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"
+_MARKS = ("component", "weight", "because")
 
 
 def trained_checks(folder: Path, components: Collection[str]) -> tuple[CheckSpec, ...]:
@@ -22,7 +24,7 @@ def trained_checks(folder: Path, components: Collection[str]) -> tuple[CheckSpec
 
 
 def checks(folder: Path, components: Collection[str], *, public_only: bool = False) -> tuple[CheckSpec, ...]:
-    """The checks of an assignment, in the order of their files and lines.
+    """The checks of an assignment, in the order of their files and lines, each behind the causes it names.
 
     Args:
         folder: The assignment's folder: its checks are `checks/test_*.py`, or a student's `test_public.py`.
@@ -33,7 +35,8 @@ def checks(folder: Path, components: Collection[str], *, public_only: bool = Fal
         One entry for each test function; one that pytest would run with several parameters is one check.
 
     Raises:
-        CourseError: A file is not Python, or a check lacks something or is declared twice.
+        CourseError: A file is not Python, a check lacks something or is declared twice, or the causes that
+            checks name cannot be theirs.
     """
     files = [] if public_only else sorted((folder / CHECKS).glob(f"{_PREFIX}*.py"))
     if not files and (folder / PUBLIC_FILE).is_file():
@@ -53,15 +56,24 @@ def _all_declared(files: Iterable[Path], components: Collection[str]) -> tuple[C
                 )
             found[spec.id] = place
             specs.append(spec)
-    return tuple(specs)
+    return causes_first(specs, found)
+
+
+@dataclass(frozen=True)
+class _Causes:
+    """What `pytest.mark.because` says: who has the cause, and whether the check is run all the same."""
+
+    checks: tuple[str, ...]
+    run: bool
 
 
 @dataclass(frozen=True)
 class _Marks:
-    """What `pytest.mark.component` and `pytest.mark.weight` say; None: they say nothing."""
+    """What `pytest.mark.component`, `weight` and `because` say; None: they say nothing."""
 
     component: str | None = None
     weight: float | None = None
+    causes: _Causes | None = None
 
 
 def _content(path: Path) -> bytes:
@@ -131,14 +143,23 @@ def _spec(
     if component not in components:
         advice = remedy(component, components, f"There are {listing(components)}.")
         raise CourseError(f"{where} judges the component '{component}', which does not exist. {advice}")
+    check = function.name.removeprefix(_PREFIX)
+    causes = own.causes or _of_others(everywhere.causes, check)
     return CheckSpec(
-        id=function.name.removeprefix(_PREFIX),
+        id=check,
         component=component,
         title=title,
         weight=next((weight for weight in (own.weight, everywhere.weight) if weight is not None), 1.0),
         public=file == PUBLIC_FILE,
         file=file,
+        because=causes.checks,
+        tried_anyway=causes.run,
     )
+
+
+def _of_others(everywhere: _Causes | None, check: str) -> _Causes:
+    """The causes that a file names for all its checks: those that it names have none of them."""
+    return everywhere if everywhere is not None and check not in everywhere.checks else _Causes((), True)
 
 
 def _module_marks(tree: ast.Module) -> list[ast.expr]:
@@ -155,6 +176,7 @@ def _module_marks(tree: ast.Module) -> list[ast.expr]:
 def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
     component: str | None = None
     weight: float | None = None
+    causes: _Causes | None = None
     for expression in expressions:
         match expression:
             case ast.Call(func=ast.Attribute(attr="component", value=owner)) if _is_mark(owner):
@@ -164,11 +186,16 @@ def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
                 component = _component(expression, place)
             case ast.Call(func=ast.Attribute(attr="weight", value=owner)) if _is_mark(owner):
                 weight = _weight(expression, f"{file}:{expression.lineno}")
-            case ast.Attribute(attr="component" | "weight" as name, value=owner) if _is_mark(owner):
+            case ast.Call(func=ast.Attribute(attr="because", value=owner)) if _is_mark(owner):
+                place = f"{file}:{expression.lineno}"
+                if causes is not None:
+                    raise CourseError(f"{place}: a check names all its causes in one mark. Join the two.")
+                causes = _causes(expression, place)
+            case ast.Attribute(attr=name, value=owner) if name in _MARKS and _is_mark(owner):
                 raise CourseError(
                     f"{file}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
                 )
-    return _Marks(component, weight)
+    return _Marks(component, weight, causes)
 
 
 def _is_mark(owner: ast.expr) -> bool:
@@ -195,3 +222,22 @@ def _weight(call: ast.Call, place: str) -> float:
         ) and 0 < value < float("inf"):
             return float(value)
     raise CourseError(f"{place}: pytest.mark.weight needs one number above zero, as in weight(2).")
+
+
+def _causes(call: ast.Call, place: str) -> _Causes:
+    run: object = True
+    match call:
+        case ast.Call(keywords=[]):
+            pass
+        case ast.Call(keywords=[ast.keyword(arg="run", value=ast.Constant(value=run))]):
+            pass
+        case _:
+            run = None
+    names = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+    checks = tuple(name for name in names if isinstance(name, str))
+    if not checks or len(checks) != len(call.args) or not isinstance(run, bool):
+        raise CourseError(
+            f"{place}: pytest.mark.because needs the ids of checks in quotes, and at most a run=False, as in "
+            'because("keeps_the_shape").'
+        )
+    return _Causes(tuple(dict.fromkeys(checks)), run)

@@ -17,7 +17,11 @@ NEAR_THRESHOLD = 0.04
 # the component of what belongs to no part: checks of the whole, findings about the files
 SUBMISSION = "submission"
 # what checks are marked by, as pytest is told of it
-CHECK_MARKERS = ("component(name): the stub that a check judges", "weight(share): its share of the points")
+CHECK_MARKERS = (
+    "component(name): the stub that a check judges",
+    "weight(share): its share of the points",
+    "because(*checks, run=True): the checks of the same stub in which its failure has its cause",
+)
 PROVIDED = "provided"  # a folder of an assignment
 STUDENT_ID = "{student_id}"  # in the names of files
 TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names none
@@ -58,6 +62,9 @@ class CheckSpec:
         weight: Its share within the component's points.
         public: It is in `test_public.py`, which students have.
         file: The check file's name.
+        because: Checks of the same component, in the order in which they are blamed: where one of them does
+            not pass, a failure of this check has its cause there.
+        tried_anyway: Whether it is run all the same then, to see if its property holds; else it is skipped.
     """
 
     id: str
@@ -66,6 +73,8 @@ class CheckSpec:
     weight: float = 1.0
     public: bool = False
     file: str = ""
+    because: tuple[str, ...] = ()
+    tried_anyway: bool = True
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class Finding:
         kind: What the grader itself saw, where it is no mistake of the assignment's.
         policy: Of one that passed: the policy (`fixed_positions`) by which a person has a look at it, though
             it costs nothing; empty in some records of older versions. None: nothing is to be looked at.
+        because: Of one that is folded: the id of the check, of the same component, that has the cause; that
+            one is folded under none.
     """
 
     check: str
@@ -73,6 +75,7 @@ class Finding:
     seconds: float = 0.0
     kind: FindingKind | None = None
     policy: str | None = None
+    because: str | None = None
 
     @property
     def flagged(self) -> bool:

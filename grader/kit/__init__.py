@@ -10,7 +10,7 @@ from grader.kit.evaluations import evaluation_data, evaluations, losses
 from grader.kit.fakes import Batches, Fake, FakeCall, Part, batches
 from grader.kit.fields import Fields, fields
 from grader.kit.layers import activations, feed_forwards, layer_norms, two_layers
-from grader.kit.mismatch import Mismatch, Undecided
+from grader.kit.mismatch import Cause, Mismatch, Undecided
 from grader.kit.patches import grids, places_rearranged, rearranged
 from grader.kit.plots import ACCURACY, HeatMap, Picture, drawn, heat_maps, pictures
 from grader.kit.projections import Projections, UnreadableWeights, attention, readings
@@ -25,6 +25,7 @@ __all__ = [
     "PREDICTED",
     "TRUE",
     "Batches",
+    "Cause",
     "Fake",
     "FakeCall",
     "Fields",

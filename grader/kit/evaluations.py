@@ -46,7 +46,7 @@ def evaluations(student: Any, class_names: tuple[str, ...], *, shape: Shape = SH
 
     found: Evaluations | Mismatch = student.shared("evaluate", make)
     if isinstance(found, Mismatch):
-        raise Mismatch(found.message, hint=found.hint, diagnosis=found.diagnosis, where=found.where)
+        raise found.again()
     return found
 
 

@@ -1,7 +1,24 @@
 """How a check says that something is wrong, or that it cannot tell."""
 
+from enum import StrEnum
+
 from grader.domain.errors import Interruption
 from grader.domain.evidence import FindingKind
+
+
+class Cause(StrEnum):
+    """What keeps further checks of a part from being concluded from, where that is known as a fact."""
+
+    NOT_LOADED = "not_loaded"  # the part, or the whole file, cannot be had
+    NOT_IMPLEMENTED = "not_implemented"  # the stub was not written yet
+    RAISED = "raised"  # an exception at a line of the student's
+    NO_TENSOR = "no_tensor"  # something else was returned
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_TYPE = "wrong_type"  # the tensor is of whole numbers, say
+    NOT_FINITE = "not_finite"
+    RANDOM = "random"  # the same input gives another output each time
+    NOT_CALLED = "not_called"  # what stands in the place of another part
+    SIZE = "size"  # one that cannot be done
 
 
 class Mismatch(Interruption, AssertionError):
@@ -13,6 +30,9 @@ class Mismatch(Interruption, AssertionError):
         diagnosis: The id of the mistake that was recognized, e.g. `missing_scale`; or what the grader itself
             saw, whatever the check asks for.
         where: The place in the student's file, when it is better known than the component's first line.
+        cause: What kind of cause it is, where other checks of the same component fail for the same.
+        concerns: What the cause is of (a part, a line, a size); empty: the component. Two mismatches of one
+            component with the same cause that concern the same are one: the later is folded under the first.
     """
 
     def __init__(
@@ -22,12 +42,27 @@ class Mismatch(Interruption, AssertionError):
         hint: str = "",
         diagnosis: str | FindingKind | None = None,
         where: str = "",
+        cause: Cause | None = None,
+        concerns: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.diagnosis = diagnosis
         self.where = where
+        self.cause = cause
+        self.concerns = concerns
+
+    def again(self) -> "Mismatch":
+        """The same, for another check that looks at what was found once."""
+        return Mismatch(
+            self.message,
+            hint=self.hint,
+            diagnosis=self.diagnosis,
+            where=self.where,
+            cause=self.cause,
+            concerns=self.concerns,
+        )
 
 
 class Undecided(Interruption):

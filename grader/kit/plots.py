@@ -45,7 +45,7 @@ def drawn(
 
     data, run = student.shared(function, make)
     if isinstance(run, Mismatch):
-        raise Mismatch(run.message, hint=run.hint, diagnosis=run.diagnosis, where=run.where)
+        raise run.again()
     return data, run
 
 

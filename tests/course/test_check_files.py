@@ -222,3 +222,112 @@ def test_what_is_not_python_is_named(tmp_path: Path, content: bytes) -> None:
     (folder_with(tmp_path) / "checks" / "test_a.py").write_bytes(content)
     with pytest.raises(CourseError, match=r"^test_a\.py"):
         checks(tmp_path, COMPONENTS)
+
+
+# --- declared causes ------------------------------------------------------------------------------------
+
+
+def declared(name: str, *causes: str, component: str = "ViT", run: str = "") -> str:
+    """The text of a check that names its causes."""
+    names = ", ".join([*(f'"{cause}"' for cause in causes), *([f"run={run}"] if run else [])])
+    mark = f"@pytest.mark.because({names})\n" if names else ""
+    return f'@pytest.mark.component("{component}")\n{mark}def test_{name}():\n    """It does."""\n\n'
+
+
+def test_a_check_names_the_causes_of_its_failure(tmp_path: Path) -> None:
+    text = declared("a") + declared("b", "a") + declared("c", "b", "a", "b", run="False")
+    found = checks(folder_with(tmp_path, test_vit=text), COMPONENTS)
+    assert [(check.id, check.because, check.tried_anyway) for check in found] == [
+        ("a", (), True),
+        ("b", ("a",), True),
+        ("c", ("b", "a"), False),
+    ]
+
+
+def test_a_check_stands_behind_the_causes_that_it_names(tmp_path: Path) -> None:
+    """Whatever the order of the files and lines; nothing else moves."""
+    folder = folder_with(
+        tmp_path,
+        test_a=declared("one") + declared("two", "six") + declared("three", component="Attention"),
+        test_b=declared("four", "two") + declared("five") + declared("six", "seven") + declared("seven"),
+    )
+    assert [check.id for check in checks(folder, COMPONENTS)] == [
+        *("one", "seven", "six", "two", "three", "four", "five")
+    ]
+
+
+def test_a_file_may_name_a_cause_of_all_its_other_checks(tmp_path: Path) -> None:
+    text = (
+        'pytestmark = [pytest.mark.component("ViT"), pytest.mark.because("first")]\n\n'
+        'def test_second():\n    """It does."""\n\n'
+        'def test_first():\n    """It does."""\n\n' + declared("third", "second")
+    )
+    found = checks(folder_with(tmp_path, test_vit=text), COMPONENTS)
+    assert [(check.id, check.because) for check in found] == [
+        ("first", ()),
+        ("second", ("first",)),
+        ("third", ("second",)),
+    ]
+
+
+MARK = (
+    "test_a.py:1: pytest.mark.because needs the ids of checks in quotes, and at most a run=False, as in "
+    'because("keeps_the_shape").'
+)
+WRONG_CAUSES = [
+    (
+        declared("shape") + declared("b", "shapes"),
+        "test_a.py:7: test_b names 'shapes' as its cause, and there is no such check. Did you mean 'shape'?",
+    ),
+    (
+        declared("shape") + declared("c", component="Attention") + declared("b", "oracle"),
+        "test_a.py:11: test_b names 'oracle' as its cause, and there is no such check. ViT has 'shape'.",
+    ),
+    (
+        declared("b", "oracle"),
+        "test_a.py:3: test_b names 'oracle' as its cause, and there is no such check. Remove the mark.",
+    ),
+    (
+        declared("shape", component="Attention") + declared("b", "shape"),
+        "test_a.py:7: test_b names 'shape' as its cause, which judges Attention. Name one that judges ViT, "
+        "too.",
+    ),
+    (
+        declared("a", "b") + declared("b", "c") + declared("c", "b"),
+        "test_a.py:8: 'b' because of 'c' because of 'b': the causes go around in a circle. Remove one of "
+        "these marks.",
+    ),
+    (
+        declared("a", "a"),
+        "test_a.py:3: 'a' because of 'a': the causes go around in a circle. Remove one of these marks.",
+    ),
+    ('@pytest.mark.because()\ndef test_one():\n    """One."""\n', MARK),
+    ('@pytest.mark.because(NAME)\ndef test_one():\n    """One."""\n', MARK),
+    ('@pytest.mark.because("a", run=0)\ndef test_one():\n    """One."""\n', MARK),
+    ('@pytest.mark.because("a", skip=True)\ndef test_one():\n    """One."""\n', MARK),
+    (
+        '@pytest.mark.because\ndef test_one():\n    """One."""\n',
+        "test_a.py:1: pytest.mark.because needs a value in parentheses.",
+    ),
+    (
+        '@pytest.mark.because("a")\n@pytest.mark.because("b")\ndef test_one():\n    """One."""\n',
+        "test_a.py:2: a check names all its causes in one mark. Join the two.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), WRONG_CAUSES, ids=[told[:50] for _, told in WRONG_CAUSES])
+def test_causes_that_cannot_be_a_checks(tmp_path: Path, text: str, sentence: str) -> None:
+    assert fault_of(tmp_path, text) == sentence
+
+
+def test_a_check_that_students_have_names_causes_that_they_have(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, test_public=declared("seen", "hidden"), test_vit=declared("hidden"))
+    with pytest.raises(CourseError) as caught:
+        checks(folder, COMPONENTS)
+    assert str(caught.value) == (
+        "test_public.py:3: test_seen names 'hidden' as its cause, which students do not have. "
+        "Name one of test_public.py."
+    )
+    folder = folder_with(tmp_path, test_public=declared("seen"), test_vit=declared("hidden", "seen"))
+    assert [check.id for check in checks(folder, COMPONENTS)] == ["seen", "hidden"]
