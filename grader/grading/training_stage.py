@@ -299,7 +299,8 @@ def _looked_at_again(run: Run, measure: Measure, job: Job, measured: Measured) -
             seed=job.order_seed or 0,
             component=measure.roles.model if len(run.assignment.measures) > 1 else None,
         )
-        objections = tuple(f"The trained model: {finding.message}" for finding in findings)
+        told = [finding for finding in findings if finding.because is None]
+        objections = tuple(f"The trained model: {finding.message}" for finding in told)
     except EngineError as error:
         objections = (f"Whether the trained model is the one that was checked is unknown: {error}",)
     return replace(training, objections=(*training.objections, *objections))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from grader.domain.program import Program
 from grader.domain.quoting import named
-from grader.kit import Mismatch
+from grader.kit import Cause, Mismatch
 from grader.kit.rig import RiggedData
 from grader.protocol.link import WorkerFault
 from grader.protocol.plain_values import MAX_ARGUMENTS, MAX_TEXT, is_small
@@ -131,10 +131,16 @@ def stand_in_calls(called: Called, known: frozenset[str]) -> tuple[tuple[StandIn
             # compared in its type, every number between -1 and 1 would be zero
             raise Mismatch(
                 f"What is handed to {named(call.component)} is a tensor of {x.dtype}; it should be floating "
-                "point."
+                "point.",
+                cause=Cause.WRONG_TYPE,
+                concerns=f"{x.dtype} for {call.component}",
             )
         if not bool(torch.isfinite(x).all()):
-            raise Mismatch(f"What is handed to {named(call.component)} is not finite (NaN or infinity).")
+            raise Mismatch(
+                f"What is handed to {named(call.component)} is not finite (NaN or infinity).",
+                cause=Cause.NOT_FINITE,
+                concerns=f"for {call.component}",
+            )
     return found
 
 

@@ -1,7 +1,8 @@
 """One of the student's components, constructed in a worker: called and measured at arm's length."""
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -10,10 +11,12 @@ from torch import Tensor
 from grader.domain.quoting import named
 from grader.judge import believed
 from grader.judge.thing import Owner, Thing
-from grader.kit import Mismatch
+from grader.kit import Cause, Mismatch, same
 from grader.protocol.plain_values import Plain
 from grader.protocol.replies import Built, Called, Done, Module, Parameter, StandInCall, WeightValues
 from grader.protocol.requests import Call, SetWeights, Weights
+
+INNER = "inner"  # as a worker calls the stand-in that is handed over
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Component(Thing):
         modules: Its tree of modules.
         made: What the stand-ins in it were constructed with, in order, as the worker says.
         calls: The stand-ins' calls during the last call, each with its input.
+        last_call, last_seconds: The last one in evaluation mode that gave an output, and how long it took.
     """
 
     def __init__(
@@ -52,6 +56,8 @@ class Component(Thing):
         self.modules: tuple[Module, ...] = built.modules
         self.made = believed.constructions(built)
         self.calls: tuple[tuple[StandInCall, Tensor], ...] = ()
+        self.last_call: Call | None = None
+        self.last_seconds = 0.0
         self._stand_ins = stand_ins
 
     @property
@@ -92,8 +98,44 @@ class Component(Thing):
         arrays = {str(index): value.numpy() for index, value in enumerate(inputs)}
         arrays |= {f"keyword:{name}": value.numpy() for name, value in keywords.items()}
         seed = self._student.next_seed()
-        called = self._asked(Call(self._handle, train, False, seed, without_dropout, arrays))
-        return self._checked(called, shape)
+        call = Call(self._handle, train, False, seed, without_dropout, arrays)
+        started = time.monotonic()
+        output = self._checked(self._asked(call), shape)
+        if not train:
+            self.last_call, self.last_seconds = call, time.monotonic() - started
+        return output
+
+    def is_random(self) -> bool:
+        """Whether the last call in evaluation mode, made twice again, gives two different outputs.
+
+        Raises:
+            Mismatch: As for a call.
+        """
+        if self.last_call is None:
+            return False
+        calls = (replace(self.last_call, seed=self._student.next_seed()) for _ in range(2))
+        one, other = (self._checked(self._asked(call), None) for call in calls)
+        return not same(one, other)
+
+    def inputs_of(self, stand_in: str) -> tuple[Tensor, ...]:
+        """What a stand-in was given during the last call, one tensor for each time that it was called.
+
+        Args:
+            stand_in: The component's name or the path that it stands at; `inner`: the one handed over.
+
+        Raises:
+            Mismatch: It was not called, so that nothing can be told of what goes through it.
+        """
+        inputs = tuple(x for call, x in self.calls if call.component == stand_in)
+        if not inputs:
+            what = "the module that it is given" if stand_in == INNER else named(stand_in)
+            raise Mismatch(
+                f"`{self.label}` never calls {what}.",
+                hint="Call it in forward, and go on with what it returns.",
+                cause=Cause.NOT_CALLED,
+                concerns=f"{stand_in} in {self.name}",
+            )
+        return inputs
 
     def gradients(self, x: Tensor, cotangent: Tensor, *, train: bool = False) -> Gradients:
         """Output and gradients for an input.
@@ -164,20 +206,38 @@ class Component(Thing):
             raise Mismatch(
                 f"`{self.label}` returned {_worded(called.result)} instead of a tensor.",
                 hint="Does forward end with a return statement?",
+                cause=Cause.NO_TENSOR,
+                concerns=f"{called.result} of {self.name}",
             )
         output = torch.from_numpy(believed.array(called.arrays, "output", kind="fiub").copy())
         if shape is not None and tuple(output.shape) != shape:
             raise Mismatch(
-                f"`{self.label}` returned a tensor of shape {tuple(output.shape)}; it should be {shape}."
+                f"`{self.label}` returned a tensor of shape {tuple(output.shape)}; it should be {shape}.",
+                cause=Cause.WRONG_SHAPE,
+                concerns=f"{_wrong_axes(tuple(output.shape), shape)} of {self.name}",
             )
         if not output.is_floating_point():
             raise Mismatch(
-                f"`{self.label}` returned a tensor of {output.dtype}; it should be floating point."
+                f"`{self.label}` returned a tensor of {output.dtype}; it should be floating point.",
+                cause=Cause.WRONG_TYPE,
+                concerns=f"{output.dtype} of {self.name}",
             )
         if not bool(torch.isfinite(output).all()):
-            raise Mismatch(f"`{self.label}` returned numbers that are not finite (NaN or infinity).")
+            raise Mismatch(
+                f"`{self.label}` returned numbers that are not finite (NaN or infinity).",
+                cause=Cause.NOT_FINITE,
+                concerns=self.name,
+            )
         self.calls = believed.stand_in_calls(called, self._stand_ins)
         return output
+
+
+def _wrong_axes(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """Which axes of a shape are wrong, whatever their sizes, or how many axes there are instead."""
+    if len(shape) != len(expected):
+        return f"{len(shape)} axes for {len(expected)}"
+    wrong = [str(axis) for axis, size in enumerate(shape) if size != expected[axis]]
+    return f"axes {', '.join(wrong)} of {len(shape)}"
 
 
 def _worded(kind: str) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,13 @@ from grader.domain.evidence import Finding, LayerSummary, Status
 from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.judge.course_code import CourseCode
 from grader.judge.fault import explained
+from grader.judge.folding import Folding
 from grader.judge.patience import OutOfPatienceError, patience
 from grader.judge.place import place_of
+from grader.judge.random_part import RandomPart
 from grader.judge.student import Student
 from grader.judge.trained_model import TrainedModel, trained_model
-from grader.judge.verdict import finding, flagged, folded, skipped
+from grader.judge.verdict import finding, flagged, skipped, worst
 from grader.kit import Mismatch
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Module
@@ -57,6 +59,31 @@ class Examined:
     stand_ins: tuple[str, ...] = ()
     watched: Watched = NOTHING_SEEN
     output_cut: bool = False
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a check ended with one of its parameters.
+
+    Attributes:
+        error: With what; None: it passed.
+    """
+
+    finding: Finding
+    error: BaseException | None
+
+
+@dataclass
+class _SoFar:
+    """What the checks that were run have shown of a submission.
+
+    Attributes:
+        hung: Component -> the check that hung in it, and how, as a clause: its other checks are not tried.
+    """
+
+    random_part: RandomPart
+    folding: Folding = field(default_factory=Folding)
+    hung: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 class Checks:
@@ -142,12 +169,12 @@ class Checks:
             components: Run only the checks of these.
         """
         self._student = student
-        hung: dict[str, str] = {}
+        so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
         findings = []
         for spec in self.assignment.checks:
             if components is not None and spec.component not in components:
                 continue
-            found = self._found(spec, student, hung)
+            found = self._found(spec, student, so_far)
             findings.append(found)
             report(found)
         parameters, layers = _summary(student)
@@ -183,32 +210,58 @@ class Checks:
             self._trained = trained_model(student, state, inputs, scores)
         except (Mismatch, WorkerFault) as error:
             return (finding(specs[0], error, where=place_of(student.program, specs[0].component)),)
-        found = [self._found(spec, student, {}) for spec in specs]
+        so_far = _SoFar(RandomPart(self.assignment.limits.call_seconds))
+        found = [self._found(spec, student, so_far) for spec in specs]
         return tuple(each for each in found if each.status is not Status.PASSED or each.flagged)
 
-    def _found(self, spec: CheckSpec, student: Student, hung: dict[str, str]) -> Finding:
+    def _found(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> Finding:
         where = place_of(student.program, spec.component)
         items = [item for item in self._items if _id(item) == spec.id]
         if not items:
             return finding(spec, CourseError("pytest did not collect it."), where=where)
-        if spec.component in hung:
-            return skipped(spec, f"It could not be tried: {hung[spec.component]}.", where=where)
+        folding = so_far.folding
+        reason, because = self._untried(spec, student, so_far)
+        if reason:
+            return folding.folded(spec, skipped(spec, reason, where=where, because=because), None)
+        ends = self._ends(spec, items, student, so_far)
+        # what could not be judged at some sizes is shown where the property holds at the others
+        elsewhere = [end for end in ends if not folding.says_nothing_new(spec, end.error)]
+        found = worst([end.finding for end in elsewhere or ends])
+        return folding.folded(spec, found, next(end.error for end in ends if end.finding is found))
+
+    def _untried(self, spec: CheckSpec, student: Student, so_far: _SoFar) -> tuple[str, str | None]:
+        """Why a check is not tried, and because of which other check; empty when it is."""
+        if spec.component in so_far.hung:
+            check, clause = so_far.hung[spec.component]
+            return f"It could not be tried: {clause}.", so_far.folding.cause_of(check)
+        cause = so_far.folding.declared(spec)
+        if cause is not None and not spec.tried_anyway:
+            return f"It was not tried: it says nothing while `{cause}` does not pass.", cause
         if student.waited > self.assignment.limits.checks_seconds:
-            limit = f"{self.assignment.limits.checks_seconds:.0f} s"
-            reason = f"It could not be tried: the code took over {limit}, the limit for all checks together."
-            return skipped(spec, reason, where=where)
-        results = []
+            limit = f"{self.assignment.limits.checks_seconds:.0f} s, the limit for all checks together"
+            return f"It could not be tried: the code took over {limit}.", None
+        return "", None
+
+    def _ends(
+        self, spec: CheckSpec, items: Sequence[pytest.Item], student: Student, so_far: _SoFar
+    ) -> list[_End]:
+        """How a check ended with each of its parameters, up to the first that says something new."""
+        ends = []
         for item in items:
             started = time.monotonic()
             error = self._error_of(item, student, spec)
+            seconds = time.monotonic() - started
+            flags = tuple(student.flagged)
+            error = so_far.random_part.failure(error, student, spec) or error
             where = place_of(student.program, spec.component, self._names_of(error))
-            found = finding(spec, error, where=where, seconds=time.monotonic() - started)
-            results.append(flagged(found, student.flagged, where))
+            found = flagged(finding(spec, error, where=where, seconds=seconds), flags, where)
+            ends.append(_End(found, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
-                hung[spec.component] = explained(error)
-            if results[-1].status is not Status.PASSED:
+                so_far.hung[spec.component] = spec.id, explained(error)
+                break
+            if found.status is not Status.PASSED and not so_far.folding.says_nothing_new(spec, error):
                 break  # the other parameters of the check would say the same again
-        return folded(results)
+        return ends
 
     def _names_of(self, error: BaseException | None) -> tuple[str, ...]:
         """What to look for in the student's source when a known mistake was recognized."""
@@ -226,6 +279,7 @@ class Checks:
     def _ended(self, item: pytest.Item, student: Student, printed: io.StringIO) -> BaseException | None:
         self._error = None
         student.flagged.clear()
+        student.built.clear()
         seconds = CHECK_CALLS * self.assignment.limits.call_seconds
         student.allow(seconds)
         student.new_random(zlib.crc32(item.nodeid.rpartition("::")[2].encode()))

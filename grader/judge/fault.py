@@ -6,7 +6,7 @@ from grader.domain.evidence import FindingKind
 from grader.domain.program import Program, line_at, place_of
 from grader.domain.quoting import as_code, named
 from grader.judge.known_errors import hint_of
-from grader.kit import Mismatch
+from grader.kit import Cause, Mismatch
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.raised import raised_at, unwritten
 from grader.protocol.recipe_gaps import RAISED, gap_in_words
@@ -49,6 +49,14 @@ def cannot_be_had(
     granted: ProcessLimits | None = None,
 ) -> Mismatch:
     """Why a graded name cannot be used, as a Mismatch."""
+    error = _cannot_be_had(name, kind, found, program, loaded, granted)
+    error.cause, error.concerns = Cause.NOT_LOADED, name
+    return error
+
+
+def _cannot_be_had(
+    name: str, kind: str, found: str | None, program: Program, loaded: Loaded, granted: ProcessLimits | None
+) -> Mismatch:
     place = (program.defined or {}).get(name)
     if found is not None:
         return Mismatch(
@@ -96,9 +104,13 @@ def explained_mismatch(
             hint="Replace the `raise NotImplementedError` line by your code.",
             diagnosis=FindingKind.NOT_IMPLEMENTED,
             where=where,
+            cause=Cause.NOT_IMPLEMENTED,
+            concerns=part.partition(".")[0],
         )
     return Mismatch(
         f"`{label}` raised {raised(problem, program, granted)}.",
         hint=hint_of(problem.type, problem.message.text),
         where=where,
+        cause=Cause.RAISED if where else None,  # without a line nobody knows whether it is the same
+        concerns=f"{problem.type} at {where}",
     )

@@ -25,11 +25,11 @@ from grader.domain.quoting import CODE, as_code, named
 from grader.domain.standin_behavior import StandIn
 from grader.domain.watch import NOTHING_SEEN, ReachedPart, Watched
 from grader.judge import believed
-from grader.judge.component import Component
+from grader.judge.component import INNER, Component
 from grader.judge.fault import cannot_be_had, explained, explained_mismatch
 from grader.judge.forwards import ForwardRecord
 from grader.judge.thing import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
-from grader.kit import Mismatch
+from grader.kit import Cause, Mismatch
 from grader.kit.fakes import Fake
 from grader.kit.rig import RiggedData
 from grader.protocol.frames import FrameLimit, ProtocolError
@@ -44,8 +44,6 @@ MAX_PICTURES = 3  # of one function
 MAX_SIDE = 1500  # pixels
 MAX_PATH = 300  # characters of a module's path
 KEEPS_GRAPH = "it holds tensors with their graph: append loss.item()"
-
-INNER = "inner"  # as a worker calls the stand-in that is handed over
 
 Answers = Mapping[type[Any], Callable[[Any], Any]]
 
@@ -82,6 +80,7 @@ class Student:
         program: What was analyzed of the source.
         random: A generator seeded for this submission: fresh inputs, the same on every run.
         figures: Pictures that checks keep for the report: (component, RGBA uint8 (height, width, 4)).
+        built: The components that the check that is running built, oldest first.
         flagged: What the check that is running leaves to a person, though it passes: (policy, sentence).
         attestation: What isolates the worker; None while none was needed.
         waited: Seconds that the worker took to answer, all in all; those of calls that hung are not among
@@ -111,6 +110,7 @@ class Student:
         self.program = program
         self.random = torch.Generator().manual_seed(seed)
         self.figures: list[tuple[str, Any]] = []
+        self.built: list[Component] = []
         self.flagged: list[tuple[str, str]] = []
         self._spawn = spawn
         self._assignment = assignment
@@ -200,6 +200,8 @@ class Student:
             raise Mismatch(
                 f"Loading the file ended badly: {explained(fault)}.",
                 hint="Something at the top level of the file hangs or ends the program.",
+                cause=Cause.NOT_LOADED,
+                concerns="the file",
             ) from fault
         if self._loaded is None:
             raise RuntimeError("a link without a loaded program")
@@ -317,7 +319,8 @@ class Student:
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
         places = {*stand_ins, *under, *([INNER] if inner is not None else [])}
-        return Component(self, component, label, built, frozenset(places))
+        self.built.append(Component(self, component, label, built, frozenset(places)))
+        return self.built[-1]
 
     def call(
         self, name: str, /, *args: Any, replace: Mapping[str, StandIn | Fake] | None = None, **kwargs: Any
@@ -390,7 +393,8 @@ class Student:
             raise Mismatch(f"`{thing.label}` is a {named(thing.type)}; it should be a module.")
         built = self.ask(Adopt(thing._handle), Built, self.link, thing.name, thing.label)
         self._note_forbidden(thing.name, built)
-        return Component(self, thing.name, thing.label, built)
+        self.built.append(Component(self, thing.name, thing.label, built))
+        return self.built[-1]
 
     def _kind_of(self, name: str) -> str:
         """What a graded name is: `class` or `function`."""
@@ -446,7 +450,8 @@ class Student:
         _ = self.loaded
         built = self.ask(request, Built, self.link, name, label)
         self._note_forbidden(name, built)
-        return Component(self, name, label, built)
+        self.built.append(Component(self, name, label, built))
+        return self.built[-1]
 
     def run(
         self,

@@ -95,10 +95,23 @@ def finding(
     )
 
 
-def skipped(spec: CheckSpec, reason: str, *, where: str = "", blame: Blame = Blame.STUDENT) -> Finding:
-    """A check that was not tried, with the reason."""
+def skipped(
+    spec: CheckSpec,
+    reason: str,
+    *,
+    where: str = "",
+    blame: Blame = Blame.STUDENT,
+    because: str | None = None,
+) -> Finding:
+    """A check that was not tried, with the reason.
+
+    Args:
+        because: The check that has the cause, where one has it.
+    """
     status = Status.SKIPPED if blame is Blame.STUDENT else Status.ERRORED
-    return Finding(spec.id, spec.component, spec.title, status, blame, None, reason, "", where)
+    return Finding(
+        spec.id, spec.component, spec.title, status, blame, None, reason, "", where, because=because
+    )
 
 
 def flagged(found: Finding, flags: Sequence[tuple[str, str]], where: str) -> Finding:
@@ -114,7 +127,7 @@ def flagged(found: Finding, flags: Sequence[tuple[str, str]], where: str) -> Fin
     return replace(found, policy=flags[0][0], message=sentences, where=where)
 
 
-def folded(findings: Sequence[Finding]) -> Finding:
+def worst(findings: Sequence[Finding]) -> Finding:
     """The worst of a parametrized check's findings; of those that passed, one that a person looks at."""
     return min(findings, key=lambda found: (SEVERITY.index(found.status), not found.flagged))
 

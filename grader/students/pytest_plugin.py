@@ -90,8 +90,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def student(request: pytest.FixtureRequest) -> "Student":
     """The student's homework, for the public checks that the course hands out."""
     submission = _submission_of(request)
-    if reason := submission.hung.get(submission.spec(request.node).component):
+    spec = submission.spec(request.node)
+    if reason := submission.hung.get(spec.component):
         pytest.skip(f"It could not be tried: {reason}.")
+    if not spec.tried_anyway and (cause := submission.cause_of(spec)):
+        submission.failed.add(spec.id)
+        pytest.skip(f"It says nothing while test_{cause} does not pass.")
     student = submission.student()
     student.new_random(zlib.crc32(request.node.nodeid.rpartition("::")[2].encode()))
     return student
@@ -133,6 +137,7 @@ class _Submission:
 
     Attributes:
         hung: Component -> what hung in it, as a clause; its other checks are skipped.
+        failed: The checks that did not pass so far.
     """
 
     def __init__(self, folder: Path, given: Path | None) -> None:
@@ -143,6 +148,7 @@ class _Submission:
         self._workers: OwnWorkers | None = None
         self._failure: str | None = None
         self.hung: dict[str, str] = {}
+        self.failed: set[str] = set()
 
     def assignment(self) -> "Assignment":
         """The assignment of the folder.
@@ -191,6 +197,10 @@ class _Submission:
         known = {spec.id: spec for spec in self.assignment().checks}
         return known.get(check_id) or CheckSpec(check_id, SUBMISSION, item.name, file=item.path.name)
 
+    def cause_of(self, spec: "CheckSpec") -> str:
+        """The check in which a failure of this one has its cause; empty where it has its own."""
+        return next((check for check in spec.because if check in self.failed), "")
+
     def told(self, item: pytest.Item, error: BaseException) -> "_Told":
         """How a test's failure reads."""
         from grader.domain.errors import GraderError
@@ -205,6 +215,10 @@ class _Submission:
         found = finding(spec, error, where=str(place) if place else "")
         if isinstance(error, WorkerFault) and error.kind == "time":
             self.hung[spec.component] = explained(error)
+        if found.status == "failed":
+            self.failed.add(spec.id)
+            if cause := self.cause_of(spec):
+                return _Told(f"It fails for the same reason as test_{cause}.", f"Asked: {found.title}")
         return _Told(found.message, *self._lines(found))
 
     def _lines(self, found: "Finding") -> tuple[str, ...]:

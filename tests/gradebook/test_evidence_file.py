@@ -62,6 +62,7 @@ RICH = Evidence(
         Finding("oracle", "Attention", "It is attention.", Status.PASSED, seconds=0.1),
         Finding("scale", "Attention", "Scaled.", Status.FAILED, Blame.STUDENT, "missing_scale", "No."),
         Finding("load", "ViT", "Loads.", Status.FAILED, Blame.STUDENT, kind=FindingKind.HANGS),
+        Finding("runs", "ViT", "Runs.", Status.SKIPPED, Blame.STUDENT, None, "No.", because="load"),
         Finding("learns", "ViT", "Learns.", Status.PASSED, message="Fixed.", policy="fixed_positions"),
     ),
     near_names=(NearName("ViT", "VIT", Place("cell 4", 3)),),

@@ -11,7 +11,7 @@ from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.domain.program import Omission, Place, Program
 from grader.judge.fault import cannot_be_had
-from grader.judge.verdict import finding, flagged, folded, skipped
+from grader.judge.verdict import finding, flagged, skipped, worst
 from grader.kit import Mismatch, Undecided
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Loaded
@@ -84,9 +84,9 @@ def test_the_worst_of_a_parametrized_check_counts() -> None:
     def of(error: BaseException | None) -> Finding:
         return finding(SPEC, error)
 
-    assert folded([of(None), of(Mismatch("x")), of(None)]).status is Status.FAILED
-    assert folded([of(Mismatch("x")), of(Undecided("y"))]).status is Status.ERRORED
-    assert folded([of(None), of(None)]).status is Status.PASSED
+    assert worst([of(None), of(Mismatch("x")), of(None)]).status is Status.FAILED
+    assert worst([of(Mismatch("x")), of(Undecided("y"))]).status is Status.ERRORED
+    assert worst([of(None), of(None)]).status is Status.PASSED
 
 
 def test_what_the_course_must_mend_is_told_in_its_words_and_nothing_else_is() -> None:
@@ -115,8 +115,8 @@ def test_a_flag_outlasts_the_cases_that_passed_without_one() -> None:
     """Of a parametrized check; and it is nothing beside a case that failed."""
     passed = finding(SPEC, None)
     noted = flagged(passed, [("stem", "The stem is odd.")], "")
-    assert folded([passed, noted, passed]) == noted
-    assert folded([noted, finding(SPEC, Mismatch("Wrong."))]).message == "Wrong."
+    assert worst([passed, noted, passed]) == noted
+    assert worst([noted, finding(SPEC, Mismatch("Wrong."))]).message == "Wrong."
 
 
 def test_a_missing_part_is_the_broken_cells_fault_by_what_the_omission_is() -> None:
