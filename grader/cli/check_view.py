@@ -15,6 +15,7 @@ from grader.domain.formatting import clipped, counted, listed, quantity
 from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Omission, Place, Program
 from grader.domain.quoting import as_code, named
+from grader.reports.student.causes import ToldCause, told_causes
 from grader.reports.student.excerpt import excerpt
 from grader.reports.student.plan_rows import plan_rows
 from grader.students.own_check import LocalCheck
@@ -45,15 +46,14 @@ OPTIMIZER_VALUES = ("learning_rate", "weight_decay", "momentum", "betas", "label
 
 
 class CheckView:
-    """Findings on the terminal, component by component, as they are made. A context, with a spinner."""
+    """Findings on the terminal, each component as soon as all of its are made. A context, with a spinner."""
 
     def __init__(self, path: Path, assignment: Assignment, page: Page | None = None) -> None:
         self._page = page or Page()
         self._path = path
         self._assignment = assignment
         self._program: Program | None = None
-        self._component = ""
-        self._last: tuple[str, str, str] | None = None
+        self._waiting: dict[str, list[Finding]] = {}  # component -> those that are not shown yet
         self._done = 0
         self._spinner: Spinner | None = None
 
@@ -71,6 +71,8 @@ class CheckView:
     ) -> None:
         if self._spinner is not None:
             self._spinner.stop()
+        for component in tuple(self._waiting):  # whose checks were not all made
+            self._show(component)
 
     def read(self, program: Program) -> None:
         """The file was read."""
@@ -79,25 +81,33 @@ class CheckView:
     def finding(self, found: Finding) -> None:
         """A check was made."""
         self._done += 1
-        if found.component != self._component:
-            self._component = found.component
-            self._page.heading(COMPONENT_TITLES.get(found.component, found.component))
-            self._last = None
-        self._page.item(MARKS[found.status], found.title)
-        if found.status is not Status.PASSED or found.flagged:
-            self._explain(found)
+        self._waiting.setdefault(found.component, []).append(found)
+        asked = sum(spec.component == found.component for spec in self._assignment.checks)
+        if len(self._waiting[found.component]) >= asked:
+            self._show(found.component)
         if self._spinner is not None:
             total = len(self._assignment.checks)
             self._spinner.update(
                 f"{self._done} of {total} checks done" if self._done < total else "Looking at the model"
             )
 
-    def _explain(self, found: Finding) -> None:
-        said = (found.message, found.hint, found.where)
-        if said == self._last:
-            self._page.detail("(for the same reason)", style="dim", indent=6)
-            return
-        self._last = said
+    def _show(self, component: str) -> None:
+        """The findings of a component: each cause once, with the checks that fail for it."""
+        findings = self._waiting.pop(component)
+        lost = [found for found in findings if found.status is not Status.PASSED]
+        told = (*told_causes(lost), *told_causes([found for found in findings if found.flagged]))
+        causes = {cause.finding.check: cause for cause in told}
+        others = {found.check for cause in told for found in cause.others}
+        self._page.heading(COMPONENT_TITLES.get(component, component))
+        for found in findings:
+            if found.check in others:
+                continue
+            self._page.item(MARKS[found.status], found.title)
+            if found.check in causes:
+                self._explain(causes[found.check])
+
+    def _explain(self, cause: ToldCause) -> None:
+        found = cause.finding
         if found.status is Status.PASSED:
             self._page.detail(f"A person has a look: {found.message} It costs no points.", indent=6)
         else:
@@ -107,6 +117,10 @@ class CheckView:
             self._page.detail(f"Try: {found.hint}", indent=6)
         if found.where:
             self._page.code(found.where, line_at(self._program, found.where), indent=6)
+        if cause.others:
+            self._page.detail(f"{cause.others_in_words}:", style="dim", indent=6)
+        for other in cause.others:
+            self._page.detail(other.title, style="dim", indent=8)
 
     def rest(self, found: LocalCheck, *, details: bool) -> None:
         """What else is to be known, and the verdict."""
@@ -297,6 +311,7 @@ def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dic
                 "where": one.where,
                 "title": one.title,
                 "hint": one.hint,
+                "because": one.because,
             }
             for one in found.findings
         ],

@@ -4,7 +4,7 @@ Checks that were given back, the accuracy that is claimed, whose the submission 
 the run that counts, what left for the student, and what becomes of one that cannot be graded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
@@ -19,7 +19,7 @@ from grader.domain.edit import (
     Waived,
     standing_owner,
 )
-from grader.domain.evidence import Evidence, Finding, Status
+from grader.domain.evidence import Blame, Evidence, Finding, Status
 from grader.domain.program import Claim
 from grader.domain.score import (
     Acceptance,
@@ -75,6 +75,9 @@ def waived_checks(assignment: Assignment, edits: Sequence[Edit]) -> dict[str, Wa
 def with_waived(assignment: Assignment, evidence: Evidence, waived: Mapping[str, Waiver]) -> Evidence:
     """The evidence as it counts: every waived check has passed, whatever it found.
 
+    What was folded under one that is waived stands by itself, and what was not tried because of one is
+    unknown: nobody can say any more that the student lost it.
+
     Args:
         waived: Check -> by whom and why.
     """
@@ -86,10 +89,22 @@ def with_waived(assignment: Assignment, evidence: Evidence, waived: Mapping[str,
         if check.id in waived
     }
     there = dict.fromkeys(finding.check for finding in evidence.findings)
-    findings = [finding for finding in evidence.findings if finding.check not in passed]
+    findings = [_by_itself(one, passed) for one in evidence.findings if one.check not in passed]
     at = {check: index for index, check in enumerate((*there, *(one for one in passed if one not in there)))}
     findings += passed.values()
     return replace(evidence, findings=tuple(sorted(findings, key=lambda finding: at[finding.check])))
+
+
+def _by_itself(finding: Finding, waived: Collection[str]) -> Finding:
+    """A finding as it stands where the check that has its cause is waived; any other as it is."""
+    if finding.because not in waived:
+        return finding
+    if finding.status is not Status.SKIPPED:
+        return replace(finding, because=None)
+    told = f"It was not tried because of `{finding.because}`, which was given back to the class."
+    return replace(
+        finding, because=None, status=Status.ERRORED, blame=Blame.INSTRUCTOR, message=told, hint=""
+    )
 
 
 def acceptance(evidence: Evidence, edits: Sequence[Edit]) -> Acceptance | None:

@@ -54,7 +54,9 @@ def test_the_bare_template_fails_kindly(desk, run):
     assert "is not implemented yet." in result.output
     assert "Try: Replace the `raise NotImplementedError` line by your code." in result.output
     assert "homework.py:" in result.output and 'raise NotImplementedError("TODO Attention' in result.output
-    assert "(for the same reason)" in result.output, "a reason is told once for each part"
+    attention = result.output.partition("\nAttention\n")[2].partition("\nTransformer\n")[0]
+    assert attention.count("is not implemented yet.") == 1, "a reason is told once for each part"
+    assert "2 more checks fail for this reason:\n        Attention never mixes" in attention
     assert "Traceback" not in result.output
     last = result.output.strip().splitlines()[-1]
     assert last.startswith("✗ 2 of 14 public checks pass. Begin with `PreNorm` (homework.py:")

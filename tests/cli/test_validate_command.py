@@ -54,6 +54,22 @@ def validated(run, tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
     return of
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("keeps_the_shape", "names 'keeps_the_shape' as its cause, and there is no such check. Did you mean"),
+        (
+            "doubler_doubles",
+            "'doubler_doubles' because of 'doubler_doubles': the causes go around in a circle.",
+        ),
+    ],
+)
+def test_causes_that_cannot_be_are_told(validated, name, told):
+    mark = f'@pytest.mark.because("{name}")\ndef test_doubler_doubles('
+    result = validated((CHECKS, "def test_doubler_doubles(", mark))
+    assert result.exit_code == 2 and told in result.output, result.output
+
+
 def test_an_assignment_that_is_right_passes(validated):
     result = validated()
     assert result.exit_code == 0, result.output

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from grader.domain.errors import UsageError
+from grader.domain.evidence import Status
 from grader.domain.score import GradeStatus
 from grader.lms.export_format import Choices, Export
 from grader.lms.gradescope.autograder_results import RESULTS
@@ -72,3 +74,12 @@ def test_grades_that_stay_hidden_are_not_released(a_result: Callable[..., Any]) 
     choices = Choices(others={"visibility": "hidden"})
     assert graded_results.export(RESULTS, [a_result("1")], None, choices).grades == {}
     assert visible([a_result("1")]).grades == {"1": 64.5}
+
+
+def test_gradescope_is_told_a_cause_once(a_result: Callable[..., Any]) -> None:
+    evidence, score = a_result("1")
+    shape = replace(evidence.findings[0], status=Status.FAILED, message="Wrong.", because="matches_oracle")
+    results = [(replace(evidence, findings=(shape, *evidence.findings[1:])), score)]
+    tests = json.loads(visible(results).files["1/results.json"])["tests"]
+    [told] = [test for test in tests if test["tags"][-1] == "keeps_shape"]
+    assert (told["status"], told["output"]) == ("failed", "For the same reason as: Attention is scaled.")

@@ -41,6 +41,7 @@ from grader.domain.score import GradeStatus, Score, ScoreLine, Waiver
 from grader.domain.submission import Delivery, RefusedFile, Role
 from grader.domain.watch import Pried, Prying
 from grader.scoring import passes, score, stray_targets
+from grader.scoring.decided_by_people import with_waived
 from grader.training.accuracy import accuracy_interval
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -149,6 +150,20 @@ def test_a_component_earns_its_share_of_passed_weight(
     attention = model.components[0]
     assert (attention.points, attention.passed, attention.total) == (points, passed, 3)
     assert (model.points, model.floor, model.state) == (points + 4, None, "decided")
+
+
+@pytest.mark.parametrize("status", [Status.PASSED, Status.FAILED, Status.SKIPPED])
+def test_folding_alone_changes_no_points(status: Status) -> None:
+    """What is folded loses its own weight, once, and what passed all the same earns."""
+    blame = None if status is Status.PASSED else Blame.STUDENT
+    cause = finding("oracle", Status.FAILED, Blame.STUDENT)
+    own, folded = finding("scale", status, blame), replace(finding("scale", status, blame), because="oracle")
+    assert score(ASSIGNMENT, evidence_with(cause, own)) == score(ASSIGNMENT, evidence_with(cause, folded))
+    assert points_of(evidence_with(cause, folded), "Attention") == (4.0 if blame is None else 2.0)
+    rest = replace(finding("shape", Status.SKIPPED, Blame.STUDENT), because="oracle")
+    lost = evidence_with(cause, folded, rest)
+    assert points_of(lost, "Attention") == (2.0 if blame is None else 0.0), "and never more than all of it"
+    assert points_of(lost, "ViT") == 4.0
 
 
 def test_the_line_says_where_points_were_lost() -> None:
@@ -868,6 +883,22 @@ def test_a_check_that_left_no_finding_can_be_waived() -> None:
     assert line_of(score(ASSIGNMENT, silent), "model").points is None
     found = score(ASSIGNMENT, silent, edits=[waiver("oracle")])
     assert line_of(found, "model").points == 12
+
+
+def test_what_was_folded_under_a_waived_check_stands_by_itself() -> None:
+    """A failure stays one; what was not tried because of it is unknown, which is never a zero."""
+    failed = replace(finding("shape", Status.FAILED, Blame.STUDENT), because="oracle")
+    untried = replace(finding("scale", Status.SKIPPED, Blame.STUDENT), because="oracle")
+    evidence = evidence_with(finding("oracle", Status.FAILED, Blame.STUDENT), failed, untried)
+    assert line_of(score(ASSIGNMENT, evidence), "model").points == 4
+    counted = with_waived(ASSIGNMENT, evidence, {"oracle": Waiver("ta1", "It was wrong")})
+    found = {one.check: one for one in counted.findings}
+    assert found["shape"] == replace(failed, because=None)
+    assert (found["scale"].status, found["scale"].because) == (Status.ERRORED, None)
+    line = line_of(score(ASSIGNMENT, evidence, edits=[waiver("oracle")]), "model")
+    assert (line.points, line.floor) == (None, 8)
+    line = line_of(score(ASSIGNMENT, evidence_with(failed), edits=[waiver("oracle")]), "model")
+    assert line.points == 10
 
 
 def test_a_waiver_takes_nothing_from_the_other_checks_and_can_be_taken_back() -> None:

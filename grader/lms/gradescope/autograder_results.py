@@ -96,10 +96,12 @@ def _whys(score: Score) -> dict[str, str]:
 
 
 def _checks(evidence: Evidence, waived: dict[str, str], visibility: str) -> Iterator[dict[str, Any]]:
+    titles = {finding.check: finding.title for finding in evidence.findings if finding.check not in waived}
     for finding in evidence.findings:
+        cause = titles.get(finding.because or "", "")
         test: dict[str, Any] = {
             "name": printable(f"{finding.component}: {finding.title}"),
-            "output": printable("\n".join(sentences(finding, waived.get(finding.check, "")))),
+            "output": printable("\n".join(sentences(finding, waived.get(finding.check, ""), cause))),
             "tags": [finding.component, finding.check],
             "visibility": visibility,
         }
@@ -111,14 +113,18 @@ def _checks(evidence: Evidence, waived: dict[str, str], visibility: str) -> Iter
         yield test
 
 
-def sentences(finding: Finding, waived: str = "") -> Iterator[str]:
+def sentences(finding: Finding, waived: str = "", cause: str = "") -> Iterator[str]:
     """What a student reads about a check, line by line.
 
     Args:
         waived: Why it was given back to the class, if it was.
+        cause: What the check that has its cause asks for, if one has: its message is told there.
     """
     if waived:
         yield f"Given back to the whole class: {waived}"
+    if cause:
+        yield f"For the same reason as: {cause}"
+        return
     if finding.message:
         yield f"{finding.where}: {finding.message}" if finding.where else finding.message
     if finding.hint:

@@ -85,6 +85,10 @@ class FindingRecord(_Record):
         default="",
         description="who gave the check back to the whole class, and why: it counts as passed; else empty",
     )
+    because: str | None = Field(
+        default=None,
+        description="of one that is folded: the check, of the same component, that has the cause; else null",
+    )
 
 
 class ClassRecord(_Record):

@@ -226,6 +226,7 @@ def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingReco
             title=printable(finding.title),
             hint=printable(finding.hint),
             waived=printable(waived.get(finding.check, "")),
+            because=finding.because,
         )
         for finding in evidence.findings
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.score import ComponentScore, Score
+from grader.reports.student.causes import ToldCause, told_causes
 from grader.reports.student.excerpt import CodeLine, excerpt
 
 
@@ -16,6 +17,7 @@ class CheckRemark:
     Attributes:
         titles: What those checks ask for.
         checks: Their ids.
+        others: How many of them, beside the first, say the same or are folded under it: see `ToldCause`.
         verdict: Why it cost nothing, for checks that went wrong without the student's fault, or passed.
         lines: The source around `where`.
     """
@@ -26,6 +28,7 @@ class CheckRemark:
     hint: str
     where: str
     diagnosis: str | None
+    others: str
     verdict: str
     lines: tuple[CodeLine, ...]
 
@@ -54,6 +57,11 @@ class ComponentReport:
     def right(self) -> bool:
         """Whether every check passed."""
         return self.count > 0 and self.passed_count == self.count
+
+    @property
+    def remarks(self) -> tuple[CheckRemark, ...]:
+        """All that is said about it, the gravest first."""
+        return (*self.failed, *self.skipped, *self.errored, *self.noted)
 
     @property
     def passed_count(self) -> int:
@@ -95,15 +103,17 @@ def verdict(finding: Finding) -> str:
 def _report(
     name: str, findings: Sequence[Finding], share: ComponentScore | None, source: Mapping[str, str] | None
 ) -> ComponentReport:
+    lost = told_causes([finding for finding in findings if finding.status is not Status.PASSED])
+
     def remarks(status: Status) -> tuple[CheckRemark, ...]:
-        return _remarks([finding for finding in findings if finding.status is status], source)
+        return tuple(_remark(told, source) for told in lost if told.finding.status is status)
 
     passed = [finding for finding in findings if finding.status is Status.PASSED]
     return ComponentReport(
         name=name,
         share=share,
         passed=tuple(finding.title for finding in passed if not finding.flagged),
-        noted=_remarks([finding for finding in passed if finding.flagged], source),
+        noted=tuple(_remark(told, source) for told in told_causes([one for one in passed if one.flagged])),
         failed=remarks(Status.FAILED),
         skipped=remarks(Status.SKIPPED),
         errored=remarks(Status.ERRORED),
@@ -111,22 +121,16 @@ def _report(
     )
 
 
-def _remarks(findings: Sequence[Finding], source: Mapping[str, str] | None) -> tuple[CheckRemark, ...]:
-    """The findings, those that say the same thing about the same place taken together."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in findings:
-        key = (finding.message, finding.hint, finding.where, finding.label, verdict(finding))
-        groups.setdefault(key, []).append(finding)
-    return tuple(
-        CheckRemark(
-            titles=tuple(finding.title for finding in group),
-            checks=tuple(finding.check for finding in group),
-            message=group[0].message,
-            hint=group[0].hint,
-            where=group[0].where,
-            diagnosis=group[0].label,
-            verdict=verdict(group[0]),
-            lines=excerpt(source, group[0].where),
-        )
-        for group in groups.values()
+def _remark(told: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
+    first = told.finding
+    return CheckRemark(
+        titles=tuple(finding.title for finding in told.findings),
+        checks=tuple(finding.check for finding in told.findings),
+        message=first.message,
+        hint=first.hint,
+        where=first.where,
+        diagnosis=first.label,
+        others=told.others_in_words,
+        verdict=verdict(first),
+        lines=excerpt(source, first.where),
     )

@@ -45,7 +45,7 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
     A component's lost points are shared among its failed checks by weight:
     `lost * weight / sum(weights of the component's failed and blocked checks)`. While nothing of it is
     decided, or a forbidden part zeroed it, a failed check counts `maximum * weight / sum(weights)`. Checks
-    that could not be tried count for the fix that blocks them.
+    that could not be tried count for the fix that blocks them, and folded ones for that of their cause.
 
     Args:
         assignment: For weights and maxima.
@@ -62,9 +62,11 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
     for component in _components(assignment, evidence.findings):
         own = [finding for finding in evidence.findings if finding.component == component]
         worth = _worth(assignment, score, component, own, component in zeroed)
-        groups = _groups([finding for finding in own if _is_students(finding, Status.FAILED)])
-        blocked = [finding for finding in own if _is_students(finding, Status.SKIPPED)]
-        mended = [_fix(group, worth) for group in groups]
+        failed = [finding for finding in own if _is_students(finding, Status.FAILED)]
+        folded = _folded(own, failed)
+        groups = _groups([finding for finding in failed if finding not in folded])
+        blocked = [one for one in own if _is_students(one, Status.SKIPPED) and one not in folded]
+        mended = [_fix(group, worth, folded) for group in groups]
         if mended:
             mended[0] = _plus(mended[0], sum(worth[finding.check] for finding in blocked))
         else:
@@ -159,18 +161,28 @@ def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
     return groups
 
 
-def _fix(group: Sequence[Finding], worth: dict[str, float]) -> Fix:
+def _folded(findings: Sequence[Finding], failed: Sequence[Finding]) -> list[Finding]:
+    """What the student lost for the cause of one of the failed checks: one fix mends both."""
+    known = {finding.check for finding in failed}
+    causes = {finding.check for finding in failed if finding.because not in known}
+    lost = [one for one in findings if _is_students(one, Status.FAILED) or _is_students(one, Status.SKIPPED)]
+    return [finding for finding in lost if finding.because in causes]
+
+
+def _fix(group: Sequence[Finding], worth: dict[str, float], folded: Sequence[Finding] = ()) -> Fix:
     first = group[0]
+    checks = [finding.check for finding in group]
+    checks += [finding.check for finding in folded if finding.because in checks]
     messages = dict.fromkeys(finding.message for finding in group if finding.message)
     return Fix(
         component=first.component,
-        points=sum(worth[finding.check] for finding in group),
+        points=sum(worth[check] for check in checks),
         title=first.title,
         message=first.message,
         hint=next((finding.hint for finding in group if finding.hint), ""),
         where=first.where,
         diagnosis=first.label,
-        checks=tuple(finding.check for finding in group),
+        checks=tuple(checks),
         also=tuple(message for message in messages if message != first.message),
     )
 

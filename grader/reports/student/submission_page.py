@@ -14,6 +14,7 @@ from grader.domain.program import Place
 from grader.domain.score import Score
 from grader.domain.submission_view import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
 from grader.reports.student.code_links import SCRIPT, CodeLinks, anchor, cell_anchor
+from grader.reports.student.component_reports import component_reports
 from grader.reports.student.html_cleaning import cleaned
 from grader.reports.student.line_notes import LineNote, line_notes, notes_by_line
 from grader.reports.typesetting import environment
@@ -101,10 +102,16 @@ def submission_page(
             cuts=cuts,
             notebook=any(cell_anchor(cell.file) != SCRIPT for cell in cells),
             findings=[(note, _target(note, links, shown)) for note in notes if note.asks],
-            elsewhere=sum(1 for finding in evidence.findings if finding.message and not finding.where),
+            elsewhere=_without_a_line(assignment, evidence, score),
             generated_at=generated_at,
         )
     )
+
+
+def _without_a_line(assignment: Assignment, evidence: Evidence, score: Score) -> int:
+    """How many of the report's messages about checks name no line."""
+    reports = component_reports(assignment, evidence, score)
+    return sum(bool(remark.message) and not remark.where for report in reports for remark in report.remarks)
 
 
 def _links(cells: Sequence[ViewCell]) -> CodeLinks:

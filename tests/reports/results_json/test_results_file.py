@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from grader.domain.evidence import Epoch, TrainingOutcome, UnfinishedRun
+from grader.domain.evidence import Blame, Epoch, Status, TrainingOutcome, UnfinishedRun
 from grader.domain.note import Note
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
@@ -46,6 +46,16 @@ def test_a_remark_of_a_check_that_passed_is_kept(assignment, class_results, with
     assert (noted.component, noted.status, noted.blame) == ("ViT", "passed", None)
     assert (noted.diagnosis, noted.where) == ("fixed_positions", "homework.py:41")
     assert noted.message == "The positions are fixed; the handout asks for learnable ones."
+
+
+def test_a_folded_finding_names_the_check_that_has_the_cause(assignment, class_results):
+    good = class_results["good"]
+    first, second, *rest = good.evidence.findings
+    folded = replace(second, status=Status.FAILED, blame=Blame.STUDENT, because=first.check)
+    evidence = replace(good.evidence, findings=(first, folded, *rest))
+    document = json.loads(text_of(assignment, [(evidence, good.score)]))
+    told = document["submissions"][0]["findings"]
+    assert [found["because"] for found in told[:3]] == [None, first.check, None]
 
 
 def test_keys_are_those_of_the_contract(document):

@@ -184,3 +184,28 @@ def test_nothing_is_claimed_where_a_person_gave_full_points(case, examples, assi
     lines = tuple(replace(line, points=5.0) if line.id == "evaluation" else line for line in score.lines)
     (fix,) = case(changes, score=replace(score, lines=lines))
     assert fix.points == 0
+
+
+def test_what_is_folded_counts_for_the_fix_of_its_cause(case, examples, assignment):
+    """Not for the first fix of the part, and its message is not told with it."""
+    changes = {
+        "attention_matches_oracle": failed("It is wrong.", diagnosis="missing_scale"),
+        "attention_keeps_shape": failed("The shape differs.", "homework.py:41"),
+        "attention_uses_dim_head": failed("Another shape.", "homework.py:41")
+        | {"because": "attention_keeps_shape"},
+        "attention_drops_out": failed("Not tried.", status=Status.SKIPPED)
+        | {"because": "attention_keeps_shape"},
+    }
+    oracle, shape = case(changes)
+    assert (oracle.diagnosis, oracle.points) == ("missing_scale", pytest.approx(8 * 4 / 8))
+    assert (shape.message, shape.also) == ("The shape differs.", ())
+    assert shape.checks == ("attention_keeps_shape", "attention_uses_dim_head", "attention_drops_out")
+    assert shape.points == pytest.approx(8 * 3 / 8)
+    evidence = replace(examples.base("1", assignment), findings=examples.findings(assignment, changes))
+    lost = 65 - examples.a_score(assignment, evidence).total
+    assert oracle.points + shape.points == pytest.approx(lost)
+
+
+def test_what_is_folded_under_a_check_that_passed_is_a_fix_of_its_own(case):
+    (fix,) = case({"attention_keeps_shape": failed("Wrong.") | {"because": "attention_matches_oracle"}})
+    assert (fix.message, fix.points) == ("Wrong.", pytest.approx(1))

@@ -249,7 +249,8 @@ def test_a_bare_template_gets_a_kind_start_in_the_order_of_the_parts(pages):
 
 def test_equal_findings_of_a_part_are_said_once(pages):
     told = text(pages, "template").split("What the checks found")[1]
-    assert told.count("evaluate is not implemented yet") == 2  # their lines differ
+    assert told.count("evaluate is not implemented yet") == 1
+    assert "1 more check fails for this reason" in told
     assert "The confusion" not in told
 
 
@@ -318,9 +319,8 @@ def test_a_passed_check_with_a_remark_shows_it_and_says_that_it_costs_nothing(
     assert told.count(f"A person has a look: {sentence}") == 1, "equal remarks are said once"
     assert "The check passed, and this costs no points." in told
     assert "all 9 parts do what they should. A person has a look at ViT, which costs no points." in told
-    vit = re.search(
-        r'<details class="component"( open)?>\s*<summary>\s*<h3><code>ViT.*?</details>', html, re.S
-    )
+    end = r"</ul>\s*</details>\s*(?=<details class=.component|</section>)"
+    vit = re.search(rf'<details class="component"( open)?>\s*<summary>\s*<h3><code>ViT.*?{end}', html, re.S)
     assert vit.group(1), "it is open, so that the remark is seen"
     words = Page(vit.group()).text
     count = len(others) + 2
@@ -439,3 +439,29 @@ def test_names_of_classes_are_shown_as_they_are(pages):
     """Where a long one may be broken, nothing is seen of that."""
     assert "U+200B" not in pages["missing_scale"]
     assert "pitted_surface" in text(pages, "missing_scale")
+
+
+def test_a_cause_is_told_once_and_what_follows_from_it_is_listed_below(class_results, html_of):
+    one = class_results["good"]
+    root, failed, untried, same, *_ = [
+        found for found in one.evidence.findings if found.component == "Attention"
+    ]
+    lost = {"status": Status.FAILED, "blame": Blame.STUDENT}
+    changed = {
+        root.check: replace(root, **lost, message="It is random.", hint="Look.", where="homework.py:41"),
+        failed.check: replace(failed, **lost, message="The wrong shape.", because=root.check),
+        untried.check: replace(
+            untried, status=Status.SKIPPED, blame=Blame.STUDENT, message="Not tried.", because=root.check
+        ),
+        same.check: replace(same, **lost, message="It is random.", where="homework.py:43"),
+    }
+    findings = tuple(changed.get(found.check, found) for found in one.evidence.findings)
+    html = html_of(replace(one, evidence=replace(one.evidence, findings=findings)))
+    checks = Page(html).text.split("What the checks found")[1]
+    assert checks.count("It is random.") == 1 and checks.count("✗ To fix") == 1
+    assert "The wrong shape." not in Page(html).text and "Not tried" not in checks
+    others = re.search(r'<details class="others">(.*?)</details>', html, re.S)[1]
+    listed = re.findall(r"<li>(.*?)</li>", others)
+    assert "3\N{NO-BREAK SPACE}more checks fail for this reason" in Page(others).words[1]
+    assert len(listed) == 3 and failed.title in Page(others).text and untried.title in Page(others).text
+    assert checks.index("It is random.") < checks.index("more checks fail") < checks.index(failed.title)

@@ -1,0 +1,71 @@
+"""The findings of `grader check` on the terminal: each cause once, and what follows from it below."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.cli.check_view import CheckView
+from grader.domain.assignment import Assignment, CheckSpec
+from grader.domain.evidence import Blame, Finding, Status
+
+SPECS = tuple(
+    CheckSpec(name, component, f"Title {name}.")
+    for name, component in (("a", "ViT"), ("b", "ViT"), ("c", "PreNorm"), ("d", "ViT"), ("e", "ViT"))
+)
+
+
+def found(name: str, message: str = "", because: str | None = None) -> Finding:
+    """A finding, failed if there is a message."""
+    spec = next(spec for spec in SPECS if spec.id == name)
+    passed = Finding(name, spec.component, spec.title, Status.PASSED)
+    if not message:
+        return passed
+    return replace(passed, status=Status.FAILED, blame=Blame.STUDENT, message=message, because=because)
+
+
+FINDINGS = (
+    found("a", "It is random."),
+    found("b", "Another shape.", "a"),
+    found("c"),
+    found("d"),
+    found("e", "It is random."),
+)
+
+
+@pytest.fixture
+def small(assignment: Assignment) -> Assignment:
+    """The assignment with few checks, those of ViT around another part's."""
+    return replace(assignment, checks=SPECS)
+
+
+def test_a_cause_is_told_once_with_what_follows_from_it(
+    small: Assignment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with CheckView(Path("homework.py"), small) as view:
+        for each in FINDINGS:
+            view.finding(each)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "",
+        "PreNorm",
+        "  ✓ Title c.",
+        "",
+        "ViT",
+        "  ✗ Title a.",
+        "      It is random.",
+        "      2 more checks fail for this reason:",
+        "        Title b.",
+        "        Title e.",
+        "  ✓ Title d.",
+    ]
+
+
+def test_a_part_is_shown_when_its_last_check_is_made_or_nothing_more_comes(
+    small: Assignment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with CheckView(Path("homework.py"), small) as view:
+        for each in FINDINGS[:3]:
+            view.finding(each)
+        shown = capsys.readouterr().out
+        assert "PreNorm" in shown and "ViT" not in shown
+    assert "Title a." in capsys.readouterr().out
