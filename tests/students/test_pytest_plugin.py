@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +141,22 @@ def test_its_fixture_says_what_it_is_for(tmp_path):
     done = run(tmp_path)
     assert done.returncode == 1
     assert "has no assignment.toml and test_public.py" in done.stdout
+
+
+def test_what_fails_for_the_cause_of_another_check_says_so(handout, tmp_path, run_here):
+    folder = tmp_path / "vit"
+    shutil.copytree(handout, folder)
+    (folder / "test_public.py").write_text(
+        'import pytest\n\npytestmark = pytest.mark.component("ViT")\n\n\n'
+        'def test_first(student):\n    """The first."""\n    assert False, "It is wrong."\n\n\n'
+        '@pytest.mark.because("first")\n'
+        'def test_second(student):\n    """The second."""\n    assert False, "It is wrong as well."\n\n\n'
+        '@pytest.mark.because("first", run=False)\n'
+        'def test_third(student):\n    """The third."""\n    assert False, "It is tried."\n',
+        encoding="utf-8",
+    )
+    code, said = run_here(folder, "-rs")
+    assert code == 1 and "2 failed, 1 skipped" in said, said
+    assert "It is wrong." in said and "It fails for the same reason as test_first." in said
+    assert "It is wrong as well." not in said and "It is tried." not in said
+    assert "It says nothing while test_first does not pass." in said
