@@ -41,8 +41,13 @@ def run_here(warm_workers, monkeypatch):
         monkeypatch.chdir(folder)
         plugins = ["-p", "no:cacheprovider", "-p", "no:faulthandler", "-s", "--import-mode=importlib"]
         said = io.StringIO()
+        # pytest would find a file of the same name in another folder, if one was imported
+        earlier = sys.modules.pop("test_public", None)
         with contextlib.redirect_stdout(said):
             code = pytest.main([*plugins, *arguments])
+        sys.modules.pop("test_public", None)
+        if earlier is not None:
+            sys.modules["test_public"] = earlier
         return int(code), said.getvalue()
 
     return of
