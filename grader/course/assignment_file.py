@@ -20,6 +20,7 @@ from grader.course.provided_files import provided_files
 from grader.course.required_files import file_stem, required_files
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.toml_file import toml_table
+from grader.course.value_choices import stated_values
 from grader.domain.assignment import (
     PROVIDED,
     SUBMISSION,
@@ -29,6 +30,7 @@ from grader.domain.assignment import (
     LatePolicy,
     Limits,
 )
+from grader.domain.drawn_values import OWN_VALUES
 
 _INSTRUCTORS_FILES = (
     FILE,
@@ -65,6 +67,9 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     data = _data(table.data) if table.data is not None else None
     if data is None:
         _require_nothing_measured(table)
+    found_checks = checks(folder, names, public_only=public_only)
+    if table.variant and OWN_VALUES in [check.id for check in found_checks]:
+        raise fault(f"a check is called '{OWN_VALUES}', as the grader's own about [variant]. Rename it.")
     measured = measures(table.measure, table.program, components)
     classes = len(data.classes) if data is not None else 0
     rubric = rubric_items(table.rubric, names, [each.id for each in measured], classes)
@@ -75,7 +80,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         file_stem=file_stem(table.files),
         files=required_files(table.files),
         components=components,
-        checks=checks(folder, names, public_only=public_only),
+        checks=found_checks,
         trained_checks=() if public_only else trained_checks(folder, names),
         rubric=rubric,
         forbidden=forbidden_rules(table.forbidden, [item.id for item in rubric], names),
@@ -90,6 +95,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
         measures=measured,
         provided=provided_files(table.provided, None if public_only else folder / PROVIDED),
+        variant=stated_values(table.variant),
         digest=digest(folder, public_only=public_only),
     )
 

@@ -154,6 +154,13 @@ class ForbiddenTable(Table):
     reason: Text
 
 
+class VariantTable(Table):
+    """`[variant.heads]`: a named value that is drawn for the term, or for each student."""
+
+    choices: Annotated[list[Any], Field(min_length=1)]
+    per: Literal["term", "student"] = "term"
+
+
 class AssignmentTable(Table):
     """The whole file."""
 
@@ -173,3 +180,4 @@ class AssignmentTable(Table):
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)
     forbidden: list[ForbiddenTable] = Field(default_factory=list)
+    variant: dict[str, VariantTable] = Field(default_factory=dict)

@@ -1,7 +1,8 @@
 """Where the course is, and what its `course.toml` says."""
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +15,8 @@ from grader.course.check_files import PUBLIC_FILE
 from grader.course.contradictions import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
-from grader.domain.errors import UsageError
+from grader.domain.drawn_values import DrawnValue, Value, drawn_values
+from grader.domain.errors import CourseError, UsageError
 
 FILE = "course.toml"
 COURSE_VARIABLE = "GRADER_COURSE"
@@ -29,6 +31,7 @@ class _SandboxTable(Table):
 class _CourseTable(Table):
     title: Annotated[str, Field(min_length=1)]
     secret: Annotated[str, Field(min_length=1)]
+    term: str = ""
     sandbox: _SandboxTable = _SandboxTable()
 
 
@@ -40,12 +43,14 @@ class Course:
         root: The folder of `course.toml`.
         secret: What the hidden splits and all seeds are made from.
         minimum_level: The least isolation that a grade may come from, `strict` or `standard`.
+        term: `2026-fall`; the values that assignments draw are another term's own.
     """
 
     root: Path
     title: str
     secret: str = field(repr=False)
     minimum_level: str = "standard"
+    term: str = ""
 
     @property
     def datasets(self) -> Path:
@@ -65,6 +70,28 @@ class Course:
     def secret_is_public(self) -> bool:
         """Whether the secret is still the one that the course was handed out with."""
         return self.secret == PLACEHOLDER
+
+    def require_secret(self) -> None:
+        """Refuse to draw values that are to last from a secret that will change, and that everybody knows.
+
+        Raises:
+            UsageError: It is the one that the course was handed out with.
+        """
+        if self.secret_is_public:
+            raise UsageError(
+                f"The course has no secret of its own to draw values from ('{PLACEHOLDER}' is known to "
+                f"everybody). Put a long random text into {FILE} as 'secret', or into ${SECRET_VARIABLE}."
+            )
+
+    def values(
+        self, assignment_id: str, stated: Sequence[DrawnValue], student_id: str = ""
+    ) -> dict[str, Value]:
+        """What is drawn of an assignment's values this term.
+
+        Args:
+            student_id: Empty: what is drawn for each student has its first choice.
+        """
+        return drawn_values(self.secret, assignment_id, stated, self.term, student_id)
 
     def assignments(self) -> tuple[str, ...]:
         """The ids of the assignments, sorted."""
@@ -107,12 +134,28 @@ def located_course(
     environment = os.environ if environment is None else environment
     root = _root(given, environment.get(COURSE_VARIABLE, ""), working or Path.cwd())
     table = toml_table(root / FILE, _CourseTable)
+    if table.term:
+        require_term(table.term, f"{FILE}: 'term'")
     return Course(
         root=root,
         title=table.title,
         secret=environment.get(SECRET_VARIABLE, "") or table.secret,
         minimum_level=table.sandbox.minimum,
+        term=table.term,
     )
+
+
+def require_term(term: str, what: str) -> None:
+    """Refuse what is no name of a term.
+
+    Raises:
+        CourseError: It has a character that the text from which values are drawn keeps for itself, or none.
+    """
+    if not re.fullmatch(r"\w[\w ./-]*", term):
+        raise CourseError(
+            f"{what} is '{term}', which is no name of a term. Use letters, digits, spaces and . / - _, as in "
+            "'2026-fall'."
+        )
 
 
 def student_assignment(folder: Path) -> Assignment:

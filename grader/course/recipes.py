@@ -8,12 +8,15 @@ an ingredient and what takes it out:
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grader.course.composing import composed, described, first_sentence, parsed, policies_named, source_text
 from grader.course.solution_regions import solved_source
 from grader.course.toml_file import listing
+from grader.course.value_places import filled_code
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import Value, first_choices
 from grader.domain.errors import CourseError
 
 _BASE = re.compile(r"^\s*Based on:\s*(?P<name>\w+)\s*$", re.MULTILINE)
@@ -52,25 +55,31 @@ class TunedRecipe:
         return source
 
 
-def recipes(assignment: Assignment) -> tuple[TunedRecipe, ...]:
+def recipes(assignment: Assignment, values: Mapping[str, Value] | None = None) -> tuple[TunedRecipe, ...]:
     """The recipes of an assignment, by name.
+
+    Args:
+        values: What is drawn, by name; None: each first choice.
 
     Raises:
         CourseError: A file is malformed, or is based on what is not there.
     """
     files = sorted((assignment.folder / "recipes").glob("*.py"))
-    return tuple(_recipe(path.stem, assignment, ()) for path in files)
+    values = first_choices(assignment.variant) if values is None else values
+    return tuple(_recipe(path.stem, assignment, values, ()) for path in files)
 
 
-def _recipe(name: str, assignment: Assignment, above: tuple[str, ...]) -> TunedRecipe:
+def _recipe(
+    name: str, assignment: Assignment, values: Mapping[str, Value], above: tuple[str, ...]
+) -> TunedRecipe:
     """One recipe; `above` are those that are based on it."""
     shown = f"recipes/{name}.py"
-    text = source_text(assignment.folder / "recipes" / f"{name}.py", shown)
+    text = filled_code(source_text(assignment.folder / "recipes" / f"{name}.py", shown), values, shown)
     docstring = described(parsed(text, shown), shown)
     base = _BASE.search(docstring)
     if base is None:
         solution = f"reference/{assignment.id}/solution.py"
-        source = solved_source(source_text(assignment.folder / "solution.py", solution), solution)
+        source = solved_source(source_text(assignment.folder / "solution.py", solution), solution, values)
     elif base["name"] in (*above, name):
         raise CourseError(
             f"{shown}: {listing((*above, name))} are based on each other. Base one on the solution."
@@ -80,7 +89,7 @@ def _recipe(name: str, assignment: Assignment, above: tuple[str, ...]) -> TunedR
             f"{shown}: there is no recipe '{base['name']}' that it could be based on. Correct it."
         )
     else:
-        source = _recipe(base["name"], assignment, (*above, name)).source
+        source = _recipe(base["name"], assignment, values, (*above, name)).source
     source = composed(source, text, values=True)
     return TunedRecipe(
         name,

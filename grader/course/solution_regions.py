@@ -11,9 +11,11 @@ A mark opens with `# >>> ` and a kind, and closes with `# <<<` at the same inden
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from grader.course.value_places import filled_code
+from grader.domain.drawn_values import Value
 from grader.domain.errors import CourseError
 
 _OPENING = re.compile(r"\s*# >>>\s*(?P<kind>\w*)(?: (?P<text>.*))?$")
@@ -73,17 +75,18 @@ def regions(text: str, name: str) -> tuple[Region, ...]:
     return tuple(found)
 
 
-def homework_source(text: str, name: str) -> str:
+def homework_source(text: str, name: str, values: Mapping[str, Value] | None = None) -> str:
     """The student's version of a solution: stubs where the marks are.
 
     Args:
         text: The solution's source.
         name: Its name, for messages.
+        values: What is drawn, which is put into its places.
 
     Raises:
         CourseError: A mark is malformed, or what is left is not Python.
     """
-    source = _replaced(text, name, _given)
+    source = _replaced(filled_code(text, values or {}, name), name, _given)
     try:
         ast.parse(source)
     except SyntaxError as error:
@@ -91,20 +94,22 @@ def homework_source(text: str, name: str) -> str:
             f"{name}: without the marked lines, it is not Python any more ({error.msg}: "
             f"{(error.text or '').strip()!r}). Move the marks so that whole statements are between them."
         ) from None
-    return source
+    return filled_code(source, values or {}, name)  # what stood in an INSTEAD mark is code only now
 
 
-def solved_source(text: str, name: str) -> str:
+def solved_source(text: str, name: str, values: Mapping[str, Value] | None = None) -> str:
     """The solution as a student might have written it: everything in place, and no mark or hint.
 
     Args:
         text: The solution's source.
         name: Its name, for messages.
+        values: What is drawn, which is put into its places.
 
     Raises:
         CourseError: A mark is malformed.
     """
-    return _replaced(text, name, lambda region: () if region.kind == "INSTRUCTORS" else region.body)
+    source = filled_code(text, values or {}, name)
+    return _replaced(source, name, lambda region: () if region.kind == "INSTRUCTORS" else region.body)
 
 
 def _region(lines: list[str], start: int, name: str) -> Region:

@@ -155,7 +155,7 @@ def _keys(shape: type[Table], steps: Sequence[str | int]) -> tuple[str, ...]:
     """The keys that the table at this place may have."""
     current = shape
     for step in steps:
-        if isinstance(step, str):
+        if isinstance(step, str) and step in current.model_fields:  # or it is a name of the instructor's
             current = _table_in(current.model_fields[step].annotation) or current
     return tuple(current.model_fields)
 

@@ -5,6 +5,7 @@ with other versions of some parts, which are put into the reference. A tuned rec
 """
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +14,9 @@ from grader.course.composing import composed, described, first_sentence, parsed,
 from grader.course.recipes import recipes
 from grader.course.solution_regions import homework_source, solved_source
 from grader.course.toml_file import listing
+from grader.course.value_places import filled_code
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import Value, first_choices
 from grader.domain.errors import CourseError
 
 SOLUTION = "solution.py"
@@ -51,11 +54,12 @@ class Variant:
     policies: tuple[str, ...] = ()
 
 
-def variants(assignment: Assignment) -> tuple[Variant, ...]:
+def variants(assignment: Assignment, values: Mapping[str, Value] | None = None) -> tuple[Variant, ...]:
     """The reference, the bare template, the legitimate forms and the mistakes, in this order.
 
     Args:
         assignment: Its folder has `solution.py`, `forms/*.py` and `mistakes/*.py`.
+        values: What is drawn, by name; None: each first choice.
 
     Raises:
         CourseError: There is no solution, or a file is malformed.
@@ -65,27 +69,32 @@ def variants(assignment: Assignment) -> tuple[Variant, ...]:
         raise CourseError(
             f"{shown} is missing: what the checks are tried on is made from the reference solution. Write it."
         )
+    values = first_choices(assignment.variant) if values is None else values
     text = source_text(assignment.folder / SOLUTION, shown)
-    solved = solved_source(text, shown)
+    solved = solved_source(text, shown, values)
     parsed(solved, shown)
     found = [
         Variant(Kind.REFERENCE, "reference", SOLUTION, solved),
-        Variant(Kind.TEMPLATE, "template", SOLUTION, homework_source(text, shown)),
+        Variant(Kind.TEMPLATE, "template", SOLUTION, homework_source(text, shown, values)),
     ]
     forms = sorted((assignment.folder / "forms").glob("*.py"))
-    found += [_part(path, f"forms/{path.name}", Kind.FORM, solved, assignment) for path in forms]
+    found += [_part(path, f"forms/{path.name}", Kind.FORM, solved, assignment, values) for path in forms]
     found += [
         Variant(Kind.FORM, each.name, each.file, each.source, says=each.says, policies=each.policies)
-        for each in recipes(assignment)
+        for each in recipes(assignment, values)
     ]
     mistakes = sorted((assignment.folder / "mistakes").glob("*.py"))
-    found += [_part(path, f"mistakes/{path.name}", Kind.MISTAKE, solved, assignment) for path in mistakes]
+    found += [
+        _part(path, f"mistakes/{path.name}", Kind.MISTAKE, solved, assignment, values) for path in mistakes
+    ]
     return tuple(found)
 
 
-def _part(path: Path, shown: str, kind: Kind, solved: str, assignment: Assignment) -> Variant:
+def _part(
+    path: Path, shown: str, kind: Kind, solved: str, assignment: Assignment, values: Mapping[str, Value]
+) -> Variant:
     """The variant that a form's or a mistake's file makes of the reference."""
-    text = source_text(path, shown)
+    text = filled_code(source_text(path, shown), values, shown)
     tree = parsed(text, shown)
     graded = [component.name for component in assignment.components]
     defined = [

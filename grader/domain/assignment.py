@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from grader.domain.drawn_values import DrawnValue
 from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 
@@ -386,6 +387,7 @@ class Assignment:
         measures: The models that are trained and measured; the checks configure the first one.
         trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
         provided: Files that students get with it.
+        variant: The named values that are drawn for the term or for each student.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
 
@@ -410,6 +412,7 @@ class Assignment:
     trained_checks: tuple[CheckSpec, ...] = ()
     measures: tuple[Measure, ...] = (Measure(TEST_ACCURACY),)
     provided: tuple[ProvidedFile, ...] = ()
+    variant: tuple[DrawnValue, ...] = ()
     digest: str = ""
 
     @property
