@@ -57,7 +57,7 @@ def command(
         found = local_check(path, local)
         click.echo(json.dumps(check_document(path, local.assignment, found), ensure_ascii=False, indent=1))
     else:
-        with CheckView(path, local.assignment) as view:
+        with CheckView(path, local.assignment, values=local.values) as view:
             found = local_check(path, local, read=view.read, report=view.finding)
         view.rest(found, details=details)
     sys.exit(0 if found.passed else 1)

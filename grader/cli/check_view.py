@@ -1,7 +1,7 @@
 """How the public checks' findings are shown while they are made, and what follows them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -10,6 +10,7 @@ from rich.status import Status as Spinner
 
 from grader.cli.page import Page
 from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.drawn_values import Value, shown_values
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
 from grader.domain.plan import Plan
@@ -48,10 +49,17 @@ OPTIMIZER_VALUES = ("learning_rate", "weight_decay", "momentum", "betas", "label
 class CheckView:
     """Findings on the terminal, each component as soon as all of its are made. A context, with a spinner."""
 
-    def __init__(self, path: Path, assignment: Assignment, page: Page | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        assignment: Assignment,
+        page: Page | None = None,
+        values: Mapping[str, Value] | None = None,
+    ) -> None:
         self._page = page or Page()
         self._path = path
         self._assignment = assignment
+        self._values = values or {}
         self._program: Program | None = None
         self._waiting: dict[str, list[Finding]] = {}  # component -> those that are not shown yet
         self._done = 0
@@ -59,6 +67,8 @@ class CheckView:
 
     def __enter__(self) -> "CheckView":
         self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
+        if self._values:
+            self._page.detail(f"The values of this copy: {shown_values(self._values)}")
         if self._page.live:
             self._spinner = self._page.console.status(
                 "Starting (the first time, PyTorch is slow to load) ..."

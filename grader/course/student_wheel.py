@@ -29,16 +29,17 @@ def is_student_wheel(name: str) -> bool:
     return name.startswith(f"{_NAME}-") and name.endswith(".whl")
 
 
-def write_student_wheel(folder: Path) -> Path:
+def write_student_wheel(folder: Path, wheel: tuple[str, bytes] | None = None) -> Path:
     """Put the wheel into a folder, in the place of those of other versions, and return its path.
 
     Args:
         folder: The students' folder, which exists.
+        wheel: What `student_wheel` gives, where it is there already.
 
     Raises:
         UsageError: The running grader was not installed, or the folder cannot be written.
     """
-    name, content = student_wheel()
+    name, content = wheel or student_wheel()
     path = folder / name
     atomic.write(path, content)
     for other in folder.iterdir():

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from grader.domain.answers import Answers
 from grader.domain.assignment import TEST_ACCURACY
+from grader.domain.drawn_values import Value
 from grader.domain.note import Note
 from grader.domain.plan import Plan, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
@@ -351,6 +352,7 @@ class Evidence:
         attempt: Which of the student's attempts it is, 1 for the first: it decides the hidden split. None
             when nothing was to be trained, and in records of a grader with one split for all.
         data_digest: Of the images and their split; empty when nothing was to be trained.
+        variant: The values that were drawn for the student, by name, where the assignment draws any.
         seconds: Stage -> wall seconds.
     """
 
@@ -396,6 +398,7 @@ class Evidence:
     assignment_digest: str = ""
     attempt: int | None = None
     data_digest: str = ""
+    variant: dict[str, Value] = field(default_factory=dict)
     seconds: dict[str, float] | None = None
 
     @property

@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
-from grader.course.student_template import student_files
+from grader.course.student_template import HandedOutCopy, student_files
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import first_choices
 from grader.domain.errors import SubmissionError
 from grader.domain.quoting import about_file
 from grader.domain.submission import Intake, Role, Submission
@@ -58,7 +59,9 @@ def handed_out(assignment: Assignment) -> tuple[frozenset[tuple[str, ...]], froz
     """
     forms: frozenset[tuple[str, ...]] = frozenset()
     figures: set[str] = set()
-    for name, text in student_files(assignment.folder).items():
+    # what one student's copy has in another's place is a number, or a text, which no two are compared by
+    copy = HandedOutCopy(assignment.variant, first_choices(assignment.variant))
+    for name, text in student_files(assignment.folder, copy=copy).items():
         data = text.encode("utf-8")
         if name.endswith(".ipynb"):
             figures |= {figure.digest for figure in notebook_figures(data)}

@@ -4,17 +4,19 @@ from grader import __version__
 from grader.domain.evidence import Evidence
 from grader.domain.submission import Submission
 from grader.gradebook import RunRecord
+from grader.grading.own_values import values_of
 from grader.grading.run import Run
 
 
 def is_known(run: Run, found: Evidence, submission: Submission) -> bool:
     """Whether what an earlier run found out is about just this submission: else it must be examined.
 
-    It counts where the submission, the assignment, the engine and the images are the same, and was neither a
-    failure of ours nor unofficial.
+    It counts where the submission, the assignment, the drawn values, the engine and the images are the same,
+    and was neither a failure of ours nor unofficial.
     """
     return (
         _is_same(run, found, submission)
+        and found.variant == values_of(run, submission)
         and found.partial == submission.partial
         # checks alone are asked for: a training that is known already does no harm
         and (run.splits is None or run.splits.are_those_of(found))

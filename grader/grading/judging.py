@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from grader.domain.assignment import Assignment, CheckSpec, Limits
+from grader.domain.drawn_values import Value, first_choices
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
 from grader.domain.note import Note
@@ -64,6 +65,7 @@ def judged(
     components: Collection[str] | None = None,
     pictures: bool = True,
     files: Mapping[str, bytes] | None = None,
+    values: Mapping[str, Value] | None = None,
 ) -> Judged:
     """Run the checks on a submission.
 
@@ -72,6 +74,7 @@ def judged(
         components: Run only the checks of these.
         pictures: Keep what the plotting functions draw as pictures.
         files: What was handed in besides code, weights and report, by role.
+        values: What is drawn for the submission's student; None: each first choice.
 
     Returns:
         What the judge said, with exactly one finding for each check that was asked for.
@@ -82,7 +85,7 @@ def judged(
     limits = assignment.limits
     more = {"components": None if components is None else list(components), "pictures": pictures}
     handed_in = {FILE + role: np.frombuffer(content, np.uint8) for role, content in (files or {}).items()}
-    request = Frame(_job(program, workers, limits, seed) | more, handed_in)
+    request = Frame(_job(program, workers, assignment, seed, values) | more, handed_in)
     seconds = (
         limits.checks_seconds + 2 * limits.load_seconds + len(assignment.components) * limits.call_seconds
     )
@@ -114,11 +117,13 @@ def trained_model_judged(
     *,
     seed: int,
     component: str | None = None,
+    values: Mapping[str, Value] | None = None,
 ) -> tuple[Finding, ...]:
     """Run the checks of trained models on a model that was trained.
 
     Args:
         component: The graded class of the model, whose checks are run; None: all are.
+        values: See `judged`.
 
     Returns:
         What did not pass, or is for a person to look at; empty where the assignment has no such checks.
@@ -132,7 +137,8 @@ def trained_model_judged(
     arrays = {STATE + name: value for name, value in trained.state.items()}
     arrays |= {"inputs": trained.inputs, "scores": trained.scores}
     request = Frame(
-        _job(program, workers, limits, seed) | {"pictures": False, "trained": True, "component": component},
+        _job(program, workers, assignment, seed, values)
+        | {"pictures": False, "trained": True, "component": component},
         arrays,
     )
     try:
@@ -142,13 +148,16 @@ def trained_model_judged(
         raise EngineError(f"The judge failed: {silence}.") from silence
 
 
-def _job(program: Program, workers: Host, limits: Limits, seed: int) -> dict[str, Any]:
+def _job(
+    program: Program, workers: Host, assignment: Assignment, seed: int, values: Mapping[str, Value] | None
+) -> dict[str, Any]:
     """What every judge is told."""
     return {
         "program": validator(Program).dump_python(program, mode="json"),
         "workers": workers.address,
         "seed": seed,
-        "limits": asdict(limits),
+        "limits": asdict(assignment.limits),
+        "values": dict(first_choices(assignment.variant) if values is None else values),
     }
 
 

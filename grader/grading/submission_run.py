@@ -13,6 +13,7 @@ from grader.domain.program import Claim, Program
 from grader.domain.quoting import about_file, file_name_of, named
 from grader.domain.submission import Intake, Submission
 from grader.grading.judging import judged
+from grader.grading.own_values import own_values_finding, values_of
 from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
@@ -50,6 +51,7 @@ def examined(
         assignment_digest=run.assignment.digest,
         attempt=attempt if run.splits is not None else None,
         data_digest=run.splits.digest(attempt) if run.splits is not None else "",
+        variant=values_of(run, submission),
     )
     found = EvidenceBuilder(evidence)
     try:
@@ -189,8 +191,17 @@ def _check(
         done += 1
         watch(Progress(student_id, GradingStage.CHECKS, done / max(total, 1), f"{done} of {total}"))
 
+    values = found.evidence.variant
+    own_values = own_values_finding(run.assignment, program, values)
     result = judged(
-        run.hosts.judges, run.hosts.workers, program, run.assignment, seed=seed, report=report, files=files
+        run.hosts.judges,
+        run.hosts.workers,
+        program,
+        run.assignment,
+        seed=seed,
+        report=report,
+        values=values,
+        files=files,
     )
     found.images |= result.images
     absent = tuple(
@@ -198,7 +209,7 @@ def _check(
         for name in result.stand_ins
     )
     found.add(
-        findings=result.findings,
+        findings=(*result.findings, *filter(None, [own_values])),
         parameters=result.parameters,
         layers=result.layers,
         figures=result.figures,

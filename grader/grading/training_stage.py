@@ -1,11 +1,12 @@
 """The training of one submission: once, three times near the threshold, later where it takes too long."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from grader.domain.assignment import Assignment, Limits, Measure
+from grader.domain.drawn_values import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
     AttentionMap,
@@ -260,7 +261,9 @@ class _Model:
         if not self.is_first:
             measured = _renamed(measured, self.measure.id)
         self.found.images |= measured.images
-        self.keep(training=_looked_at_again(run, self.measure, jobs(1), measured))
+        self.keep(
+            training=_looked_at_again(run, self.measure, jobs(1), measured, self.found.evidence.variant)
+        )
         self.found.add(attestation=_with_gpu(self.found.evidence.attestation, measured.attestation))
         self.found.add_watched(run.assignment, jobs(1).program, measured.watched)
 
@@ -284,7 +287,9 @@ def _renamed(measured: Measured, measure: str) -> Measured:
     )
 
 
-def _looked_at_again(run: Run, measure: Measure, job: Job, measured: Measured) -> Training:
+def _looked_at_again(
+    run: Run, measure: Measure, job: Job, measured: Measured, values: Mapping[str, Value]
+) -> Training:
     """The training, with what a judge objects to in the model that came of it."""
     training = replace(measured.training, notes=tuple(dict.fromkeys(measured.notes)))
     if measured.trained is None:
@@ -298,6 +303,7 @@ def _looked_at_again(run: Run, measure: Measure, job: Job, measured: Measured) -
             measured.trained,
             seed=job.order_seed or 0,
             component=measure.roles.model if len(run.assignment.measures) > 1 else None,
+            values=values,
         )
         told = [finding for finding in findings if finding.because is None]
         objections = tuple(f"The trained model: {finding.message}" for finding in told)

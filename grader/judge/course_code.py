@@ -3,15 +3,20 @@
 import ast
 import contextlib
 import importlib.util
+import itertools
+import json
+import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from grader.course.value_places import filled_code, is_written_out
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import Value, first_choices
 from grader.domain.errors import CourseError
 from grader.kit import Mismatch
 
@@ -94,8 +99,45 @@ class CourseCode:
                 namespace.update(names)
 
 
-def course_code(assignment: Assignment) -> CourseCode:
+class CodeByValues:
+    """What the instructors wrote out, with drawn values in it: executed once for each set of values."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._made: dict[str, CourseCode] = {}
+
+    def prepare(self, most: int) -> None:
+        """Execute it for each set of values that can be drawn, or for one where there are more.
+
+        Raises:
+            CourseError: A file is missing or cannot be loaded.
+        """
+        stated = self._assignment.variant
+        sets = math.prod(len(value.choices) for value in stated)
+        if sets > most:
+            self.of(first_choices(stated))
+            return
+        names = [value.name for value in stated]
+        for choices in itertools.product(*(value.choices for value in stated)):
+            self.of(dict(zip(names, choices, strict=True)))
+
+    def of(self, values: Mapping[str, Value]) -> CourseCode:
+        """The code with these values.
+
+        Raises:
+            CourseError: A file is missing or cannot be loaded.
+        """
+        key = json.dumps(dict(values), sort_keys=True)
+        if key not in self._made:
+            self._made[key] = course_code(self._assignment, values)
+        return self._made[key]
+
+
+def course_code(assignment: Assignment, values: Mapping[str, Value] | None = None) -> CourseCode:
     """Load an assignment's solution (imports and definitions only), its mistakes and its oracle.
+
+    Args:
+        values: What is drawn, by name; None: each first choice.
 
     Raises:
         CourseError: A file is missing or cannot be loaded.
@@ -103,24 +145,25 @@ def course_code(assignment: Assignment) -> CourseCode:
     path = assignment.folder / "solution.py"
     if not path.exists():
         raise CourseError(f"{path.name}: the assignment '{assignment.id}' has no reference solution.")
-    solution = _definitions(path)
+    values = first_choices(assignment.variant) if values is None else values
+    solution = _definitions(path, values)
     mistakes = {}
     for file in sorted((assignment.folder / "mistakes").glob("*.py")):
-        mistakes[file.stem] = _mistake(file, assignment, solution)
+        mistakes[file.stem] = _mistake(file, assignment, solution, values)
     package = assignment.folder / "oracle" / "__init__.py"
     oracle_path = package if package.exists() else assignment.folder / "oracle.py"
-    oracle = _executed(oracle_path, {}) if oracle_path.exists() else None
+    oracle = _executed(oracle_path, {}, values) if oracle_path.exists() else None
     return CourseCode(solution, mistakes, oracle)
 
 
-def _definitions(path: Path) -> dict[str, Any]:
+def _definitions(path: Path, values: Mapping[str, Value]) -> dict[str, Any]:
     """The namespace of a script of which only imports, classes, functions and literals are executed."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), path.name)
+    tree = ast.parse(filled_code(path.read_text(encoding="utf-8"), values, path.name), path.name)
     kept: list[ast.stmt] = []
     for node in tree.body:
         wanted = ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef
-        literal = isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant)
-        if isinstance(node, wanted) or literal:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if isinstance(node, wanted) or (value is not None and is_written_out(value)):
             kept.append(node)
     module = ModuleType(f"solution_of_{path.parent.name}")
     sys.modules[module.__name__] = module
@@ -128,8 +171,8 @@ def _definitions(path: Path) -> dict[str, Any]:
     return module.__dict__
 
 
-def _executed(path: Path, names: dict[str, Any]) -> ModuleType:
-    """A file executed as a module in which some names are there already."""
+def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value]) -> ModuleType:
+    """A file executed as a module in which some names are there already, with the values in its places."""
     name = f"{path.parent.name}_{path.stem}"
     within = [str(path.parent)] if path.stem == "__init__" else None
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=within)
@@ -139,17 +182,24 @@ def _executed(path: Path, names: dict[str, Any]) -> ModuleType:
     module.__dict__.update(names)
     if within is not None:
         sys.modules[name] = module  # its own files import each other
+    text = path.read_text(encoding="utf-8")
+    filled = filled_code(text, values, f"{path.parent.name}/{path.name}")
     try:
-        spec.loader.exec_module(module)
+        if filled == text:
+            spec.loader.exec_module(module)  # which may know its bytecode
+        else:
+            exec(compile(filled, str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
     except Exception as error:
         raise CourseError(f"{path.parent.name}/{path.name}: {type(error).__name__}: {error}") from error
     return module
 
 
-def _mistake(path: Path, assignment: Assignment, solution: dict[str, Any]) -> Mistake:
+def _mistake(
+    path: Path, assignment: Assignment, solution: dict[str, Any], values: Mapping[str, Value]
+) -> Mistake:
     """Load one file of `mistakes/`; the solution's names are there for it to use and to derive from."""
     names = {name: value for name, value in solution.items() if not name.startswith("__")}
-    module = _executed(path, names)
+    module = _executed(path, names, values)
     graded = [component.name for component in assignment.components]
     own = [name for name in graded if module.__dict__.get(name) is not names.get(name)]
     if len(own) != 1:

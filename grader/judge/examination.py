@@ -19,6 +19,7 @@ import pytest
 from torch import Tensor
 
 from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
+from grader.domain.drawn_values import OwnValues, Value, first_choices
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Finding, LayerSummary, Status
 from grader.domain.watch import NOTHING_SEEN, Watched
@@ -87,14 +88,20 @@ class _SoFar:
 
 
 class Checks:
-    """The pytest plugin that holds the collected checks; its fixtures are what a check may ask for."""
+    """The pytest plugin that holds the collected checks; its fixtures are what a check may ask for.
+
+    Attributes:
+        values: What is drawn for the submission's student, by name.
+        code: What the instructors wrote out, with these values in it; None on a student's own machine.
+    """
 
     def __init__(
         self, assignment: Assignment, use: Callable[["Checks"], None], code: CourseCode | None
     ) -> None:
         self.assignment = assignment
         self._use = use
-        self._code = code
+        self.values: Mapping[str, Value] = first_choices(assignment.variant)
+        self.code = code
         self._specs = {spec.id: spec for spec in assignment.checks}
         self._items: list[pytest.Item] = []
         self._student: Student | None = None
@@ -122,9 +129,14 @@ class Checks:
     @pytest.fixture
     def reference(self) -> CourseCode:
         """The reference solution's and the mistakes' classes and functions."""
-        if self._code is None:
+        if self.code is None:
             raise CourseError("A public check asks for the reference, which students do not have.")
-        return self._code
+        return self.code
+
+    @pytest.fixture
+    def variant(self) -> OwnValues:
+        """The values that were drawn for the submission's student, by name."""
+        return OwnValues(self.values)
 
     @pytest.fixture
     def class_names(self) -> tuple[str, ...]:
@@ -266,7 +278,7 @@ class Checks:
     def _names_of(self, error: BaseException | None) -> tuple[str, ...]:
         """What to look for in the student's source when a known mistake was recognized."""
         diagnosis = getattr(error, "diagnosis", None)
-        known = self._code.mistakes if self._code is not None else {}
+        known = self.code.mistakes if self.code is not None else {}
         return known[diagnosis].look_for if diagnosis in known else ()
 
     def _error_of(self, item: pytest.Item, student: Student, spec: CheckSpec) -> BaseException | None:

@@ -15,12 +15,13 @@ import torch
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import CHECKS, TRAINED
 from grader.domain.assignment import MEGABYTE, Assignment, Limits
+from grader.domain.drawn_values import first_choices, frozen_value
 from grader.domain.errors import GraderError
 from grader.domain.evidence import Attestation, Finding
 from grader.domain.program import Program
 from grader.domain.watch import Watched
 from grader.files.typed_json import validator
-from grader.judge.course_code import course_code
+from grader.judge.course_code import CodeByValues
 from grader.judge.examination import Checks, Examined, run_pytest
 from grader.judge.student import Student
 from grader.judge.trained_model import state_of
@@ -35,6 +36,8 @@ from grader.sandbox.lockdown import Lockdown
 
 FROM_PIPELINE = 64_000_000  # bytes of a job, and of arrays beyond a model's state and handed-in files
 
+MOST_PREPARED = 16  # sets of drawn values for which the instructors' code is executed before judges fork
+
 
 def main() -> None:
     """Run the host."""
@@ -42,25 +45,27 @@ def main() -> None:
         assignment = read_assignment(Path(sys.argv[1]).absolute())
         if (provided := lay_out(given_files(assignment), Path.cwd())) is not None:
             enter(provided)  # the solution's functions look for them as the students' do
-        code = course_code(assignment)
+        code = CodeByValues(assignment)
+        code.prepare(MOST_PREPARED)
         paths = [
             path
             for folder in (CHECKS, TRAINED)
             for path in sorted((assignment.folder / folder).glob("test_*.py"))
         ]
-        run_pytest(paths, assignment, code, _serve)
+        first = code.of(first_choices(assignment.variant))
+        run_pytest(paths, assignment, first, lambda checks: _serve(checks, code))
     except GraderError as error:
         sys.exit(str(error))  # who started the host passes the sentence on
 
 
-def _serve(checks: Checks) -> None:
+def _serve(checks: Checks, code: CodeByValues) -> None:
     torch.set_num_threads(1)
     typed_messages.prepare()
     for kind in (Program, Finding, Attestation, Watched):
         validator(kind)
 
     def judge(reader: BinaryIO, writer: BinaryIO) -> None:
-        Judge(checks, reader, writer).run()
+        Judge(checks, code, reader, writer).run()
 
     forkserver.main(judge, lambda: None, Lockdown.NONE)
 
@@ -68,8 +73,9 @@ def _serve(checks: Checks) -> None:
 class Judge:
     """One submission's judge: reads a job, reports findings as they come, and then everything."""
 
-    def __init__(self, checks: Checks, reader: BinaryIO, writer: BinaryIO) -> None:
+    def __init__(self, checks: Checks, code: CodeByValues, reader: BinaryIO, writer: BinaryIO) -> None:
         self._checks = checks
+        self._code = code
         self._reader = reader
         self._writer = writer
 
@@ -94,6 +100,8 @@ class Judge:
             files=None if job.get("trained") else _files(frame.arrays),
         )
         try:
+            self._checks.values = {name: frozen_value(value) for name, value in job["values"].items()}
+            self._checks.code = self._code.of(self._checks.values)
             if job.get("trained"):
                 self._examine_trained(student, frame.arrays, job.get("component"))
                 return

@@ -1,12 +1,14 @@
 """Which assignment a command on a student's own file is about."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.course.contradictions import FILE as ASSIGNMENT_FILE
 from grader.course.locate import Course, located_course, student_assignment
+from grader.course.value_choices import own_values
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import Value
 from grader.domain.errors import UsageError
 
 PUBLIC_CHECKS = "test_public.py"
@@ -18,10 +20,12 @@ class LocalAssignment:
 
     Attributes:
         datasets: The folder of its data set files.
+        values: What was drawn for this copy, by name.
     """
 
     assignment: Assignment
     datasets: Path
+    values: dict[str, Value] = field(default_factory=dict)
 
     @property
     def public_checks(self) -> Path:
@@ -91,11 +95,16 @@ def _template(course: Course, assignment_id: str) -> LocalAssignment:
         raise UsageError(
             f"The course has no template/{assignment_id} yet. Make it: grader template {assignment_id}"
         )
-    return LocalAssignment(student_assignment(template), course.datasets)
+    return _local(template, course.datasets)
 
 
 def _handed_out(folder: Path) -> LocalAssignment:
-    return LocalAssignment(student_assignment(folder), folder / "datasets")
+    return _local(folder, folder / "datasets")
+
+
+def _local(folder: Path, datasets: Path) -> LocalAssignment:
+    assignment = student_assignment(folder)
+    return LocalAssignment(assignment, datasets, own_values(folder, assignment.variant))
 
 
 def _present(folder: Path) -> int:

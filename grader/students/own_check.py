@@ -126,6 +126,7 @@ def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["
     errors: list[BaseException] = []
 
     def used(checks: "Checks") -> None:
+        checks.values = local.values
         # pytest would keep what is raised here to itself
         try:
             outcome.append(use(checks))

@@ -16,6 +16,7 @@ from grader.domain.assignment import CHECK_MARKERS, SUBMISSION
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment, CheckSpec
+    from grader.domain.drawn_values import OwnValues
     from grader.domain.evidence import Finding
     from grader.judge.student import Student
     from grader.students.own_machine import OwnWorkers
@@ -105,6 +106,16 @@ def student(request: pytest.FixtureRequest) -> "Student":
 def class_names(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """The names of the homework's classes, in the order of the labels."""
     return _submission_of(request).assignment().class_names
+
+
+@pytest.fixture
+def variant(request: pytest.FixtureRequest) -> "OwnValues":
+    """The values that were drawn for this copy of the homework, by name."""
+    from grader.course.value_choices import own_values
+    from grader.domain.drawn_values import OwnValues
+
+    stated = _submission_of(request).assignment().variant
+    return OwnValues(own_values(request.path.parent, stated))
 
 
 # --- what they stand on -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 collect_ignore = [
     "comparison",
     "letters",
+    "drawn",
     "uploads",
 ]  # files of courses: their checks have fixtures of their own
 

@@ -20,8 +20,12 @@ from grader.course.assignment_tables import (
     ProvidedTable,
     RequiredTable,
     RubricTable,
+    VariantTable,
 )
+from grader.course.value_choices import stated_values
+from grader.course.value_places import filled_code
 from grader.domain.assignment import Assignment, Limits
+from grader.domain.drawn_values import drawn_values
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "template/vit_defects/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -129,6 +133,19 @@ def test_the_instructors_check_runs(assignment: Assignment, examined_function: C
     exec("import pytest\nfrom grader.kit import Mismatch, same\n" + code, namespace)  # noqa: S102
     check = namespace["test_feed_forward_has_no_memory"]
     examined_function(check)
+
+
+def test_the_instructors_values_are_drawn_and_filled_in() -> None:
+    [tables] = [block for block in blocks(ROOT / "docs/instructor.md", "toml") if "[variant." in block]
+    [code] = [block for block in blocks(ROOT / "docs/instructor.md", "python") if "# variant:" in block]
+    read = {name: VariantTable(**table) for name, table in tomllib.loads(tables)["variant"].items()}
+    stated = stated_values(read)
+    assert [(value.name, value.per_student) for value in stated] == [("heads", True), ("pooling", False)]
+    for student_id in ("400101204", "400101205", ""):
+        values = drawn_values("a secret", "vit_defects", stated, "2026-fall", student_id)
+        namespace: dict[str, Any] = {}
+        exec(filled_code(code, values, "solution.py"), namespace)  # noqa: S102
+        assert namespace["HEADS"] == values["heads"] in (2, 4, 8)
 
 
 def test_the_instructors_mistake_is_one_of_ours() -> None:

@@ -5,6 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grader.domain.drawn_values import Value
+
 _Share = Field(default=None, ge=0, le=1)
 
 
@@ -385,6 +387,10 @@ class SubmissionRecord(_Record):
     plan: PlanRecord | None = Field(default=None, description="null: nothing was read, or an older version")
     models: dict[str, ModelRecord] = Field(
         default_factory=dict, description="the further models that are trained, by the measure's id"
+    )
+    variant: dict[str, Value] = Field(
+        default_factory=dict,
+        description="the values that were drawn for the student; absent where the assignment draws none",
     )
     notes: list[str]
     sandbox: SandboxRecord

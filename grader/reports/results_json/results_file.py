@@ -7,8 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import printable
@@ -28,8 +26,11 @@ _FIRST, _LAST = "  {", "  }"  # the lines around a submission
 
 def submission_text(evidence: Evidence, score: Score) -> str:
     """The lines of one submission as they stand in the file, without the comma that may follow."""
+    record = submission_record(evidence, score).model_dump(mode="json")
+    if not evidence.variant:
+        del record["variant"]
     # not by splitlines: JSON leaves line ends of other alphabets as they are
-    return "\n".join(f"  {line}" for line in _text(submission_record(evidence, score)).split("\n"))
+    return "\n".join(f"  {line}" for line in _text(record).split("\n"))
 
 
 def results_text(
@@ -55,7 +56,7 @@ def results_text(
             submissions=[],
             download=download,
             downloads=list(downloads),
-        )
+        ).model_dump(mode="json")
     )
     # a string could not hold this: its quotes would be escaped
     before, between, after = frame.partition('"submissions": []')
@@ -154,8 +155,8 @@ def results_schema_text() -> str:
     return json.dumps(results_schema(), ensure_ascii=False, indent=2) + "\n"
 
 
-def _text(document: BaseModel) -> str:
-    return json.dumps(_whole(document.model_dump(mode="json")), ensure_ascii=False, indent=1, allow_nan=False)
+def _text(document: dict[str, Any]) -> str:
+    return json.dumps(_whole(document), ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def _whole(value: Any) -> Any:

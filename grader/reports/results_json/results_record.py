@@ -85,6 +85,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         ],
         plan=_plan(evidence.plan),
         models={measure: _model(evidence.of_measure(measure)) for measure in evidence.further},
+        variant=dict(evidence.variant),
         notes=[
             printable(text)
             for text in dict.fromkeys(map(str, (*evidence.notes, *notes, *watch_notes(evidence))))

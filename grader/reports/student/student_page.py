@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import shown_values
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.watch_notes import watch_notes
@@ -85,6 +86,7 @@ def student_page(
             figures=[(figure.check, data_uri(images, figure.image)) for figure in evidence.figures],
             layers=layer_rows(evidence.layers),
             code=code or CodeLinks(),
+            values=shown_values(evidence.variant),
             generated_at=generated_at,
         )
     )

@@ -1,0 +1,1 @@
+"""Nothing: the assignment measures nothing."""
