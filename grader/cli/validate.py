@@ -15,6 +15,11 @@ from grader.cli.options import cores
     "--only", metavar="NAME", help="Only the variants of this name; `*` stands for anything: 'scale_*'."
 )
 @click.option("--thorough", is_flag=True, help="Every variant meets every check: takes a few minutes.")
+@click.option(
+    "--all-variants",
+    is_flag=True,
+    help="For each choice of each value that [variant] draws, and not only for this term's values.",
+)
 @click.option("--debug", is_flag=True, help="Show what checks raise, where, and what they print: use --only.")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def command(
@@ -22,6 +27,7 @@ def command(
     jobs: int | None,
     only: str | None,
     thorough: bool,
+    all_variants: bool,
     debug: bool,
     course: Path | None,
 ) -> None:
@@ -30,7 +36,8 @@ def command(
     The reference solution must pass every check, and the bare template must earn nothing. Every legitimate
     form (reference/ASSIGNMENT/forms/*.py) must pass every check. Every mistake (mistakes/*.py) must fail a
     check of its own part and of no other, and be called by its name; nine in ten must be named. Without
-    ASSIGNMENT, every assignment of the course is tried.
+    ASSIGNMENT, every assignment of the course is tried. Where [variant] draws values, this term's are put
+    in; what is drawn for each student has its first choice.
 
     The exit code is 0 when all of this holds, 1 when something has to be mended, 2 when it cannot be tried.
 
@@ -44,5 +51,7 @@ def command(
     from grader.validation.assignment_trial import ValidationRequest, validate
 
     view = ValidateView()
-    request = ValidationRequest(assignment_id, only, jobs or cores(), thorough, course, debug)
-    sys.exit(0 if validate(request, watch=view.progress, done=view.show) else 1)
+    request = ValidationRequest(assignment_id, only, jobs or cores(), thorough, course, debug, all_variants)
+    passed = validate(request, watch=view.progress, done=view.show)
+    view.end()
+    sys.exit(0 if passed else 1)

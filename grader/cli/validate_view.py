@@ -15,6 +15,7 @@ from grader.cli.page import Page
 from grader.cli.terminal import console
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import shown_values
 from grader.domain.formatting import counted, duration, listed, printable
 from grader.validation.assignment_trial import ValidatedAssignment
 from grader.validation.mutation_report import MutationReport
@@ -78,6 +79,7 @@ class ValidateView:
 
     def __init__(self) -> None:
         self._page = Page()
+        self._tried: list[ValidatedAssignment] = []
 
     @contextlib.contextmanager
     def progress(self, assignment: Assignment, total: int) -> Iterator[Report]:
@@ -94,7 +96,10 @@ class ValidateView:
     def show(self, validated: ValidatedAssignment) -> None:
         """The table, what is wrong, and the figures."""
         page, report = self._page, validated.report
-        table = _table(report, f"{validated.assignment.title}: {counted(len(report.verdicts), 'variant')}")
+        self._tried.append(validated)
+        told = f" ({shown_values(validated.values)})" if validated.values else ""
+        title = f"{validated.assignment.title}{told}: {counted(len(report.verdicts), 'variant')}"
+        table = _table(report, title)
         if page.live:
             console(markup=False, highlight=False).print(table)
         else:
@@ -110,6 +115,18 @@ class ValidateView:
             for sentence in sentences:
                 page.item(kind, sentence)
         page.verdict(report.passed, f"{report.summary}. {duration(validated.seconds)}.")
+
+    def end(self) -> None:
+        """Which values failed, where several sets of them were tried for an assignment."""
+        for assignment in dict.fromkeys(each.assignment.id for each in self._tried):
+            own = [each for each in self._tried if each.assignment.id == assignment]
+            if len(own) < 2:
+                continue
+            failed = [shown_values(each.values) for each in own if not each.report.passed]
+            word = f"{len(failed)} of {len(own)} sets of values fail" if failed else f"all {len(own)} pass"
+            self._page.heading(f"{assignment}: {word}")
+            for values in failed:
+                self._page.item("failed", values)
 
     def _show_traces(self, outcome: TrialOutcome) -> None:
         """How the checks of a variant ended, where that was asked for."""

@@ -1,15 +1,17 @@
 """An assignment, validated: its checks, tried on work whose worth is known."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
 from grader.course.variants import variants
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import Value, each_choice
 from grader.domain.errors import UsageError
 from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import MutationReport, mutation_report
@@ -30,6 +32,8 @@ class ValidationRequest:
         thorough: Every variant meets every check.
         course: The course's folder; None: found upward from the working directory.
         debug: Keep how checks ended: what they raised, where, and what they printed.
+        all_variants: For each choice of each drawn value, with the others at their first, and not only for
+            what was drawn this term.
     """
 
     assignment_id: str | None = None
@@ -38,19 +42,22 @@ class ValidationRequest:
     thorough: bool = False
     course: Path | None = None
     debug: bool = False
+    all_variants: bool = False
 
 
 @dataclass(frozen=True)
 class ValidatedAssignment:
-    """What validating an assignment came to.
+    """What validating an assignment came to, with one set of values.
 
     Attributes:
-        seconds: Wall-clock time.
+        seconds: Its share of the wall-clock time.
+        values: What was drawn, by name; {} where the assignment draws nothing.
     """
 
     assignment: Assignment
     report: MutationReport
     seconds: float
+    values: Mapping[str, Value] = field(default_factory=dict)
 
 
 def validate(
@@ -59,7 +66,7 @@ def validate(
     """Validate assignments one after the other.
 
     Args:
-        done: Is told each as soon as it is validated.
+        done: Is told each as soon as it is validated, for each set of values.
 
     Returns:
         Whether nothing is wrong with any of them.
@@ -76,22 +83,39 @@ def validate(
         raise UsageError(f"--only is about one assignment. Name it: {', '.join(ids)}.")
     passed = True
     for assignment_id in ids:
-        validated = _validated(course, assignment_id, request, watch)
-        done(validated)
-        passed = passed and validated.report.passed
+        for validated in _validated(course, assignment_id, request, watch):
+            done(validated)
+            passed = passed and validated.report.passed
     return passed
 
 
 def _validated(
     course: Course, assignment_id: str, request: ValidationRequest, watch: ValidationWatcher
-) -> ValidatedAssignment:
+) -> Iterator[ValidatedAssignment]:
     started = time.monotonic()
     assignment = read_assignment(course.reference(assignment_id))
-    found = chosen(variants(assignment), request.only)
-    planned = trials(assignment, found, thorough=request.thorough)
+    batches = [
+        (values, trials(assignment, found, values, thorough=request.thorough))
+        for values in _value_sets(course, assignment, every=request.all_variants)
+        for found in [chosen(variants(assignment, values), request.only)]
+    ]
+    planned = [trial for _, batch in batches for trial in batch]
     with watch(assignment, len(planned)) as report:
         results = outcomes(
             course, assignment, planned, jobs=request.jobs, report=report, traced=request.debug
         )
-    result = mutation_report(assignment, results, complete=request.only is None)
-    return ValidatedAssignment(assignment, result, time.monotonic() - started)
+    seconds = (time.monotonic() - started) / len(planned)
+    rest = iter(results)
+    for values, batch in batches:
+        own = list(islice(rest, len(batch)))
+        result = mutation_report(assignment, own, complete=request.only is None)
+        yield ValidatedAssignment(assignment, result, len(batch) * seconds, values)
+
+
+def _value_sets(course: Course, assignment: Assignment, *, every: bool) -> list[dict[str, Value]]:
+    """The sets of values that are tried: this term's, in which each student's value is its first choice."""
+    sets = [course.values(assignment.id, assignment.variant)]
+    for values in each_choice(assignment.variant) if every else ():
+        if values not in sets:
+            sets.append(values)
+    return sets

@@ -74,6 +74,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
                 components=trial.components,
                 pictures=False,
                 files=files if trial.hands_in else {},
+                values=trial.values,
             )
             return outcome(assignment, trial, program, found)
 

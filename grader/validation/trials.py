@@ -2,14 +2,15 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from grader.analysis.run_time import run_time_uses
 from grader.course.variants import Kind, Variant
 from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.drawn_values import Value, first_choices
 from grader.domain.errors import GraderError, UsageError
 from grader.domain.evidence import Finding
 from grader.domain.program import Program
@@ -29,10 +30,12 @@ class Trial:
 
     Attributes:
         components: The components whose checks are run; None: all.
+        values: What is drawn, by name: the variant is made with it.
     """
 
     variant: Variant
     components: tuple[str, ...] | None = None
+    values: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def hands_in(self) -> bool:
@@ -86,7 +89,11 @@ def chosen(variants: Sequence[Variant], pattern: str | None) -> tuple[Variant, .
 
 
 def trials(
-    assignment: Assignment, variants: Sequence[Variant], *, thorough: bool = False
+    assignment: Assignment,
+    variants: Sequence[Variant],
+    values: Mapping[str, Value] | None = None,
+    *,
+    thorough: bool = False,
 ) -> tuple[Trial, ...]:
     """What to run on each variant.
 
@@ -95,8 +102,10 @@ def trials(
     their own parts: whatever uses those sees a stand-in.
 
     Args:
+        values: With which the variants are made; None: each first choice.
         thorough: Every variant meets every check.
     """
+    values = first_choices(assignment.variant) if values is None else values
     graded = [component.name for component in assignment.components]
     seen: set[str] = set()
     found = []
@@ -104,9 +113,10 @@ def trials(
         first = variant.kind is Kind.MISTAKE and not seen.issuperset(variant.parts)
         seen.update(variant.parts if first else ())
         if thorough or first or not variant.parts:
-            found.append(Trial(variant))
+            found.append(Trial(variant, None, values))
         else:
-            found.append(Trial(variant, (*(name for name in graded if name in variant.parts), SUBMISSION)))
+            parts = (*(name for name in graded if name in variant.parts), SUBMISSION)
+            found.append(Trial(variant, parts, values))
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from grader.course.reference_files import reference_files
 from grader.domain.assignment import Assignment
+from grader.domain.drawn_values import first_choices
 from grader.sandbox.given_files import enter, given_files, lay_out
 from grader.students.own_machine import OwnWorkers, patient
 from grader.validation.check_trace import CheckTrace, check_trace
@@ -64,17 +65,19 @@ def _among_provided(assignment: Assignment) -> Iterator[None]:
 def _local_outcomes(
     assignment: Assignment, planned: Sequence[Trial], report: Report, *, traced: bool
 ) -> tuple[TrialOutcome, ...]:
-    from grader.judge.course_code import course_code
+    from grader.judge.course_code import CodeByValues
     from grader.judge.examination import run_pytest
     from grader.judge.student import Student
 
     assignment, files = patient(assignment), reference_files(assignment)
+    code = CodeByValues(assignment)
     found: list[TrialOutcome] = []
     raised: list[BaseException] = []
 
     def use(checks: "Checks") -> None:
         def judge(trial: Trial) -> TrialOutcome:
             program = program_of(assignment, trial)
+            checks.values, checks.code = trial.values, code.of(trial.values)
             traces: list[CheckTrace] = []
             if traced:
                 checks.traced = lambda spec, error, printed: traces.append(
@@ -99,7 +102,7 @@ def _local_outcomes(
 
     try:
         paths = sorted((assignment.folder / "checks").glob("test_*.py"))
-        run_pytest(paths, assignment, course_code(assignment), use)
+        run_pytest(paths, assignment, code.of(first_choices(assignment.variant)), use)
     finally:
         _forget(assignment.folder)
     if raised:

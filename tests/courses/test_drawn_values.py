@@ -278,3 +278,43 @@ def test_the_public_checks_know_the_values_of_the_copy(
     Path("variant.json").write_text('{"values": {"heads": null}}', encoding="utf-8")
     done = CliRunner().invoke(cli, ["check"], prog_name="grader")
     assert done.exit_code == 2 and "variant.json cannot be read. Copy it back" in done.output
+
+
+# --- the grader, graded -----------------------------------------------------------------------------------
+
+
+def test_every_choice_can_be_validated(
+    course: Course, run: Callable[..., Result], on_warm_hosts: None
+) -> None:
+    """A check that is right for this term's values alone passes, and is found with the others."""
+    done = run("validate", "heads", "--only", "reference", "--jobs", 2)
+    assert done.exit_code == 0, done.output
+    assert "(heads = 2, pooling = mean): 1" in done.output and done.output.count("reference full") == 1
+    checks = course.reference("heads") / "checks" / "test_public.py"
+    text = checks.read_text(encoding="utf-8")
+    assert "16 // heads" in text
+    checks.write_text(text.replace("16 // heads", "8 if heads == 2 else 4"), encoding="utf-8")
+    assert run("validate", "heads", "--only", "reference", "--jobs", 2).exit_code == 0
+    done = run("validate", "heads", "--only", "reference", "--jobs", 2, "--all-variants")
+    assert done.exit_code == 1, done.output
+    assert "heads: 1 of 4 sets of values fail" in done.output
+    assert done.output.rstrip().endswith("heads = 8, pooling = mean")
+
+
+def test_values_can_be_validated_in_this_process(
+    course: Course, run: Callable[..., Result], warm_workers: object
+) -> None:
+    done = run("validate", "heads", "--only", "interleaved", "--all-variants", "--debug")
+    assert "heads: all 4 pass" in done.output, done.output
+
+
+def test_a_check_that_asks_for_an_unknown_value_is_the_instructors_fault(
+    course: Course, run: Callable[..., Result], warm_workers: object
+) -> None:
+    checks = course.reference("heads") / "checks" / "test_public.py"
+    text = checks.read_text(encoding="utf-8")
+    checks.write_text(text.replace('variant["heads"]', 'variant["head"]'), encoding="utf-8")
+    done = run("validate", "heads", "--only", "reference", "--debug")
+    told = " ".join(done.output.split())
+    assert done.exit_code == 1 and "breaks on reference" in told
+    assert "the variant's 'head', but [variant] has 'heads', 'pooling'. Correct the name" in told
