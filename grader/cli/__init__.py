@@ -40,6 +40,7 @@ ASSISTANTS = {
 INSTRUCTORS = {
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
+    "new-term": ("grader.cli.new_term:command", "Begin a term: its values, and all templates anew."),
 }
 EVERYBODY = {
     "data": ("grader.cli.data:command", "Look at a data set, or write the synthetic one."),

@@ -238,7 +238,7 @@ def test_values_for_students_are_not_drawn_from_the_public_secret(
 ) -> None:
     settings = course.root / "course.toml"
     settings.write_text(settings.read_text("utf-8").replace("of the tests", "change-me"), encoding="utf-8")
-    for words in (["template", "heads", "--student", FIRST, "--out", "x"],):
+    for words in (["template", "heads", "--student", FIRST, "--out", "x"], ["new-term", "2027-spring"]):
         done = run(*words)
         assert (
             done.exit_code == 2 and "The course has no secret of its own to draw values from" in done.output
@@ -318,3 +318,54 @@ def test_a_check_that_asks_for_an_unknown_value_is_the_instructors_fault(
     told = " ".join(done.output.split())
     assert done.exit_code == 1 and "breaks on reference" in told
     assert "the variant's 'head', but [variant] has 'heads', 'pooling'. Correct the name" in told
+
+
+# --- a new term -------------------------------------------------------------------------------------------
+
+
+def test_a_term_changes_one_line_and_the_templates(course: Course, run: Callable[..., Result]) -> None:
+    settings = course.root / "course.toml"
+    before = settings.read_text(encoding="utf-8")
+    (course.root / "gradebook.sqlite").write_bytes(b"not to be touched")
+    done = run("new-term", "2028-spring")
+    assert done.exit_code == 0, done.output
+    assert "The course is in the term 2028-spring, after 2026-fall." in done.output
+    assert "pooling is max; last term it was mean" in done.output
+    assert "heads is drawn anew for each student: grader template heads --students" in done.output
+    assert "its deadline, 2020-01-31 23:59+03:30, lies in the past" in done.output
+    assert settings.read_text(encoding="utf-8") == before.replace("2026-fall", "2028-spring")
+    homework = (course.root / "template" / "heads" / "homework.py").read_text(encoding="utf-8")
+    assert 'POOLING = "max"' in homework and "HEADS = 2" in homework
+    assert (course.root / "gradebook.sqlite").read_bytes() == b"not to be touched"
+    again = run("new-term", "2028-spring")
+    assert again.exit_code == 0 and "its values are the last term's" in again.output
+
+
+def test_a_course_without_a_term_gets_the_line(course: Course, run: Callable[..., Result]) -> None:
+    settings = course.root / "course.toml"
+    text = settings.read_text(encoding="utf-8")
+    line = 'term = "2026-fall"  # the values are this term\'s\n'
+    assert line in text
+    bare = text.replace(line, "").replace("[sandbox]", "# term = nothing\n[sandbox]")
+    settings.write_text(bare, encoding="utf-8")
+    assert run("new-term", "2028-spring").exit_code == 0
+    title = 'title = "A course that draws values"\n'
+    changed = settings.read_text(encoding="utf-8")
+    assert changed == bare.replace(title, f'{title}term = "2028-spring"\n')
+
+
+@pytest.mark.parametrize("term", ["", "a:b", 'a"', "-"])
+def test_what_is_no_term_is_refused(course: Course, run: Callable[..., Result], term: str) -> None:
+    before = (course.root / "course.toml").read_bytes()
+    done = run("new-term", "--", term)
+    assert done.exit_code == 2 and "which is no name of a term" in done.output
+    assert (course.root / "course.toml").read_bytes() == before
+
+
+def test_a_malformed_assignment_keeps_everything_as_it_is(course: Course, run: Callable[..., Result]) -> None:
+    before = (course.root / "course.toml").read_bytes()
+    readme = course.reference("heads") / "student_readme.md"
+    readme.write_text("{{head}}", encoding="utf-8")
+    done = run("new-term", "2028-spring")
+    assert done.exit_code == 2 and "student_readme.md:1: '{{head}}' names no value" in done.output
+    assert (course.root / "course.toml").read_bytes() == before and not (course.root / "template").exists()
