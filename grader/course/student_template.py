@@ -136,8 +136,8 @@ def write_template(
         UsageError: The running grader was not installed.
     """
     written = []
-    provided = provided_in(assignment_folder)
-    for name, text in student_files(assignment_folder, datasets_folder, copy).items():
+    texts, provided = student_files(assignment_folder, datasets_folder, copy), provided_in(assignment_folder)
+    for name, text in texts.items():
         path = destination / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")

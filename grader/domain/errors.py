@@ -23,6 +23,8 @@ GraderException
     ├── RecipeError         in the worker: the source does not say how to train
     ├── SeenError           in the worker: what the student's code made is not what it should be
     ├── UnusableGpuError    in the worker: PyTorch cannot use the GPU
+    ├── RefusedCallError    in the worker: a fake has no answer
+    ├── TooMuchError        packing: a value is more than a tree may be
     ├── NoAnswers           a training: what came is not the model's outputs
     ├── OtherModel          a training: the weights are another model's
     ├── BuiltOnceOnly       a training: the model cannot be built again

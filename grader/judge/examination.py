@@ -10,7 +10,7 @@ import io
 import sys
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -326,14 +326,29 @@ def run_pytest(
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),
         *map(str, paths),
     ]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        pytest.main(arguments, plugins=[checks])
+    said, before = io.StringIO(), set(sys.modules)
+    try:
+        with contextlib.redirect_stdout(said):
+            pytest.main(arguments, plugins=[checks])
+    finally:
+        _forget({path.resolve().parent for path in paths}, before)
     if not checks.collected:
         raise CourseError(
             f"{assignment.id}: its checks could not be collected by pytest. Run pytest on the check files to "
             f"see all of it; the end of what it said:\n{said.getvalue()[-1500:]}"
         )
+
+
+def _forget(folders: Set[Path], before: Set[str]) -> None:
+    """Forget the modules of check files: pytest would take them for another assignment's of the same names.
+
+    Args:
+        before: The names of the modules that were there before.
+    """
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name not in before and file and Path(file).resolve().parent in folders:
+            del sys.modules[name]
 
 
 def _id(item: pytest.Item) -> str:

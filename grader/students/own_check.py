@@ -133,25 +133,13 @@ def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
 
-    try:
-        with _no_bytecode():
-            run_pytest([local.public_checks], assignment, None, used)
-    finally:
-        _forget(local.public_checks)
+    with _no_bytecode():
+        run_pytest([local.public_checks], assignment, None, used)
     if errors:
         raise errors[0]
     if not outcome:
         raise KeyboardInterrupt  # while pytest was collecting
     return outcome[0]
-
-
-def _forget(checks: Path) -> None:
-    """Forget the module of a check file: pytest would take it for another assignment's of the same name."""
-    path = str(checks.resolve())
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and Path(file).name == checks.name and str(Path(file).resolve()) == path:
-            del sys.modules[name]
 
 
 @contextmanager

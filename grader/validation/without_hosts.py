@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -100,19 +99,8 @@ def _local_outcomes(
         except BaseException as error:  # noqa: BLE001 - pytest would keep it to itself; raised again below
             raised.append(error)
 
-    try:
-        paths = sorted((assignment.folder / "checks").glob("test_*.py"))
-        run_pytest(paths, assignment, code.of(first_choices(assignment.variant)), use)
-    finally:
-        _forget(assignment.folder)
+    paths = sorted((assignment.folder / "checks").glob("test_*.py"))
+    run_pytest(paths, assignment, code.of(first_choices(assignment.variant)), use)
     if raised:
         raise raised[0]
     return tuple(found)
-
-
-def _forget(folder: Path) -> None:
-    """Forget the modules of an assignment: pytest would take them for another's files of the same names."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and Path(file).is_relative_to(folder):
-            del sys.modules[name]

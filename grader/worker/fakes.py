@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from grader.domain.errors import Interruption
 from grader.protocol.replies import FakeCalled
 from grader.protocol.requests import FakeAnswer, FakeForm
 from grader.protocol.trees import Node, Packer, Unpacker
@@ -14,7 +15,7 @@ AskJudge = Callable[[FakeCalled], FakeAnswer]
 OFFSET = "offset"
 
 
-class RefusedCallError(LookupError):
+class RefusedCallError(Interruption):
     """A fake was called with what it has no answer for; the judge knows, and says it."""
 
 

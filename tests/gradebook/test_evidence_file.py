@@ -109,6 +109,7 @@ RICH = Evidence(
     assignment_digest="cd34",
     attempt=2,
     data_digest="ef56",
+    variant={"heads": 4},
     seconds={"checks": 1.25},
 )  # fmt: skip
 
@@ -175,6 +176,7 @@ evidences = st.builds(
         interval=st.none() | st.tuples(finite, finite),
         confusion=st.lists(st.lists(st.integers(), max_size=3).map(tuple), max_size=3).map(tuple),
     ),
+    variant=st.dictionaries(st.text(), st.integers() | finite | st.text() | st.booleans(), max_size=2),
     seconds=st.none() | st.dictionaries(st.text(), finite, max_size=2),
 )  # fmt: skip
 

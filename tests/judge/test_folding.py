@@ -46,10 +46,9 @@ def judged(tiny_course: Path, spawn: Callable[[], WorkerProcess]) -> Callable[..
     folder = tiny_course / "reference" / "tiny"
 
     def of(checks: str | list[str], text: str, *, call_seconds: float = 10.0) -> list[Finding]:
-        for path in (folder / "checks").iterdir():
+        for path in (folder / "checks").glob("*.py"):
             path.unlink()
         for body in [checks] if isinstance(checks, str) else checks:
-            # pytest would find a module of an earlier test under the same name
             path = folder / "checks" / f"test_{next(NUMBERS):04}.py"
             path.write_text(HEAD + dedent(body), encoding="utf-8")
         assignment = read_assignment(folder)
