@@ -38,7 +38,7 @@ def reference_job(splits: Splits, epochs: int, device: str = "cpu") -> tuple[str
     source = source.replace("N_EPOCHS = 30", f"N_EPOCHS = {epochs}")
     found = program("homework.py", source.encode(), ASSIGNMENT.program_rules)
     limits = ASSIGNMENT.limits
-    return source, Job(found, splits, limits, device=device, gpu_memory_mb=limits.gpu_memory_mb)
+    return source, Job(found, limits, device=device, gpu_memory_mb=limits.gpu_memory_mb, splits=splits)
 
 
 def in_harness(workers: Host, job: Job) -> Training:

@@ -125,7 +125,7 @@ def trained(
         for file in assignment.provided:
             shutil.copyfile(assignment.provided_folder / file.name, homework.with_name(file.name))
         program = own_program(homework, assignment)
-        job = Job(program, splits, limits, assignment.forbidden_patterns, "cpu", seed)
+        job = Job(program, limits, assignment.forbidden_patterns, "cpu", seed, splits=splits)
         training = measured_training(workers, job, report).training
     if training.outcome is not TrainingOutcome.COMPLETED:
         said = training.reason or "its loop over epochs could not be executed"

@@ -20,8 +20,9 @@ from grader.analysis.training_code import training_code
 from grader.analysis.tuned import tuned
 from grader.analysis.units import Unit, further_units, statements_within, text_constants, units
 from grader.analysis.written_data import written_data
-from grader.domain.assignment import Component, ProgramRoles, ProgramRules, trainers
+from grader.domain.assignment import Component, ProgramRules, trainers
 from grader.domain.errors import SubmissionError
+from grader.domain.measure import ProgramRoles
 from grader.domain.note import Note
 from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe, Script
 

@@ -15,6 +15,7 @@ from grader.course.assignment_tables import (
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.contradictions import FILE, fault, require_different, require_file_name
+from grader.course.measure_functions import MEASURES_FILE, require_functions
 from grader.course.measures import measures
 from grader.course.provided_files import provided_files
 from grader.course.required_files import file_stem, required_files
@@ -31,6 +32,7 @@ from grader.domain.assignment import (
     Limits,
 )
 from grader.domain.drawn_values import OWN_VALUES
+from grader.domain.measure import Measure
 
 _INSTRUCTORS_FILES = (
     FILE,
@@ -41,7 +43,11 @@ _INSTRUCTORS_FILES = (
     "oracle/**/*.py",
     "handin/*",
 )
-_STUDENTS_FILES = (FILE, PUBLIC_FILE)  # beside them stands the homework, which changes every day
+_STUDENTS_FILES = (
+    FILE,
+    PUBLIC_FILE,
+    MEASURES_FILE,
+)  # beside them stands the homework, which changes every day
 
 
 def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
@@ -71,8 +77,11 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     if table.variant and OWN_VALUES in [check.id for check in found_checks]:
         raise fault(f"a check is called '{OWN_VALUES}', as the grader's own about [variant]. Rename it.")
     measured = measures(table.measure, table.program, components)
+    require_functions(folder, measured, public_only=public_only)
+    if data is not None and not data.are_images:
+        _require_measured_by_call(measured)
     classes = len(data.classes) if data is not None else 0
-    rubric = rubric_items(table.rubric, names, [each.id for each in measured], classes)
+    rubric = rubric_items(table.rubric, names, measured, classes)
     return Assignment(
         id=table.id,
         title=table.title,
@@ -150,14 +159,25 @@ def _require_nothing_measured(table: AssignmentTable) -> None:
         )
 
 
+def _require_measured_by_call(measured: Sequence[Measure]) -> None:
+    """Refuse what only images can be measured by."""
+    for measure in measured:
+        if measure.call is None or not measure.function:
+            raise fault(
+                f"[data] kind is 'arrays', and [[measure]] '{measure.id}' has no "
+                f"'{'call' if measure.call is None else 'function'}'. Add it."
+            )
+
+
 def _data(table: DataTable) -> DataUse:
     for name in (table.real, table.synthetic):
         if not name.isidentifier():
             raise fault(
                 f"[data]: '{name}' is not the name of a file in datasets/ without its '.py'. Change it."
             )
-    if len(table.classes) == 1:
-        raise fault("[data]: 'classes' names one class. Name at least two.")
+    if len(table.classes) == 1 or (table.kind == "images" and not table.classes):
+        there = "names one class" if table.classes else "is missing"
+        raise fault(f"[data]: 'classes' {there}. Name at least two.")
     require_different(table.classes, "[data]: the class", "Remove one.")
     return DataUse(
         real=table.real,
@@ -167,6 +187,7 @@ def _data(table: DataTable) -> DataUse:
         train_share=table.train_share,
         size=(table.size[0], table.size[1]),
         channels=table.channels,
+        are_images=table.kind == "images",
     )
 
 

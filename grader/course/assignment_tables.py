@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, create_model
 
 from grader.course.toml_file import Table
 from grader.domain.assignment import DataUse, LatePolicy, Limits
+from grader.domain.measure import TrainingCall
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
@@ -55,9 +56,10 @@ class ProvidedTable(Table):
 class DataTable(Table):
     """`[data]`: the data sets."""
 
+    kind: Literal["images", "arrays"] = "images"
     real: Text
     synthetic: Text
-    classes: Annotated[list[Text], Field(min_length=1)]
+    classes: list[Text] = Field(default_factory=list)
     student_seed: int = DataUse.student_seed
     train_share: Annotated[float, Field(gt=0, lt=1)] = DataUse.train_share
     size: list[PositiveInt] = Field(min_length=2, max_length=2, default_factory=lambda: list(DataUse.size))
@@ -101,6 +103,20 @@ class ProgramTable(Table):
     final: Text | None = None
 
 
+class TrainingCallTable(Table):
+    """`[measure.call]`: how a model is made, trained and asked by calling what students wrote."""
+
+    model: Text
+    arguments: dict[Text, Any] = Field(default_factory=dict)
+    function: Text
+    given: dict[Text, Any]
+    weights: Text | None = None
+    answers: Text | None = None
+    answers_with: dict[Text, Any] = Field(default_factory=dict)
+    batch_size: PositiveInt = TrainingCall.batch_size
+    data: Literal["tensors", "arrays"] = "tensors"
+
+
 class MeasureTable(Table):
     """`[[measure]]`: a model that is trained and measured, where there are several or its id is another."""
 
@@ -111,10 +127,15 @@ class MeasureTable(Table):
     evaluator: Text | None = None
     final: Text | None = None
     weights: Text | None = None
+    function: Text | None = None
+    better: Literal["higher", "lower"] = "higher"
+    unit: Literal["percent", "number"] | None = None
+    reference: float | None = None
+    call: TrainingCallTable | None = None
 
 
 class BreakpointTable(Table):
-    """`{ at = 0.60, points = 9 }`; `at` is a number or "chance"."""
+    """`{ at = 0.60, points = 9 }`; `at` is a number, "chance" or "95 % of reference"."""
 
     at: object
     points: NotNegative
@@ -136,7 +157,7 @@ class RubricTable(Table):
     points: Positive
     components: Annotated[dict[str, NotNegative], Field(min_length=1)] | None = None
     measured: Text | None = None
-    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    threshold: float | None = None
     breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None
     by: Literal["person"] | None = None
     beside: list[Literal["values", "accuracy", "curves", "predictions", "model"]] = Field(

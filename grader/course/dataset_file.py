@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from grader.domain.errors import CourseError, GraderError
-from grader.kit import Splits
+from grader.kit import Examples, Splits
+from grader.kit.splits import ARRAY_TYPES
 
 SYNTHETIC = "synthetic"  # in the place of a path: the images that a data set makes
 
@@ -27,8 +28,8 @@ class DatasetFile:
         path: The file.
         name: Its `NAME`, which is also the file's name.
         title: Its `TITLE`, for people.
-        classes: Its `CLASSES`, in the order of the labels.
-        load: `load(source, *, seed, train_share, cache) -> Splits`.
+        classes: Its `CLASSES`, in the order of the labels; () where what is to be said is no class.
+        load: `load(source, *, seed, train_share, cache)` -> `Splits`, or `Examples`.
         write: `write(destination, *, seed)`, which writes the `dataset.zip` that students receive; None
             when the images cannot be made.
     """
@@ -41,12 +42,13 @@ class DatasetFile:
     write: Callable[..., Any] | None
 
 
-def dataset_file(datasets: Path, name: str) -> DatasetFile:
+def dataset_file(datasets: Path, name: str, *, labeled: bool = True) -> DatasetFile:
     """The data set file of that name.
 
     Args:
         datasets: The course's folder of data set files.
         name: The file's name without `.py`.
+        labeled: It has classes.
 
     Raises:
         CourseError: The file is absent, cannot be executed or lacks a declaration.
@@ -63,13 +65,15 @@ def dataset_file(datasets: Path, name: str) -> DatasetFile:
         raise _fault(path, f"NAME is {declared['NAME']!r}. Set it to '{name}', like the file's name")
     if not isinstance(declared["TITLE"], str):
         raise _fault(path, "TITLE is missing. Set it to a line of text")
-    if (
+    if not labeled:
+        classes = ()
+    elif (
         not isinstance(classes, tuple)
         or len(set(classes)) < 2
         or not all(isinstance(c, str) for c in classes)
     ):
         raise _fault(path, "CLASSES must be a tuple of two or more class names. Set it")
-    if len(set(classes)) != len(classes):
+    elif len(set(classes)) != len(classes):
         raise _fault(path, "CLASSES names a class twice. Remove one")
     if not callable(declared["load"]):
         raise _fault(path, "load is missing. Define load(source, *, seed, train_share, cache)")
@@ -103,16 +107,46 @@ def load_dataset(
         UsageError: The source cannot be used.
     """
     file = dataset_file(course_datasets_dir, name)
-    try:
-        splits = file.load(source, seed=seed, train_share=train_share, cache=cache)
-    except GraderError:
-        raise
-    except Exception as error:
-        raise _fault(file.path, f"load raised {_described(error)}. Mend the file") from error
+    splits = _loaded(file, source, seed=seed, train_share=train_share, cache=cache)
     wrong = _malformation(splits, file)
     if wrong:
         raise _fault(file.path, f"load returned {wrong}. Mend the file")
     return splits  # type: ignore[no-any-return]  # `_malformation` has proved it
+
+
+def load_examples(
+    course_datasets_dir: Path,
+    name: str,
+    source: Path | None,
+    *,
+    seed: int,
+    train_share: float = 0.7,
+    cache: Path | None = None,
+) -> Examples:
+    """A data set of the course whose inputs and targets are arrays of any kind.
+
+    Args:
+        seed: Of the split, and of what is made; another one gives other hidden examples.
+
+    Raises:
+        CourseError: The data set file is absent or broken, or returns something malformed.
+        UsageError: The source cannot be used.
+    """
+    file = dataset_file(course_datasets_dir, name, labeled=False)
+    examples = _loaded(file, source, seed=seed, train_share=train_share, cache=cache)
+    wrong = _malformed_examples(examples, file)
+    if wrong:
+        raise _fault(file.path, f"load returned {wrong}. Mend the file")
+    return examples  # type: ignore[no-any-return]  # `_malformed_examples` has proved it
+
+
+def _loaded(file: DatasetFile, source: Path | None, **settings: Any) -> Any:
+    try:
+        return file.load(source, **settings)
+    except GraderError:
+        raise
+    except Exception as error:
+        raise _fault(file.path, f"load raised {_described(error)}. Mend the file") from error
 
 
 def cache_folder() -> Path:
@@ -195,4 +229,31 @@ def _side_malformation(images: object, labels: object, names: object, classes: i
         return f"images, labels and names of different counts: {len(images)}, {len(labels)}, {len(names)}"
     if labels.min() < 0 or labels.max() >= classes:
         return f"labels outside 0 to {classes - 1}"
+    return ""
+
+
+def _malformed_examples(examples: object, file: DatasetFile) -> str:
+    """What is wrong with the examples, in words; empty when nothing is."""
+    if not isinstance(examples, Examples):
+        return f"a {type(examples).__name__} instead of Examples"
+    if examples.name != file.name:
+        return f"the name {examples.name!r} instead of '{file.name}'"
+    arrays = {
+        "train_inputs": examples.train_inputs,
+        "train_targets": examples.train_targets,
+        "test_inputs": examples.test_inputs,
+        "test_targets": examples.test_targets,
+    }
+    for name, array in arrays.items():
+        if name == "train_targets" and array is None:
+            continue
+        if not isinstance(array, np.ndarray) or array.dtype.name not in ARRAY_TYPES:
+            kind = getattr(array, "dtype", type(array).__name__)
+            return f"{name} that are no array of {', '.join(ARRAY_TYPES)} ({kind})"
+        if array.ndim == 0 or not array.size:
+            return f"{name} of shape {array.shape}"
+    for side in ("train", "test"):
+        inputs, targets = arrays[f"{side}_inputs"], arrays[f"{side}_targets"]
+        if targets is not None and len(inputs) != len(targets):  # type: ignore[arg-type]
+            return f"{side}_inputs and {side}_targets of different counts"
     return ""

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 from grader.course.assignment_tables import MeasureTable, ProgramTable
 from grader.course.contradictions import fault, require_different, require_file_name
-from grader.domain.assignment import MEASUREMENTS, TEST_ACCURACY, Component, Measure, ProgramRoles
+from grader.course.training_calls import training_call
+from grader.domain.assignment import MEASUREMENTS, TEST_ACCURACY, Component
+from grader.domain.measure import Measure, ProgramRoles, Scale
 
 
 def measures(
@@ -44,19 +46,39 @@ def _measure(table: MeasureTable, stated: dict[str, str], components: Sequence[C
             "letters, digits, '_' and '-'."
         )
     roles = _roles(f"[[measure]] '{table.id}'", {**stated, **own}, components)
-    return Measure(table.id, table.title or table.model or "", roles, table.weights or "")
+    if table.function is None and table.better == "lower":
+        raise fault(f"[[measure]] '{table.id}': of accuracies, higher is better. Remove 'better'.")
+    if table.function is not None and not table.function.isidentifier():
+        raise fault(f"[[measure]] '{table.id}': function = '{table.function}' is no name. Change it.")
+    call = training_call(table.call, table.id, components) if table.call is not None else None
+    unit = table.unit or ("percent" if table.function is None else "number")
+    if table.function is None and unit == "number":
+        raise fault(f"[[measure]] '{table.id}': accuracies are shares of one. Remove 'unit'.")
+    scale = Scale(table.better == "lower", is_share=unit == "percent")
+    return Measure(
+        id=table.id,
+        title=table.title or table.model or "",
+        roles=roles,
+        weights=table.weights or "",
+        function=table.function or "",
+        scale=scale,
+        call=call,
+        reference=table.reference,
+    )
 
 
 def _require_told_apart(found: Sequence[Measure]) -> None:
-    for each in found:
+    replayed = [each for each in found if each.call is None]
+    for each in replayed if len(replayed) > 1 else ():
         for key, own in (("model", each.roles.model), ("weights", each.weights)):
             if not own:
                 raise fault(
                     f"[[measure]] '{each.id}' has no '{key}'. Each of several measures needs its own."
                 )
-    require_different((each.roles.model for each in found), "[[measure]]: the model", "Measure it once.")
-    for each in found:
-        wider = next((o for o in found if o is not each and each.weights.lower() in o.weights.lower()), None)
+    require_different((each.roles.model for each in replayed), "[[measure]]: the model", "Measure it once.")
+    for each in replayed:
+        others = (other for other in replayed if other is not each)
+        wider = next((other for other in others if each.weights.lower() in other.weights.lower()), None)
         if wider is not None:
             raise fault(
                 f"[[measure]] '{each.id}': weights = '{each.weights}' is also a part of '{wider.weights}'. "

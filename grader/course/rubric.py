@@ -2,25 +2,24 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from grader.course.assignment_tables import ForbiddenTable, RubricTable
+from grader.course.breakpoints import breakpoints, threshold
 from grader.course.contradictions import fault, require_different, require_file_name
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import ForbiddenRule, RubricItem, RubricPart
-
-CHANCE = "chance"
+from grader.domain.measure import SHARE, Measure
 
 
 def rubric_items(
-    tables: Sequence[RubricTable], components: Sequence[str], measures: Sequence[str], classes: int
+    tables: Sequence[RubricTable], components: Sequence[str], measures: Sequence[Measure], classes: int
 ) -> tuple[RubricItem, ...]:
     """The rubric.
 
     Args:
         tables: `[[rubric]]`.
         components: The names of all components.
-        measures: The ids of all that is measured.
+        measures: All that is measured.
         classes: How many classes the data have: guessing gets one in so many.
 
     Raises:
@@ -29,8 +28,9 @@ def rubric_items(
     """
     require_different((table.id for table in tables), "rubric item", "Remove or rename one.")
     _require_one_owner(tables, components)
-    _require_measures(tables, measures)
-    return tuple(_item(table, classes) for table in tables)
+    by_id = {measure.id: measure for measure in measures}
+    _require_measures(tables, list(by_id))
+    return tuple(_item(table, by_id.get(table.measured or ""), classes) for table in tables)
 
 
 def forbidden_rules(
@@ -88,7 +88,7 @@ def _require_one_owner(tables: Sequence[RubricTable], components: Sequence[str])
             raise fault(f"component '{name}' is in no rubric item. Give it points in a [rubric.components].")
 
 
-def _item(table: RubricTable, classes: int) -> RubricItem:
+def _item(table: RubricTable, measure: Measure | None, classes: int) -> RubricItem:
     require_file_name(table.id, "rubric item")
     _require_one_source(table)
     if table.components is not None:
@@ -104,8 +104,9 @@ def _item(table: RubricTable, classes: int) -> RubricItem:
         points=table.points,
         components=dict(table.components) if table.components is not None else None,
         measured=table.measured,
-        breakpoints=_breakpoints(table, classes) if table.measured is not None else (),
-        threshold=table.threshold,
+        breakpoints=breakpoints(table, measure, classes) if measure is not None else (),
+        threshold=threshold(table, measure) if measure is not None else None,
+        scale=measure.scale if measure is not None else SHARE,
         beside=tuple(table.beside),
         parts=_parts(table),
     )
@@ -149,38 +150,3 @@ def _require_one_source(table: RubricTable) -> None:
     for key, value in (("breakpoints", table.breakpoints), ("threshold", table.threshold)):
         if value is not None and table.measured is None:
             raise fault(f"{item} has '{key}' but is not measured. Remove it, or give it a measure.")
-
-
-def _breakpoints(table: RubricTable, classes: int) -> tuple[tuple[float, float], ...]:
-    item = f"rubric item '{table.id}'"
-    if not table.breakpoints:
-        example = f'[{{ at = "{CHANCE}", points = 0 }}, {{ at = 0.8, points = {table.points:g} }}]'
-        raise fault(f"{item} is measured but has no breakpoints. Add breakpoints = {example}.")
-    found = tuple((_value(entry.at, item, classes), entry.points) for entry in table.breakpoints)
-    for (lower, fewer), (higher, more) in pairwise(found):
-        if higher <= lower:
-            raise fault(
-                f"{item}: the breakpoint at {higher:g} comes after {lower:g}. Put them in ascending order."
-            )
-        if more < fewer:
-            raise fault(
-                f"{item}: the breakpoint at {higher:g} gives {more:g} points, "
-                f"fewer than the {fewer:g} before it. Change one of them."
-            )
-    if found[-1][1] != table.points:
-        raise fault(
-            f"{item} has {table.points:g} points but its last breakpoint gives {found[-1][1]:g}. "
-            "Change one of them."
-        )
-    return found
-
-
-def _value(at: object, item: str, classes: int) -> float:
-    if at == CHANCE:
-        return 1 / classes
-    if isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at <= 1:
-        return float(at)
-    raise fault(
-        f"{item} has a breakpoint at '{at}'. "
-        f'Write a number from 0 to 1, or "{CHANCE}" for what guessing gets.'
-    )

@@ -12,6 +12,7 @@ from pydantic import ConfigDict
 
 from grader.course.assignment_tables import ProvidedTable
 from grader.course.locate import Course
+from grader.course.measure_functions import MEASURES_FILE, measures_file
 from grader.course.provided_files import provided_files
 from grader.course.solution_regions import homework_source
 from grader.course.student_wheel import write_student_wheel
@@ -105,6 +106,8 @@ def student_files(
         ),
         "assignment.toml": public_settings(settings, f"{shown}/assignment.toml"),
     }
+    if (functions := measures_file(assignment_folder, public_only=False)).is_file():
+        files[MEASURES_FILE] = _text(functions, f"{shown}/checks")
     for name in _dataset_names(settings, f"{shown}/assignment.toml"):
         files[f"datasets/{name}.py"] = _text(datasets / f"{name}.py", "datasets")
     if copy.stated:

@@ -11,10 +11,9 @@ from typing import Any
 
 from grader.domain.drawn_values import DrawnValue
 from grader.domain.errors import UsageError
+from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale
 from grader.domain.submission import Role
 
-# of an accuracy, either side of the threshold: so near to it, another seed might be on its other side
-NEAR_THRESHOLD = 0.04
 # the component of what belongs to no part: checks of the whole, findings about the files
 SUBMISSION = "submission"
 # what checks are marked by, as pytest is told of it
@@ -113,6 +112,7 @@ class RubricItem:
         measured: The id of a measure, e.g. `test_accuracy`.
         breakpoints: (value of the measurement, points), ascending, linear in between.
         threshold: The value that the assignment asks for (0.60); drawn in the report.
+        scale: How the values of the measure are read.
         beside: What a person who marks it wants to see of what was measured: `values` (that the student
             chose), `accuracy` (measured and claimed), `curves`, `predictions`, `attention`, `model`.
         parts: What a person marks one by one, if the item is marked in parts; they add up to `points`.
@@ -125,6 +125,7 @@ class RubricItem:
     measured: str | None = None
     breakpoints: tuple[tuple[float, float], ...] = ()
     threshold: float | None = None
+    scale: Scale = SHARE
     beside: tuple[str, ...] = ()
     parts: tuple[RubricPart, ...] = ()
 
@@ -263,42 +264,27 @@ class DataUse:
     Attributes:
         real: The data set of the course (`neu_cls`).
         synthetic: The embedded default (`synthetic_steel`).
-        classes: The class names in the order of the labels.
+        classes: The class names in the order of the labels; () where what is to be said is no class.
         student_seed: The seed of the split that students make.
         train_share: The share of each class that is for training, 0 to 1.
         size: Height and width of the images, in pixels, before any transform of a student's.
         channels: 1 for gray images, 3 for colored ones.
+        are_images: They are images with labels; else inputs and targets of any kind, as arrays.
     """
 
     real: str
     synthetic: str
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] = ()
     student_seed: int = 42
     train_share: float = 0.7
     size: tuple[int, int] = (224, 224)
     channels: int = 3
+    are_images: bool = True
 
     @property
     def image_shape(self) -> tuple[int, ...]:
         """Of an image as it is stored: (height, width), or (height, width, 3) in color."""
         return self.size if self.channels == 1 else (*self.size, self.channels)
-
-
-@dataclass(frozen=True)
-class ProgramRoles:
-    """Which names of a program have which role, where the assignment states it; empty: it does not.
-
-    Attributes:
-        model: The graded class of the model; by default the last one.
-        trainer: The graded function that trains for an epoch; by default the one that is given the optimizer.
-        evaluator: The graded function that measures; by default all others may.
-        final: The top-level variable of the model that counts.
-    """
-
-    model: str = ""
-    trainer: str = ""
-    evaluator: str = ""
-    final: str = ""
 
 
 def trainers(components: Sequence[Component], stated: ProgramRoles) -> list[str]:
@@ -311,24 +297,6 @@ def trainers(components: Sequence[Component], stated: ProgramRoles) -> list[str]
         if component.kind == "function"
         and "optimizer" in [part.split("=")[0].strip() for part in component.signature.split(",")]
     ]
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A model that is trained, and the accuracy that is measured of it.
-
-    Attributes:
-        id: What the rubric and the results call that accuracy.
-        title: What people read: `ResNet-18`; empty where it is the only one.
-        roles: How the program is read for it.
-        weights: What the names of its weights contain, behind the stem of all files (`_resnet`), where
-            several models are trained.
-    """
-
-    id: str
-    title: str = ""
-    roles: ProgramRoles = ProgramRoles()
-    weights: str = ""
 
 
 @dataclass(frozen=True)
@@ -348,7 +316,7 @@ class ProgramRules:
     components: tuple[Component, ...] = ()
     forbidden: tuple[ForbiddenRule, ...] = ()
     checkpoint: str = ""
-    roles: ProgramRoles = ProgramRoles()
+    roles: ProgramRoles = NO_ROLES
     further: dict[str, "ProgramRules"] = field(default_factory=dict)
     trains: bool = True
     provided: tuple[str, ...] = ()
@@ -424,7 +392,7 @@ class Assignment:
 
     def _rules(self, measure: Measure) -> ProgramRules:
         checkpoint = measure.weights or self.file_stem.replace(STUDENT_ID, "")
-        trains = self.data is not None
+        trains = self.data is not None and measure.call is None
         return ProgramRules(
             self.components,
             self.forbidden,
@@ -473,7 +441,10 @@ class Assignment:
     def trains(self) -> tuple[str, ...]:
         """The graded names without which nothing is trained: the classes, and the functions that train."""
         classes = [component.name for component in self.components if component.kind == "class"]
-        functions = [trainers(self.components, measure.roles)[:1] for measure in self.measures]
+        functions = [
+            [measure.call.function] if measure.call else trainers(self.components, measure.roles)[:1]
+            for measure in self.measures
+        ]
         return tuple(dict.fromkeys((*classes, *chain.from_iterable(functions))))
 
     @property

@@ -206,12 +206,14 @@ class Training:
         epochs: One per finished epoch.
         planned_epochs: What the student's code asks for.
         stages: Of the first training: in which loop, with which optimizer. For staff, as the learning rate.
-        accuracy: The accuracy that counts, 0 to 1: the mean of `runs`, where there are several.
+        accuracy: The accuracy that counts, 0 to 1: the mean of `runs`, where there are several. None where
+            what is measured is no accuracy.
+        value: What counts, where the assignment measures by a function of its own, in the unit of that.
         counted: Of which weights it is: a clause.
         rebuilt: The student's own loop could not be executed; what was trained follows its values.
-        interval: Its 95 % interval, 0 to 1: see `accuracy_interval`.
-        runs: The accuracy of each training that was completed, where it was repeated with other seeds. All
-            else is of the first.
+        interval: The 95 % interval of what counts: see `accuracy_interval` and `value_interval`.
+        runs: What was measured of each training that was completed, where it was repeated with other
+            seeds. All else is of the first.
         unfinished: The repetitions that were not completed.
         confusion: Rows are true classes, columns predicted: counts.
         predictions: Four per class.
@@ -234,6 +236,7 @@ class Training:
     planned_epochs: int | None = None
     stages: tuple[Stage, ...] = ()
     accuracy: float | None = None
+    value: float | None = None
     counted: str = ""
     rebuilt: bool = False
     interval: tuple[float, float] | None = None
@@ -247,6 +250,11 @@ class Training:
     projected_seconds: float | None = None
     doubts: tuple[str, ...] = ()
     objections: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> float | None:
+        """What counts: the assignment's own number, else the accuracy."""
+        return self.value if self.value is not None else self.accuracy
 
     def class_name(self, index: int) -> str:
         """What a class is called."""

@@ -23,7 +23,7 @@ from grader.gradebook import Gradebook
 from grader.grading.class_list import ClassList, with_list
 from grader.grading.class_run import graded
 from grader.grading.gpu_slots import training_device, turns_on
-from grader.grading.hidden_splits import HiddenSplits, hidden_splits
+from grader.grading.hidden_splits import HiddenData, hidden_data
 from grader.grading.hosts import running_hosts, running_parsers
 from grader.grading.progress import Watcher
 from grader.grading.run import Run
@@ -184,7 +184,7 @@ class _ClassBeingGraded:
             self.watch.secret_is_public()
         splits = None
         if request.data is not None:
-            splits = hidden_splits(self.course, self.assignment, request.data, self.book.class_salt)
+            splits = hidden_data(self.course, self.assignment, request.data, self.book.class_salt)
         device = training_device("cpu" if request.data is None else request.device)
         with self._parsers() as (scratch, hidden, parsers):
             uploads, account = self._taken_in(scratch, parsers, own_deadlines)
@@ -240,7 +240,7 @@ class _ClassBeingGraded:
     def _graded(self, run: Run, chosen: Sequence[Submission]) -> list[Result]:
         """The results of the submissions, each kept as soon as it is there; what they took is kept, too."""
         request, rates = self.request, Rates(cache_folder())
-        work = kind_of_work(run.device, _image_count(run.splits))
+        work = kind_of_work(run.device, _training_size(run.splits))
         known_rates = rates.known(self.assignment.id, work)
         workload = planned(run, self.book, chosen, known_rates, jobs=request.jobs, force=request.force)
         with grading(request.out), self.watch.grading(workload, trains=run.splits is not None) as watch:
@@ -309,6 +309,6 @@ def only(found: Sequence[Submission], students: Sequence[str]) -> Sequence[Submi
     return [submission for submission in found if submission.student_id in students] if students else found
 
 
-def _image_count(splits: HiddenSplits | None) -> int | None:
+def _training_size(splits: HiddenData | None) -> int | None:
     """How many images train."""
-    return None if splits is None else splits.training_images
+    return None if splits is None else splits.training_size

@@ -1,4 +1,4 @@
-"""The grader's own images: the hidden splits of an assignment's data set, one for each attempt."""
+"""The grader's own data: the hidden splits of an assignment's data set, one for each attempt."""
 
 import hashlib
 import threading
@@ -9,12 +9,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from grader.course.dataset_file import SYNTHETIC, cache_folder, load_dataset
+from grader.course.dataset_file import SYNTHETIC, cache_folder, load_dataset, load_examples
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.seeds import keyed_number
-from grader.kit.splits import LabeledImages, Rows, Splits, sides, taken
+from grader.grading.hidden_examples import HiddenExamples
+from grader.kit.splits import Examples, LabeledImages, Rows, Splits, sides, taken
 
 STUDY = "study"  # in a class's salt's place: what a study trains on is no attempt's split
 
@@ -71,7 +72,7 @@ class HiddenSplits:
         self._digests: dict[int | None, str] = {}
 
     @property
-    def training_images(self) -> int:
+    def training_size(self) -> int:
         """How many images a first attempt is trained on."""
         return len(self._sides(1)[0])
 
@@ -136,8 +137,11 @@ class HiddenSplits:
         return self._digests[None]
 
 
-def hidden_splits(course: Course, assignment: Assignment, data: str, salt: Callable[[], str]) -> HiddenSplits:
-    """The hidden splits of what `--data` names: `synthetic`, or the real data set's zip or folder.
+HiddenData = HiddenSplits | HiddenExamples
+
+
+def hidden_data(course: Course, assignment: Assignment, data: str, salt: Callable[[], str]) -> HiddenData:
+    """The hidden data of what `--data` names: `synthetic`, or the real data set's file or folder.
 
     Args:
         salt: Gives the class's, of its gradebook, which is not touched before the images could be read.
@@ -146,10 +150,25 @@ def hidden_splits(course: Course, assignment: Assignment, data: str, salt: Calla
         UsageError: The assignment has no data, or it cannot be read.
     """
     synthetic, use = data == SYNTHETIC, assignment.required_data()
+    name, source = (use.synthetic, None) if synthetic else (use.real, Path(data))
+    if not use.are_images:
+        drawn = SplitKey(course.secret, assignment.id, salt())
+
+        def load(attempt: int) -> Examples:
+            return load_examples(
+                course.datasets,
+                name,
+                source,
+                seed=drawn.seed(attempt, ""),
+                train_share=use.train_share,
+                cache=cache_folder(),
+            )
+
+        return HiddenExamples(name, load)
     loaded = load_dataset(
         course.datasets,
-        use.synthetic if synthetic else use.real,
-        None if synthetic else Path(data),
+        name,
+        source,
         seed=course.split_seed,
         train_share=use.train_share,
         cache=cache_folder(),

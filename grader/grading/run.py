@@ -18,7 +18,7 @@ from grader.domain.submission_view import View
 from grader.domain.watch import Watched
 from grader.files.view_file import VIEW_FILE, view_bytes
 from grader.grading.gpu_slots import Turns
-from grader.grading.hidden_splits import HiddenSplits
+from grader.grading.hidden_splits import HiddenData
 from grader.grading.hosts import Hosts
 
 
@@ -27,7 +27,7 @@ class Run:
     """What all submissions of a run share.
 
     Attributes:
-        splits: The hidden splits; None when nothing is trained.
+        splits: The hidden data; None when nothing is trained.
         device: Where training runs: `cpu` or `cuda`.
         turns: Who trains there now.
     """
@@ -35,7 +35,7 @@ class Run:
     course: Course
     assignment: Assignment
     hosts: Hosts
-    splits: HiddenSplits | None
+    splits: HiddenData | None
     device: str = "cpu"
     turns: Turns = field(default_factory=Turns)
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
+from grader.domain.errors import UsageError
 from grader.domain.evidence import Training
 from grader.domain.submission import Role
 from grader.files import atomic
 from grader.files.own_modules import modules_beside
 from grader.grading.gpu_slots import training_device, turns_on
-from grader.grading.hidden_splits import STUDY, hidden_splits
+from grader.grading.hidden_splits import STUDY, HiddenSplits, hidden_data
 from grader.grading.hosts import running_hosts
 from grader.grading.run import Run
 from grader.grading.value_study import Choice, Study, StudyRun, studied, study, submission_file, wanted_values
@@ -83,7 +84,12 @@ def study_submission(request: StudyRequest, *, watch: StudyWatcher) -> Submissio
     assignment = read_assignment(course.reference(request.assignment_id))
     code = [suffix for file in assignment.files if file.role == Role.CODE for suffix in file.suffixes]
     file = submission_file(request.path, code)
-    splits = hidden_splits(course, assignment, request.data, lambda: STUDY)
+    splits = hidden_data(course, assignment, request.data, lambda: STUDY)
+    if not isinstance(splits, HiddenSplits) or assignment.measures[0].call is not None:
+        raise UsageError(
+            f"{assignment.id} is trained by a call, whose values assignment.toml states: there is nothing of "
+            "the student's to vary. Change them there."
+        )
     with tempfile.TemporaryDirectory(prefix="grader-") as scratch, contextlib.ExitStack() as ends:
         hidden = tuple(folder.resolve() for folder in (file, request.out, Path(scratch)))
         submission = submissions(file, assignment, Path(scratch)).submissions[0]

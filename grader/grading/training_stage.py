@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment import Assignment, Limits, Measure
+from grader.domain.assignment import Assignment, Limits
 from grader.domain.drawn_values import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
@@ -21,43 +21,51 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
+from grader.domain.measure import Measure
 from grader.domain.plan import plan_of
 from grader.domain.program import Program
 from grader.domain.submission import Intake, Submission
 from grader.grading.judging import trained_model_judged
 from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed, told_seed
-from grader.kit.splits import Splits
+from grader.kit.splits import Examples, Splits
 from grader.protocol.link import WorkerProcess
 from grader.sandbox.limits import ProcessLimits
 from grader.training import (
+    AnyJob,
+    CalledJob,
     EpochReport,
     Job,
     Measured,
     Report,
+    job_of,
     measured_checkpoint,
     measured_training,
     rehearsed,
     repeated_training,
+    trained_once,
 )
 
 TRIAL_SECONDS = 20.0  # for the first epoch of a submission of which a part hung in the checks
 
 
+WEIGHTS_OF_CALL = "The model is made and trained by calls, so that weights are kept and not tried."
+
+
 def train(
-    run: Run, splits: Splits, program: Program, files: Intake, found: EvidenceBuilder, watch: Watcher
+    run: Run, data: Splits | Examples, program: Program, files: Intake, found: EvidenceBuilder, watch: Watcher
 ) -> None:
     """Train the models of a submission one after the other, and try their checkpoints.
 
     Args:
-        splits: The hidden split.
+        data: The hidden data.
         program: What was handed in.
         files: Its files.
         found: Takes the evidence.
         watch: Told how far it is.
     """
     hanging = _hanging(run.assignment, found.evidence.findings)
-    for model in _models(run, splits, program, files.submission, found, watch):
+    for model in _models(run, data, program, files.submission, found, watch):
         stopped = model.train(hanging)
         checkpoint = files.checkpoint if model.is_first else files.further_checkpoints.get(model.measure.id)
         if checkpoint is None:
@@ -75,10 +83,15 @@ def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:
 
 
 def train_longer(
-    run: Run, splits: Splits, program: Program, submission: Submission, found: EvidenceBuilder, watch: Watcher
+    run: Run,
+    data: Splits | Examples,
+    program: Program,
+    submission: Submission,
+    found: EvidenceBuilder,
+    watch: Watcher,
 ) -> None:
     """Train again, from its beginning, with the larger limit, what our limit stopped."""
-    for model in _models(run, splits, program, submission, found, watch):
+    for model in _models(run, data, program, submission, found, watch):
         if _waits(model.known.training, run.assignment.limits):
             model.train_longer()
 
@@ -91,38 +104,42 @@ def _waits(training: Training, limits: Limits) -> bool:
     )
 
 
-def trained_once(
+def one_training(
     run: Run, splits: Splits, program: Program, submission: Submission, report: Report
 ) -> Training:
     """What one training of a submission's first model gives."""
-    job = _jobs(run, splits, program, submission, "")(1)
+    job = _jobs(run, splits, program, submission, run.assignment.measures[0])(1)
     with run.turns.taken():
-        return measured_training(lambda: _training_worker(run, job.limits), job, report).training
+        return trained_once(lambda: _training_worker(run, job.limits), job, report).training
 
 
 def _jobs(
-    run: Run, splits: Splits, program: Program, submission: Submission, further: str
-) -> Callable[[int], Job]:
-    """The job of each of a model's trainings, by its number, 1-based: only the seeds differ.
+    run: Run, data: Splits | Examples, program: Program, submission: Submission, measure: Measure
+) -> Callable[[int], AnyJob]:
+    """The job of each of a model's trainings, by its number, 1-based: only the seeds differ."""
+    limits = run.assignment.limits
+    further = "" if measure is run.assignment.measures[0] else measure.id
 
-    Args:
-        further: The measure's id, of another model than the first.
-    """
-    forbidden, limits = run.assignment.forbidden_patterns, run.assignment.limits
-
-    def job(number: int) -> Job:
-        seeds = (
-            told_seed(run.course, submission, number, further),
-            hidden_seed(run.course, submission, f"order {further}".strip(), number),
+    def job(number: int) -> AnyJob:
+        return job_of(
+            run.assignment,
+            measure,
+            data,
+            program=program,
+            limits=limits,
+            forbidden=run.assignment.forbidden_patterns,
+            device=run.device,
+            seed=told_seed(run.course, submission, number, further),
+            order_seed=hidden_seed(run.course, submission, f"order {further}".strip(), number),
+            gpu_memory_mb=limits.gpu_memory_mb,
         )
-        return Job(program, splits, limits, forbidden, run.device, *seeds, gpu_memory_mb=limits.gpu_memory_mb)
 
     return job
 
 
 def _models(
     run: Run,
-    splits: Splits,
+    data: Splits | Examples,
     program: Program,
     submission: Submission,
     found: EvidenceBuilder,
@@ -131,14 +148,13 @@ def _models(
     """The models of a submission that are measured."""
     count = len(run.assignment.measures)
     for index, measure in enumerate(run.assignment.measures):
-        further = measure.id if index else ""
-        jobs = _jobs(run, splits, program.read_for(measure.id), submission, further)
+        jobs = _jobs(run, data, program.read_for(measure.id), submission, measure)
 
         def watched(told: Progress, done: int = index, title: str = measure.title) -> None:
             text = ", ".join(filter(None, (title, told.text)))
             watch(replace(told, share=(done + told.share) / count, text=text))
 
-        yield _Model(run, measure, jobs, splits, found, watched if count > 1 else watch, is_first=not index)
+        yield _Model(run, measure, jobs, found, watched if count > 1 else watch, is_first=not index)
 
 
 @dataclass(frozen=True)
@@ -151,8 +167,7 @@ class _Model:
 
     run: Run
     measure: Measure
-    jobs: Callable[[int], Job]
-    splits: Splits
+    jobs: Callable[[int], AnyJob]
     found: EvidenceBuilder
     watch: Watcher
     is_first: bool
@@ -185,7 +200,7 @@ class _Model:
         self._tell(GradingStage.TRAINING)
         with self.found.timed("training"):
             if hanging is not None and self._never_returns():
-                self.keep(training=_not_trained(hanging, self.splits))
+                self.keep(training=_not_trained(hanging, self.jobs(1)))
                 return True
             self._rehearse()
             self._measure(self.jobs)
@@ -201,9 +216,13 @@ class _Model:
 
     def measure_checkpoint(self, path: Path) -> None:
         """Try the weights that were handed in."""
+        job = self.jobs(1)
+        if isinstance(job, CalledJob):
+            self.keep(checkpoint=Checkpoint("not_tried", WEIGHTS_OF_CALL))
+            return
         self._tell(GradingStage.CHECKPOINT)
         with self.found.timed("checkpoint"), self.run.turns.taken():
-            data, job = path.read_bytes(), self.jobs(1)
+            data = path.read_bytes()
             result = measured_checkpoint(lambda: _training_worker(self.run, job.limits), job, data, path.name)
         self.keep(checkpoint=result)
 
@@ -213,6 +232,8 @@ class _Model:
     def _rehearse(self) -> None:
         """Try the training on a few made-up images, so that everybody can read what is trained."""
         job = self.jobs(1)
+        if isinstance(job, CalledJob):
+            return  # what is called is the same for all, and assignment.toml says it
         if job.program.script.missing:
             self.keep(plan=plan_of(job.program.script))
             return
@@ -223,6 +244,8 @@ class _Model:
     def _never_returns(self) -> bool:
         """Whether not even one epoch of training comes to its end within a short trial."""
         job = self.jobs(1)
+        if isinstance(job, CalledJob):
+            return False  # how long it takes to the first epoch is not seen
         limits = replace(job.limits, training_seconds=min(TRIAL_SECONDS, job.limits.training_seconds))
         with self.run.turns.taken():
             trial = measured_training(
@@ -230,7 +253,7 @@ class _Model:
             ).training
         return trial.outcome is TrainingOutcome.BUDGET and not trial.epochs
 
-    def _measure(self, jobs: Callable[[int], Job]) -> None:
+    def _measure(self, jobs: Callable[[int], AnyJob]) -> None:
         """Train it, and keep what came of it."""
         rehearsal = self.known.plan.rehearsal
         planned = rehearsal.epochs if rehearsal is not None else None
@@ -247,7 +270,7 @@ class _Model:
         def measured_with(**changes: Any) -> Measured:
             return repeated_training(
                 lambda: _training_worker(run, limits),
-                lambda number: replace(jobs(number), planned=planned, **changes),
+                lambda number: _changed(jobs(number), planned, changes),
                 threshold,
                 report,
             )
@@ -288,7 +311,7 @@ def _renamed(measured: Measured, measure: str) -> Measured:
 
 
 def _looked_at_again(
-    run: Run, measure: Measure, job: Job, measured: Measured, values: Mapping[str, Value]
+    run: Run, measure: Measure, job: AnyJob, measured: Measured, values: Mapping[str, Value]
 ) -> Training:
     """The training, with what a judge objects to in the model that came of it."""
     training = replace(measured.training, notes=tuple(dict.fromkeys(measured.notes)))
@@ -329,14 +352,21 @@ def _with_gpu(checks: Attestation, training: Attestation) -> Attestation:
     return replace(checks, layers={**(checks.layers or {}), "gpu": gpu})
 
 
-def _not_trained(finding: Finding, splits: Splits) -> Training:
+def _changed(job: AnyJob, planned: int | None, changes: dict[str, Any]) -> AnyJob:
+    """A job with other limits, and with what a rehearsal of it came to."""
+    if isinstance(job, Job):
+        return replace(job, planned=planned, **changes)
+    return replace(job, **changes)
+
+
+def _not_trained(finding: Finding, job: AnyJob) -> Training:
     """A model that never returns cannot be trained either, and must not use up the class's time."""
     return Training(
         TrainingOutcome.FAILED,
         reason=f"It was not trained, because `{finding.component}` failed its checks: {finding.message}",
         where=finding.where,
-        data=splits.name,
-        classes=splits.classes,
+        data=job.data,
+        classes=job.classes,
     )
 
 

@@ -11,7 +11,7 @@ from grader.domain.program import Program, TunedValue
 from grader.domain.submission import Submission
 from grader.grading.run import Run
 from grader.grading.side_by_side import side_by_side
-from grader.grading.training_stage import trained_once
+from grader.grading.training_stage import one_training
 from grader.kit.splits import Splits
 from grader.parser.client.parsed_program import parsed
 from grader.training import EpochReport
@@ -136,7 +136,7 @@ def studied(
         program = parsed(
             run.hosts.parsers, planned.program.file, source.code, run.assignment, modules=source.modules
         )
-        told = trained_once(run, splits, program, submission, lambda each: report(choice, each))
+        told = one_training(run, splits, program, submission, lambda each: report(choice, each))
         return StudyRun(choice, told)
 
     return side_by_side(trained, every, jobs)

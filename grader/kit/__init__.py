@@ -17,7 +17,7 @@ from grader.kit.projections import Projections, UnreadableWeights, attention, re
 from grader.kit.recognition import images_within
 from grader.kit.rig import RiggedData, classified_data, image_number, trainable_data
 from grader.kit.spare import at_rest, with_effect
-from grader.kit.splits import Splits, stratified_split
+from grader.kit.splits import Examples, Splits, stratified_split
 from grader.kit.standins import answer, stand_in_class
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "TRUE",
     "Batches",
     "Cause",
+    "Examples",
     "Fake",
     "FakeCall",
     "Fields",

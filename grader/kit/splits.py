@@ -1,4 +1,4 @@
-"""Images and labels of a data set, split into training and test."""
+"""Data sets, split into training and test."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+ARRAY_TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")  # that reach a submission
 Seed = int | Callable[[str], int]
 Rows = NDArray[np.intp]
 
@@ -36,6 +37,28 @@ class Splits:
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
     test_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A data set of any kind, split: sequences, tables, signals.
+
+    Arrays are of one of ARRAY_TYPES; the first axis counts the examples.
+
+    Attributes:
+        name: The data set's name.
+        train_inputs: (n, ...), what is learned from.
+        train_targets: (n, ...), what is to be said of each; None where the inputs say it themselves, as the
+            next tokens of a text.
+        test_inputs: (m, ...), what a trained model is asked about; nothing in them says the answer.
+        test_targets: (m, ...), the answers, which no submission sees.
+    """
+
+    name: str
+    train_inputs: NDArray[Any]
+    train_targets: NDArray[Any] | None
+    test_inputs: NDArray[Any]
+    test_targets: NDArray[Any]
 
 
 @dataclass(frozen=True)

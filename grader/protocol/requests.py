@@ -139,7 +139,7 @@ class Invoke:
 
     name: str = ""
     handle: int = -1
-    action: Literal["call", "get", "set", "keep"] = "call"
+    action: Literal["call", "get", "set", "fill", "keep"] = "call"
     member: str = ""
     args: tuple[Node, ...] = ()
     kwargs: dict[str, Node] = field(default_factory=dict)

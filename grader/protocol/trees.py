@@ -77,15 +77,17 @@ class Packer:
         attached: Whether a tensor that still belongs to a graph of gradients was packed.
     """
 
-    def __init__(self, other: Callable[[Any], Node]) -> None:
+    def __init__(self, other: Callable[[Any], Node], most_bytes: int = MAX_BYTES) -> None:
         """Nothing is packed yet.
 
         Args:
             other: The node of a value that is neither plain nor a container, tensor or array.
+            most_bytes: Of all arrays.
         """
         self.arrays: dict[str, Any] = {}
         self.attached = False
         self._other = other
+        self._most_bytes = most_bytes
         self._values = self._bytes = 0
 
     def told(self, value: Any) -> Node:
@@ -139,6 +141,18 @@ class Packer:
             return self._tensor(value)
         return self._other(value)
 
+    def array_node(self, value: Any, *, tensor: bool) -> Node:
+        """The node of an array of numpy's of a type that frames carry.
+
+        Args:
+            tensor: It arrives as a tensor.
+
+        Raises:
+            TooMuchError: It is more than a tree may be.
+        """
+        name = self._kept(value)
+        return {"array": name, "torch": True} if tensor else {"array": name}
+
     def _each(self, values: Any, depth: int) -> list[Node]:
         return [self.node(value, depth + 1) for value in values]
 
@@ -173,7 +187,7 @@ class Packer:
 
     def _kept(self, value: Any) -> str:
         self._bytes += value.nbytes
-        if self._bytes > MAX_BYTES or len(self.arrays) >= MAX_TREE_ARRAYS:
+        if self._bytes > self._most_bytes or len(self.arrays) >= MAX_TREE_ARRAYS:
             raise TooMuchError("bytes")
         name = f"tree{len(self.arrays)}"
         self.arrays[name] = value.copy()  # what it is a view of may change later
@@ -183,14 +197,18 @@ class Packer:
 class Unpacker:
     """Unpacks nodes into values, and believes nothing of them."""
 
-    def __init__(self, arrays: Mapping[str, Any], other: Callable[[dict[str, Any]], Any]) -> None:
+    def __init__(
+        self, arrays: Mapping[str, Any], other: Callable[[dict[str, Any]], Any], *, tensors: bool = True
+    ) -> None:
         """Nothing is unpacked yet.
 
         Args:
             arrays: Of the message.
             other: The value of a node that is the other side's own; it raises ProtocolError where it is none.
+            tensors: Make tensors of tensors; else arrays.
         """
         self._arrays = arrays
+        self._tensors = tensors
         self._other = other
         self._values = 0
 
@@ -258,7 +276,9 @@ class Unpacker:
         array = self._array(name, _WIDER[dtype] if dtype else "").copy()
         if dtype.startswith("complex") and array.shape[-1:] != (2,):
             raise ProtocolError("a tree has complex numbers of another shape")
-        if torch_wanted is not True:
+        if torch_wanted is not True or not self._tensors:
+            if dtype == "bfloat16" and not self._tensors:
+                return array
             if dtype == "bfloat16":
                 raise ProtocolError("a tree has an array of an unknown type")
             if dtype.startswith("complex"):

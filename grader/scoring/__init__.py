@@ -5,14 +5,14 @@ What is unknown is never a pass and never a zero: its points are None, and a per
 
 from grader.scoring.decided_by_people import line_points
 from grader.scoring.marked_lines import stray_targets
-from grader.scoring.measured import accuracy_points, passes, uncertainties
+from grader.scoring.measured import measured_points, passes, uncertainties
 from grader.scoring.points import interpolated
 from grader.scoring.submission_score import score
 
 __all__ = [
-    "accuracy_points",
     "interpolated",
     "line_points",
+    "measured_points",
     "passes",
     "score",
     "stray_targets",

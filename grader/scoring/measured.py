@@ -1,44 +1,45 @@
 """The line of an item whose points come from a measurement."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from grader.domain.assignment import NEAR_THRESHOLD, RubricItem
+from grader.domain.assignment import RubricItem
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.measure import NEAR_THRESHOLD, SHARE, Scale
 from grader.domain.score import LineState, ScoreLine
 from grader.scoring.points import interpolated, percent
 
 TRAINING = "training"
 CLAIM_TOLERANCE = 0.05  # of accuracy: who claims more than was measured is looked at before points are lost
 CLAIMED_MORE = CLAIM_TOLERANCE + 1e-9
-WIDE = 0.10 + 1e-9  # between trainings that differ in their seeds alone: their mean says little
 
 
 def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
-    """The points for the measured accuracy of a student's model.
+    """The points for what was measured of a student's model.
 
     What the student's code does wrong costs the points; what our limits or our faults prevented is left to
-    a person, with the points that the accuracy measured so far is worth as the floor.
+    a person, with the points that what was measured so far is worth as the floor.
 
     Args:
         evidence: As it is of the model that the item is about: see `Evidence.of_measure`.
     """
     training = evidence.training
-    if training.objections and _is_share(training.accuracy):
+    is_measured = item.scale.is_value(training.measured)
+    if training.objections and is_measured:
         told = f"{_told(item, training)} {' '.join(training.objections)} A person decides."
         return _undecided(item, told)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
-            if not _is_share(training.accuracy):
-                return _undecided(item, "Training completed, but no accuracy was measured: a person decides.")
-            line = _by_accuracy(item, training, "")
+            if not is_measured:
+                what = "accuracy" if training.value is None and item.scale.is_share else "value"
+                return _undecided(item, f"Training completed, but no {what} was measured: a person decides.")
+            line = _by_measurement(item, training, "")
             return _asking(
                 line, _questions(line, evidence), uncertainties(item, training), _worst(item, training)
             )
         case TrainingOutcome.DIVERGED:
-            if _is_share(training.accuracy):
-                return _by_accuracy(item, training, _sentence("Training diverged", training.reason) + " ")
+            if is_measured:
+                return _by_measurement(item, training, _sentence("Training diverged", training.reason) + " ")
             return _line(item, 0.0, _sentence("Training diverged", training.reason))
         case TrainingOutcome.FAILED:
             line = _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
@@ -51,7 +52,8 @@ def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
             told = _sentence("The grader's own limit stopped the training", training.reason)
             return _undecided(item, f"{told} A person decides.", training)
         case _:
-            told = _sentence("The accuracy is unknown", training.reason)
+            what = "The accuracy" if item.scale == SHARE else "What it is worth"
+            told = _sentence(f"{what} is unknown", training.reason)
             return _undecided(item, f"{told} A person decides.", training)
 
 
@@ -74,38 +76,48 @@ def _asking(
 
 def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
     """Why repeated trainings do not tell what a submission is worth, in sentences; () where they do."""
-    given = accuracy_points(item, training)
+    given = measured_points(item, training)
     found = []
-    if training.unfinished and interpolated(item.breakpoints, _mean_at_worst(training)) != given:
+    if training.unfinished and _points(item, _mean_at_worst(item, training)) != given:
         trainings = len(training.runs) + len(training.unfinished)
         found += [
             _sentence(f"Training {run.number} of {trainings} was not completed", run.reason, run.where)
             for run in training.unfinished
         ]
-    if _spread(training) > WIDE:
+    if item.scale.are_wide(training.runs):
         low, high = min(training.runs), max(training.runs)
-        ends = {interpolated(item.breakpoints, low), interpolated(item.breakpoints, high)}
-        if len(ends) > 1:
+        if _points(item, low) != _points(item, high):
             found.append(
-                f"Trainings that differ in their seeds alone gave {percent(low)} to {percent(high)}: "
+                f"Trainings that differ in their seeds alone gave {item.scale.shown(low)} to "
+                f"{item.scale.shown(high)}: "
                 "so far apart, their mean says little."
             )
     return tuple(found)
 
 
-def _spread(training: Training) -> float:
-    """How far apart the accuracies of repeated trainings are."""
-    return max(training.runs, default=0.0) - min(training.runs, default=0.0)
+def _mean_at_worst(item: RubricItem, training: Training) -> float:
+    """The mean if those that were not completed came to nothing."""
+    values = (*training.runs, *(_nothing(item) for _ in training.unfinished))
+    return sum(values) / max(len(values), 1)
 
 
-def _mean_at_worst(training: Training) -> float:
-    """The mean accuracy if those that were not completed came to nothing."""
-    return sum(training.runs) / max(len(training.runs) + len(training.unfinished), 1)
+def _nothing(item: RubricItem) -> float:
+    """A value that is worth nothing."""
+    if not item.scale.lower_is_better:
+        return min([0.0, *(at for at, _ in item.breakpoints)])
+    worst = max((at for at, _ in item.breakpoints), default=0.0)
+    return worst + abs(worst)
 
 
 def _worst(item: RubricItem, training: Training) -> float:
     """What the worst of the trainings is worth."""
-    return interpolated(item.breakpoints, 0.0 if training.unfinished else min(training.runs, default=0.0))
+    if training.unfinished:
+        return _points(item, _nothing(item))
+    return min((_points(item, value) for value in training.runs), default=0.0)
+
+
+def _points(item: RubricItem, value: float) -> float:
+    return interpolated(item.breakpoints, value, lower_is_better=item.scale.lower_is_better)
 
 
 def _questions(line: ScoreLine, evidence: Evidence) -> tuple[str, ...]:
@@ -152,53 +164,62 @@ def shows_more_epochs(evidence: Evidence) -> bool:
 
 
 def training_accuracy(training: Training) -> float:
-    """What was measured, 0 to 1; nothing where nothing was."""
-    return training.accuracy if training.accuracy is not None and _is_share(training.accuracy) else 0.0
+    """The accuracy that was measured, 0 to 1; nothing where none was."""
+    return training.accuracy if training.accuracy is not None and SHARE.is_value(training.accuracy) else 0.0
 
 
-def _by_accuracy(item: RubricItem, training: Training, preface: str) -> ScoreLine:
-    return _line(item, accuracy_points(item, training), preface + _told(item, training))
+def _by_measurement(item: RubricItem, training: Training, preface: str) -> ScoreLine:
+    return _line(item, measured_points(item, training), preface + _told(item, training))
 
 
 def _told(item: RubricItem, training: Training) -> str:
     """What was measured, as a sentence."""
-    accuracy = training.accuracy or 0.0
-    told = f"{percent(accuracy)} of the hidden test images are classified right"
+    scale, value = item.scale, training.measured or 0.0
+    if training.value is None:
+        told = f"{scale.shown(value)} of the hidden test images are classified right"
+    else:
+        direction = ", where lower is better" if scale.lower_is_better else ""
+        told = f"{item.measured}: {scale.shown(value)} on hidden data{direction}"
     if training.interval is not None:
         low, high = training.interval
         several = len(training.runs) > 1
-        seeds = f"mean of {len(training.runs)} trainings: {_listed(training.runs)}; " if several else ""
+        listed = ", ".join(map(scale.shown, training.runs))
+        seeds = f"mean of {len(training.runs)} trainings: {listed}; " if several else ""
         counted = seeds + (f"{training.counted}; " if training.counted else "")
-        told += f" ({counted}95 % interval: {percent(low)} to {percent(high)})"
+        told += f" ({counted}95 % interval: {scale.shown(low)} to {scale.shown(high)})"
     if item.threshold is not None:
-        told += f"; {percent(item.threshold)} is asked for"
-        if accuracy < item.threshold and passes(training, item.threshold):
+        told += f"; {scale.shown(item.threshold)} is asked for"
+        if not scale.reaches(value, item.threshold) and passes(training, item.threshold, scale):
             told += ", which the interval reaches: it counts as reached"
     return f"{told}."
 
 
-def passes(training: Training, threshold: float) -> bool:
-    """Whether a training reached the threshold: by its accuracy, or several by the upper end of the interval.
+def passes(training: Training, threshold: float, scale: Scale = SHARE) -> bool:
+    """Whether a training reached the threshold: by its value, or several by the better end of the interval.
 
     Near the threshold chance decides between seeds, so that the doubt is the student's benefit: where the
     mean is near it, and the trainings, all of which were completed, differ by no more than chance.
     """
-    accuracy = training.accuracy
-    if accuracy is None:
+    value = training.measured
+    if value is None:
         return False
-    if accuracy >= threshold:
+    if scale.reaches(value, threshold):
         return True
-    repeated = len(training.runs) > 1 and not training.unfinished and _spread(training) <= WIDE
-    near = accuracy >= threshold - NEAR_THRESHOLD - 1e-9
-    return repeated and near and training.interval is not None and training.interval[1] >= threshold
+    repeated = len(training.runs) > 1 and not training.unfinished and not scale.are_wide(training.runs)
+    # an interval of an assignment's own measure is of its own width, and says by itself what is near
+    near = training.value is not None or value >= threshold - NEAR_THRESHOLD - 1e-9
+    interval = training.interval
+    return repeated and near and interval is not None and scale.reaches(scale.best_of(interval), threshold)
 
 
-def accuracy_points(item: RubricItem, training: Training) -> float:
-    """What the accuracy of a training is worth; one that passes is worth at least the threshold's points."""
-    accuracy = training.accuracy or 0.0
-    if item.threshold is not None and passes(training, item.threshold):
-        accuracy = max(accuracy, item.threshold)
-    return interpolated(item.breakpoints, accuracy)
+def measured_points(item: RubricItem, training: Training) -> float:
+    """What a training is worth; one that passes is worth at least the threshold's points."""
+    value = training.measured
+    if value is None:
+        return 0.0
+    if item.threshold is not None and passes(training, item.threshold, item.scale):
+        value = item.scale.better(value, item.threshold)
+    return _points(item, value)
 
 
 def _line(item: RubricItem, points: float, reason: str) -> ScoreLine:
@@ -208,20 +229,10 @@ def _line(item: RubricItem, points: float, reason: str) -> ScoreLine:
 def _undecided(item: RubricItem, reason: str, training: Training | None = None) -> ScoreLine:
     floor = None
     if training is not None:
-        last = training.epochs[-1].test_accuracy if training.epochs else None
-        accuracy = training.accuracy if training.accuracy is not None else last
-        floor = (
-            interpolated(item.breakpoints, accuracy) if accuracy is not None and _is_share(accuracy) else None
-        )
+        last = training.epochs[-1].test_accuracy if training.epochs and item.scale == SHARE else None
+        value = training.measured if training.measured is not None else last
+        floor = _points(item, value) if value is not None and item.scale.is_value(value) else None
     return ScoreLine(item.id, item.title, None, item.points, reason, LineState.AWAITING, floor)
-
-
-def _listed(runs: tuple[float, ...]) -> str:
-    return ", ".join(percent(accuracy) for accuracy in runs)
-
-
-def _is_share(value: float | None) -> bool:
-    return value is not None and math.isfinite(value) and 0 <= value <= 1
 
 
 def _sentence(start: str, reason: str, where: str = "") -> str:

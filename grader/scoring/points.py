@@ -6,16 +6,21 @@ from itertools import pairwise
 from grader.domain.score import rounded
 
 
-def interpolated(breakpoints: Sequence[tuple[float, float]], value: float) -> float:
+def interpolated(
+    breakpoints: Sequence[tuple[float, float]], value: float, *, lower_is_better: bool = False
+) -> float:
     """The points for a measured value: linear between the breakpoints.
 
     Args:
         breakpoints: (value, points), in ascending order of the values.
         value: What was measured, in the same unit as the breakpoints' values.
+        lower_is_better: The lowest breakpoint is the best one.
 
     Returns:
-        0 below the first breakpoint, the last one's points beyond the last.
+        0 on the worse side of the worst breakpoint, the best one's points beyond the best.
     """
+    if lower_is_better:
+        return interpolated([(-at, points) for at, points in reversed(breakpoints)], -value)
     if not breakpoints or not value >= breakpoints[0][0]:
         return 0.0
     earned = breakpoints[0][1]

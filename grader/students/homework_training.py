@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from grader.domain.program import Program
 from grader.students.homework import Homework
-from grader.students.own_training import LocalTraining, image_source, local_training, student_split
+from grader.students.own_training import LocalTraining, image_source, local_training, student_data
 
 if TYPE_CHECKING:
-    from grader.kit.splits import Splits
+    from grader.kit.splits import Examples, Splits
     from grader.training import EpochReport
 
 
@@ -74,15 +74,18 @@ def train_homework(
     source = image_source(found.local, request.data, beside=found.path.parent)
     with watch() as watcher:
 
-        def images() -> "Splits":
-            splits = student_split(found.local, source)
-            watcher.images(splits)
-            return splits
+        def data() -> "Splits | Examples":
+            from grader.kit.splits import Splits
+
+            loaded = student_data(found.local, source)
+            if isinstance(loaded, Splits):
+                watcher.images(loaded)
+            return loaded
 
         trained = local_training(
             found.path,
             found.local,
-            images,
+            data,
             device=request.device,
             read=watcher.read,
             report=watcher.epoch,

@@ -56,7 +56,7 @@ def _tried(
     data = assignment.required_data()
     images = made_up_images(data.classes, data.image_shape)
     seed = own_seed(path, "training")
-    job = Job(program, images, assignment.limits, assignment.forbidden_patterns, seed=seed)
+    job = Job(program, assignment.limits, assignment.forbidden_patterns, seed=seed, splits=images)
     return plan_of(program.script, rehearsed(workers, job))
 
 

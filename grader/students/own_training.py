@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.course.dataset_file import SYNTHETIC
-from grader.domain.assignment import Assignment, Measure, RubricItem
+from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.measure import Measure
 from grader.domain.note import Note
 from grader.domain.program import Program
 from grader.students.handout import LocalAssignment
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
 
 if TYPE_CHECKING:
-    from grader.kit.splits import Splits
+    from grader.kit.splits import Examples, Splits
     from grader.training import EpochReport
 
 DATA_FILE = "dataset.zip"
@@ -66,8 +67,10 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
     Raises:
         UsageError: There are none.
     """
-    local.assignment.required_data()
+    use = local.assignment.required_data()
     if data == SYNTHETIC:
+        return None
+    if data is None and not use.are_images and use.real == use.synthetic:
         return None
     if data is not None:
         if not Path(data).exists():
@@ -79,8 +82,25 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
     raise UsageError(f"There is no {DATA_FILE} beside the homework. {_CHOICES}")
 
 
+def student_data(local: LocalAssignment, source: Path | None) -> "Splits | Examples":
+    """The data set of any kind, split as students split it. See `student_split`."""
+    from grader.course.dataset_file import cache_folder, load_examples
+
+    use = local.assignment.required_data()
+    if use.are_images:
+        return student_split(local, source)
+    return load_examples(
+        local.datasets,
+        use.synthetic if source is None else use.real,
+        source,
+        seed=use.student_seed,
+        train_share=use.train_share,
+        cache=cache_folder(),
+    )
+
+
 def student_split(local: LocalAssignment, source: Path | None) -> "Splits":
-    """The data set, split as students split it.
+    """The images, split as students split them.
 
     Args:
         local: The assignment.
@@ -106,7 +126,7 @@ def student_split(local: LocalAssignment, source: Path | None) -> "Splits":
 def local_training(
     path: Path,
     local: LocalAssignment,
-    splits: Callable[[], "Splits"],
+    splits: Callable[[], "Splits | Examples"],
     *,
     device: str = "auto",
     read: Callable[[Program], None] = lambda program: None,
@@ -131,24 +151,32 @@ def local_training(
         SubmissionError: The file cannot be read as a script or a notebook.
     """
     assignment = patient(local.assignment)
-    measured_by = chosen_measure(assignment, measure).id
+    chosen = chosen_measure(assignment, measure)
     with OwnWorkers(assignment, path.parent) as workers:
-        program = own_program(path, assignment).read_for(measured_by)
+        program = own_program(path, assignment).read_for(chosen.id)
         read(program)
-        from grader.training import Job, is_near, repeated_training
+        from grader.training import is_near, job_of, repeated_training
 
-        forbidden = assignment.forbidden_patterns
-        images, limits, where = splits(), assignment.limits, chosen_device(device)
+        data, limits, where = splits(), assignment.limits, chosen_device(device)
         measured = repeated_training(
             workers,
-            lambda run: Job(program, images, limits, forbidden, where, own_seed(path, "training", run)),
+            lambda run: job_of(
+                assignment,
+                chosen,
+                data,
+                program=program,
+                limits=limits,
+                forbidden=assignment.forbidden_patterns,
+                device=where,
+                seed=own_seed(path, "training", run),
+            ),
             None,
             report,
             seeds,
         )
 
-    item, training = assignment.item_measured(measured_by), measured.training
-    near = item is not None and seeds == 1 and is_near(training.accuracy or 0.0, item.threshold)
+    item, training = assignment.item_measured(chosen.id), measured.training
+    near = item is not None and seeds == 1 and is_near(training, item.threshold)
     doubts = _doubts(item, training)
     points = None if doubts else _points(item, training)
     return LocalTraining(program, training, item, points, near, doubts, measured.notes)
@@ -229,12 +257,12 @@ def _may_have_gpu() -> bool:
 
 
 def _points(item: RubricItem | None, training: Training) -> float | None:
-    from grader.scoring import accuracy_points
+    from grader.scoring import measured_points
 
     completed = training.outcome is TrainingOutcome.COMPLETED
-    if item is None or training.accuracy is None or not completed:
+    if item is None or training.measured is None or not completed:
         return None
-    return accuracy_points(item, training)
+    return measured_points(item, training)
 
 
 def _doubts(item: RubricItem | None, training: Training) -> tuple[str, ...]:

@@ -1,21 +1,26 @@
 """The trusted side of training: hands out images, keeps the test labels, scores what comes back."""
 
+from grader.training.measure_job import job_of
 from grader.training.measured_training import measured_training
 from grader.training.rehearsal import made_up_images, rehearsed
-from grader.training.repetition import is_near, repeated_training
+from grader.training.repetition import is_near, repeated_training, trained_once
 from grader.training.submitted_weights import measured_checkpoint
-from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report
+from grader.training.training_job import AnyJob, CalledJob, EpochReport, FinalModel, Job, Measured, Report
 
 __all__ = [
+    "AnyJob",
+    "CalledJob",
     "EpochReport",
     "FinalModel",
     "Job",
     "Measured",
     "Report",
     "is_near",
+    "job_of",
     "made_up_images",
     "measured_checkpoint",
     "measured_training",
     "rehearsed",
     "repeated_training",
+    "trained_once",
 ]

@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 from grader.domain.assignment import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
+from grader.domain.measure import TrainingCall
 from grader.domain.note import Note
 from grader.domain.program import Program
 from grader.domain.watch import NOTHING_SEEN, Watched
-from grader.kit.splits import Splits
+from grader.kit.splits import Examples, Splits
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.raised import raised_in_training
@@ -20,29 +21,36 @@ from grader.protocol.watching import WatchRecord
 REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
 
 
+class Score(Protocol):
+    """What a measure makes of a model's outputs, (n, ...), and the targets, (n, ...)."""
+
+    def __call__(self, outputs: Any, targets: Any) -> float:
+        """The number.
+
+        Raises:
+            CourseError: The assignment's function failed.
+        """
+
+
 @dataclass(frozen=True)
-class Job:
-    """What is trained, on what, within what.
+class Execution:
+    """What is executed, and within what.
 
     Attributes:
-        splits: Images and labels; the test labels stay on this side.
         forbidden: Patterns that are watched at run time.
         seed: Of initialization, shuffling and dropout; the worker knows it.
         gpu_memory_mb: What it may take of a GPU's memory; None: all that there is.
         order_seed: Of what the worker must not know: see `Blinding`. None: all is as it is, for one's own
             work.
-        planned: How many epochs a complete rehearsal came to; None: it is not known.
     """
 
     program: Program
-    splits: Splits
     limits: Limits
     forbidden: tuple[str, ...] = ()
     device: str = "cpu"
     seed: int = 0
     order_seed: int | None = None
     gpu_memory_mb: int | None = None
-    planned: int | None = None
 
     def linked(self, process: WorkerProcess) -> Link:
         """A link to a worker of this job, which keeps what it tells of forbidden parts."""
@@ -62,6 +70,60 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Job(Execution):
+    """A training as the program itself trains.
+
+    Attributes:
+        splits: Images and labels; the test labels stay on this side.
+        score: What is measured besides the accuracy, and counts in its place; None: nothing.
+        planned: How many epochs a complete rehearsal came to; None: it is not known.
+    """
+
+    splits: Splits = field(kw_only=True)
+    score: Score | None = None
+    planned: int | None = None
+
+    @property
+    def data(self) -> str:
+        """The data set's name."""
+        return self.splits.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        return self.splits.classes
+
+
+@dataclass(frozen=True)
+class CalledJob(Execution):
+    """A training by calling what students wrote.
+
+    Attributes:
+        examples: What it is trained and asked on; the test targets stay on this side.
+        call: What is called, with what.
+        score: What is measured; None: the accuracy.
+        scaled: The inputs are bytes, 0 to 255, of which submissions see the shares of one.
+        splits: The images that the examples are made of, where they are images.
+    """
+
+    examples: Examples = field(kw_only=True)
+    call: TrainingCall = field(kw_only=True)
+    score: Score | None = None
+    scaled: bool = False
+    splits: Splits | None = None
+
+    @property
+    def data(self) -> str:
+        """The data set's name."""
+        return self.examples.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes; () where there are none."""
+        return self.splits.classes if self.splits is not None else ()
+
+
+@dataclass(frozen=True)
 class EpochReport:
     """An epoch was trained.
 
@@ -78,6 +140,7 @@ class EpochReport:
 
 
 Report = Callable[[EpochReport], None]
+AnyJob = Job | CalledJob
 
 
 class Workers(Protocol):

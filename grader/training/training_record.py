@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from grader.domain.ending import Ending
+from grader.domain.errors import CourseError
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.domain.note import Note
 from grader.domain.quoting import as_code
@@ -20,9 +21,11 @@ from grader.protocol.replies import Answered, EpochDone, Problem, Trained, Train
 from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import attention_maps, example_images, first_of_each, predictions
+from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
 from grader.training.model_identity import ModelThen, OtherModel, asked, same_answers, same_state
+from grader.training.own_measure import value_interval
 from grader.training.stages import stages
-from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report
+from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report, Score
 from grader.training.weights_measured import Measurer
 
 MAX_EPOCHS = 10_000
@@ -32,7 +35,6 @@ MOST_OBJECTIONS = 3  # that are told
 ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
 NO_TRANSFORM = "How it prepares its images was not found, so what was handed out stood in that place."
 SAMPLED = 8  # hidden images for which the judge asks again
-NEAR_GPU_MEMORY = 0.5  # of what there is: what is refused is asked for as a whole, and does not count as held
 
 
 class Record:
@@ -240,8 +242,9 @@ class Record:
             told = f"`{part}`" if part else "a part of it"
             reason = f"There is nothing to train yet: {told} is not implemented."
             self.end(TrainingOutcome.FAILED, reason, where)
-        elif problem.resource == "memory" and self._ran_out(problem, ending):
-            self._over_budget(self._memory_that_was_not_enough())
+        elif problem.resource == "memory" and ran_out(problem, ending, self._job):
+            self._crowded = is_crowded(self._job)
+            self._over_budget(memory_in_words(self._job))
         else:
             self._claimed = _claimed_memory(problem, ending, self._job)
             epoch = f" in epoch {len(self._epochs) + 1}" if self._plan else " before the first epoch"
@@ -259,22 +262,6 @@ class Record:
         if gap in RAISED:
             told = f"{told}: it raised {self._job.raised(problem)}"
         self.end(TrainingOutcome.UNKNOWN, f"It could not be trained: {told}.", where)
-
-    def _ran_out(self, problem: Problem, ending: Ending) -> bool:
-        """Whether memory was refused because of a limit of ours: as it was measured, not as it is said."""
-        if self._job.device != "cuda":
-            return ending.near_memory
-        if self._job.gpu_memory_mb is not None:
-            self._crowded = True  # with all of the GPU's memory it turns out
-            return True
-        return problem.gpu_share >= NEAR_GPU_MEMORY
-
-    def _memory_that_was_not_enough(self) -> str:
-        if self._job.device != "cuda":
-            return f"our memory limit of {self._job.limits.memory_mb} MB was reached"
-        share = self._job.gpu_memory_mb
-        whose = "the GPU's memory" if share is None else f"its part of the GPU's memory ({share} MB)"
-        return f"{whose} was not enough"
 
     def give_up(self, fault: WorkerFault) -> None:
         """The worker hung, died or talked nonsense."""
@@ -339,7 +326,24 @@ class Record:
             predictions=shown,
             attention=maps,
         )
+        if self._job.score is not None:
+            training = self._by_own_measure(training, self._job.score)
         return Measured(training, images | pictures, notes, trained=self._trained)
+
+    def _by_own_measure(self, training: Training, score: Score) -> Training:
+        """The training with what the assignment's own function makes of the last outputs."""
+        targets = self._job.splits.test_labels
+        whose = "that the code restored at the end" if self._restored else "of the last epoch"
+        try:
+            return replace(
+                training,
+                value=score(self._logits, targets),
+                interval=value_interval(score, self._logits, targets),
+                counted=f"with the weights {whose}",
+            )
+        except CourseError as error:
+            told = f"It could not be measured: {error}"
+            return replace(training, outcome=TrainingOutcome.UNKNOWN, reason=told)
 
     def _objections(self) -> tuple[str, ...]:
         return tuple(

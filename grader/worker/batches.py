@@ -26,6 +26,11 @@ class GivenDataset(Dataset[Any]):
 
 
 def batches(described: Mapping[str, Any]) -> DataLoader[Any]:
-    """A loader of `inputs` (n, ...) and `targets` (n, ...) or None, in batches of the `sizes`, in order."""
+    """A loader of `inputs` (n, ...) and `targets` (n, ...) or None, in batches of the `sizes`.
+
+    They come in order, or `shuffled` anew in each pass.
+    """
     dataset = GivenDataset(described["inputs"], described["targets"], list(described["classes"]))
+    if described.get("shuffled"):
+        return DataLoader(dataset, batch_size=described["sizes"][0], shuffle=True)
     return rigged_loader(dataset, tuple(described["sizes"]))

@@ -18,6 +18,7 @@ from grader.protocol.requests import FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.fakes import AskJudge, Fakes
 from grader.worker.fault import students_code
+from grader.worker.filling import fill
 from grader.worker.objects import Kept, Objects
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.standin import StandIns
@@ -102,12 +103,17 @@ class Invocations:
             return args[0]
         if request.action == "get":
             return _member(value, request.member)
+        if request.action == "fill":
+            target = _member(value, request.member)
+            fill(target() if callable(target) else target, args[0])
+            return None
         if request.action == "set":
             setattr(value, request.member, args[0])
             return None
         called = self._part(request.name) if request.name else _member(value, request.member)
-        if request.training is not None and isinstance(called, nn.Module):
-            called.train(request.training)
+        module = called if isinstance(called, nn.Module) else value
+        if request.training is not None and isinstance(module, nn.Module):
+            module.train(request.training)
         args, kwargs = matched(called, args, kwargs, request.parameters)
         return called(*args, **kwargs)
 

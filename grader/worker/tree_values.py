@@ -58,6 +58,8 @@ def unpacker(
                 return fake(FakeForm(**{**form, "parameters": _shapes(form["parameters"])}))
             case {"batches": described}:
                 return batches(unpacking.value(described))
+            case {"scaled": node}:
+                return unpacking.value(node).float() / 255
             case {"device": str(name)}:
                 return torch.device(name)
         raise ProtocolError("a tree holds something that is no value")

@@ -92,7 +92,7 @@ def test_an_upload_gains_nothing(upload, graded_class, results):
 
 def test_a_hostile_checkpoint_is_refused(hostile_checkpoint, hosts, attacked, solved, few_images, analyzed):
     """In a worker, which loads it into the solution's model."""
-    job = Job(analyzed(solved), few_images, attacked.limits)
+    job = Job(analyzed(solved), attacked.limits, splits=few_images)
     workers = lambda: hosts.workers.spawn(limits_of(attacked))  # noqa: E731
     [data] = hostile_checkpoint.files().values()
     found = measured_checkpoint(workers, job, data, "weights.pth")

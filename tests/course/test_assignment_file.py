@@ -7,16 +7,9 @@ import pytest
 
 from grader.course.assignment_file import digest, read_assignment
 from grader.course.student_template import public_settings
-from grader.domain.assignment import (
-    Assignment,
-    Component,
-    LatePolicy,
-    Limits,
-    Measure,
-    ProgramRoles,
-    RequiredFile,
-)
+from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, RequiredFile
 from grader.domain.errors import CourseError
+from grader.domain.measure import Measure, ProgramRoles
 from grader.domain.submission import Role
 
 OURS = Path(__file__).parents[2] / "reference" / "vit_defects"
@@ -333,7 +326,7 @@ WRONG = [
     ),
     (
         ('["dents", "rust", "scars", "welds"]', "[]"),
-        "[data]: 'classes' is empty but must be a list with at least one entry. Change it.",
+        "[data]: 'classes' is missing. Name at least two.",
     ),
     (
         ('["dents", "rust", "scars", "welds"]', '["dents"]'),
@@ -473,12 +466,14 @@ WRONG = [
     (
         ('"chance"', '"guess"'),
         "rubric item 'training' has a breakpoint at 'guess'. "
-        'Write a number from 0 to 1, or "chance" for what guessing gets.',
+        'Write a number from 0 to 1, "chance" for what guessing gets, or "95 % of reference" for a share of '
+        "what the reference reaches.",
     ),
     (
         ("at = 0.8,", "at = 80,"),
         "rubric item 'training' has a breakpoint at '80'. "
-        'Write a number from 0 to 1, or "chance" for what guessing gets.',
+        'Write a number from 0 to 1, "chance" for what guessing gets, or "95 % of reference" for a share of '
+        "what the reference reaches.",
     ),
     (
         ('costs = "model"', 'costs = "modell"'),

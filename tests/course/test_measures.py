@@ -6,8 +6,9 @@ import pytest
 
 from grader.course.assignment_tables import MeasureTable, ProgramTable
 from grader.course.measures import measures
-from grader.domain.assignment import MEASUREMENTS, Component, Measure, ProgramRoles
+from grader.domain.assignment import MEASUREMENTS, Component
 from grader.domain.errors import CourseError
+from grader.domain.measure import Measure, ProgramRoles
 from grader.domain.submission import Role
 from grader.reports.results_json.results_contract import Measurements
 

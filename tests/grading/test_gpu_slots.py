@@ -108,9 +108,11 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
     monkeypatch.setattr(training_stage, "repeated_training", trained)
     run = cast("Run", SimpleNamespace(assignment=assignment, turns=turns, device="cuda"))
     found = EvidenceBuilder(Evidence("400101201", assignment.id, "", datetime(2026, 1, 2, tzinfo=UTC)))
-    job = Job(cast("Any", None), cast("Splits", None), assignment.limits, device="cuda", gpu_memory_mb=4000)
+    job = Job(
+        cast("Any", None), assignment.limits, splits=cast("Splits", None), device="cuda", gpu_memory_mb=4000
+    )
     model = training_stage._Model(
-        run, assignment.measures[0], lambda number: job, cast("Splits", None), found, lambda told: None, True
+        run, assignment.measures[0], lambda number: job, found, lambda told: None, True
     )
     model._measure(model.jobs)
     assert jobs == [(4000, 1), (None, 3)]

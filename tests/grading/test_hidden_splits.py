@@ -16,7 +16,7 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
 from grader.domain.evidence import Evidence
-from grader.grading.hidden_splits import HiddenSplits, SplitKey, hidden_splits
+from grader.grading.hidden_splits import HiddenSplits, SplitKey, hidden_data
 from grader.kit.splits import Splits
 
 CLASSES = ("crazing", "inclusion", "patches")
@@ -110,7 +110,7 @@ def test_a_split_has_every_image_once_with_its_label_and_its_pixels() -> None:
         )
     }
     assert sorted((*split.train_names, *split.test_names)) == sorted(known)
-    assert len(split.train_names) == round(0.7 * PER_CLASS) * len(CLASSES) == made().training_images
+    assert len(split.train_names) == round(0.7 * PER_CLASS) * len(CLASSES) == made().training_size
     for side in ("train", "test"):
         for index, name in enumerate(getattr(split, f"{side}_names")):
             label, image = known[name]
@@ -221,13 +221,13 @@ def test_images_are_decoded_once_for_all_attempts(
 ) -> None:
     course, count = counted_course
     assignment = read_assignment(course.reference("vit_defects"))
-    splits = hidden_splits(course, assignment, "synthetic", lambda: "salt")
+    splits = hidden_data(course, assignment, "synthetic", lambda: "salt")
     for attempt in (1, 2, 3, 1):
         assert len(splits.of(attempt).test_names) == 18
         assert splits.digest(attempt)
     assert count() == 1
-    assert hidden_splits(course, assignment, "synthetic", lambda: "salt").digest(3) == splits.digest(3)
-    other = hidden_splits(course, assignment, "synthetic", lambda: "another class's")
+    assert hidden_data(course, assignment, "synthetic", lambda: "salt").digest(3) == splits.digest(3)
+    other = hidden_data(course, assignment, "synthetic", lambda: "another class's")
     assert other.of(1).test_names != splits.of(1).test_names
 
 
@@ -237,5 +237,5 @@ def test_a_salt_is_not_asked_for_before_the_images_could_be_read(course_root: Pa
     assignment = read_assignment(course.reference("vit_defects"))
     asked: list[str] = []
     with pytest.raises(Exception, match="does not exist"):
-        hidden_splits(course, assignment, str(tmp_path / "absent.zip"), lambda: asked.append("") or "")
+        hidden_data(course, assignment, str(tmp_path / "absent.zip"), lambda: asked.append("") or "")
     assert asked == []

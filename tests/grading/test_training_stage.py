@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 
 from grader.course.locate import Course
-from grader.domain.assignment import Assignment, Measure
+from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome, UnfinishedRun
+from grader.domain.measure import Measure
 from grader.domain.note import Note
 from grader.domain.program import Program
 from grader.domain.submission import Submission
@@ -20,16 +21,17 @@ from grader.grading import training_stage
 from grader.grading.gpu_slots import Turns
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.training_stage import waits_for_more_time
-from grader.training import Job, Measured
+from grader.training import Job, Measured, made_up_images
 
 COURSE = Course(Path(), "t", "secret")
+SPLITS = made_up_images(("a", "b"), (2, 2))
 EVIDENCE = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 2, tzinfo=UTC))
 
 
 def model(run: Run, jobs: Callable[[int], Job], found: EvidenceBuilder) -> training_stage._Model:
     """The only model of a submission."""
     return training_stage._Model(
-        run, Measure("test_accuracy"), jobs, cast(Any, None), found, lambda progress: None, is_first=True
+        run, Measure("test_accuracy"), jobs, found, lambda progress: None, is_first=True
     )
 
 
@@ -42,7 +44,9 @@ def jobs(
         Run, SimpleNamespace(course=replace(COURSE, secret=secret), assignment=assignment, device="cpu")
     )
     submission = Submission("400101204", assignment.id, (), digest)
-    return training_stage._jobs(run, cast(Any, None), Program("homework.py"), submission, further)
+    measure = Measure(further) if further else assignment.measures[0]
+    made = training_stage._jobs(run, cast(Any, SPLITS), Program("homework.py"), submission, measure)
+    return cast("Callable[[int], Job]", made)
 
 
 def test_each_training_has_seeds_of_its_own_that_only_the_secret_tells(assignment: Assignment) -> None:
@@ -84,8 +88,8 @@ def test_what_a_worker_that_trains_says_is_kept_apart_from_the_reports_notes(
     monkeypatch.setattr(training_stage, "repeated_training", lambda *_: told)
     run = cast(Run, SimpleNamespace(assignment=assignment, turns=Turns(1), device="cpu"))
     found = EvidenceBuilder(replace(EVIDENCE, notes=(Note("Of the files."),)))
-    job = Job(cast(Any, None), cast(Any, None), assignment.limits)
-    model(run, lambda number: job, found)._measure(lambda number: job)
+    job = Job(cast(Any, None), assignment.limits, splits=cast(Any, None))
+    model(run, lambda _: job, found)._measure(lambda number: job)
     assert found.evidence.notes == (Note("Of the files."),)
     assert found.evidence.training.notes == (Note("3Pr++/Xa/9n8."),)
 

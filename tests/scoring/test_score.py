@@ -35,13 +35,15 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
+from grader.domain.measure import Scale
 from grader.domain.program import LOADING, TRAINING, Claim, ForbiddenUse, Place
 from grader.domain.quoting import named
-from grader.domain.score import GradeStatus, Score, ScoreLine, Waiver
+from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, Waiver
 from grader.domain.submission import Delivery, RefusedFile, Role
 from grader.domain.watch import Pried, Prying
 from grader.scoring import passes, score, stray_targets
 from grader.scoring.decided_by_people import with_waived
+from grader.scoring.measured import measured_line
 from grader.training.accuracy import accuracy_interval
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -1062,3 +1064,48 @@ def test_only_the_report_is_there_by_it() -> None:
 
 def test_the_rule_means_nothing_once_everything_is_there() -> None:
     assert score(ASSIGNMENT, PERFECT, edits=[rule()]) == score(ASSIGNMENT, PERFECT)
+
+
+LOSS = RubricItem(
+    "training",
+    "Training",
+    15,
+    measured="loss",
+    threshold=2.0,
+    scale=Scale(lower_is_better=True, is_share=False),
+    breakpoints=((1.0, 15), (2.0, 9), (4.0, 0)),
+)
+
+
+def loss_line(value: float | None, **changes: Any) -> ScoreLine:
+    training = Training(TrainingOutcome.COMPLETED, value=value, interval=(0.5, 5.0), counted="after `fit()`")
+    evidence = replace(PERFECT, measure="loss", training=replace(training, **changes))
+    return measured_line(LOSS, evidence)
+
+
+def test_of_a_loss_less_is_better() -> None:
+    """The points fall as it rises; nothing is given beyond the worst breakpoint."""
+    values = (0.3, 1.0, 1.5, 2.0, 3.0, 4.0, 9.0)
+    assert [loss_line(value).points for value in values] == [15, 15, 12, 9, 4.5, 0, 0]
+    assert loss_line(1.5).reason == (
+        "loss: 1.5 on hidden data, where lower is better (after `fit()`; 95 % interval: 0.5 to 5); 2 is "
+        "asked for."
+    )
+    assert loss_line(None).state is LineState.AWAITING and loss_line(math.nan).points is None
+
+
+def test_near_what_is_asked_for_seeds_decide_a_loss_too() -> None:
+    """Of several trainings the better end of the interval counts; far apart, a person decides."""
+    near = loss_line(2.05, runs=(2.0, 2.05, 2.1), interval=(1.9, 2.2))
+    assert near.points == 9 and "which the interval reaches" in near.reason
+    assert loss_line(2.05, interval=(1.9, 2.2)).points == pytest.approx(8.78, abs=0.01)
+    wide = loss_line(2.0, runs=(1.0, 2.0, 3.0))
+    assert wide.points is None and wide.floor == 4.5 and "1 to 3" in wide.reason
+    unfinished = (UnfinishedRun(2, TrainingOutcome.FAILED, "It raised ValueError."),)
+    broken = loss_line(1.5, runs=(1.4, 1.6), unfinished=unfinished)
+    assert broken.points is None and broken.floor == 0
+
+
+def test_an_objection_leaves_a_loss_to_a_person() -> None:
+    """As of an accuracy."""
+    assert loss_line(1.0, objections=("It is another model.",)).state is LineState.AWAITING

@@ -182,4 +182,4 @@ def job(splits: Splits) -> Job:
     limits = Limits(load_seconds=5.0, call_seconds=5.0, training_seconds=20.0)
     source = {"homework.py": "pass\n" * 20, "cell 4": "pass\n" * 5}
     program = Program("homework.py", defined={"Attention": Place("homework.py", 3)}, source=source)
-    return Job(program, splits, limits, ("timm",), seed=9)
+    return Job(program, limits, ("timm",), seed=9, splits=splits)

@@ -84,7 +84,7 @@ def trained(
     """What is measured of a homework's text."""
 
     def measure(text: str, order_seed: int | None = 5) -> Training:
-        job = Job(analyzed(text), splits, Limits(), seed=3, order_seed=order_seed)
+        job = Job(analyzed(text), Limits(), splits=splits, seed=3, order_seed=order_seed)
         return measured_training(spawn, job).training
 
     return measure
@@ -166,7 +166,7 @@ def test_weights_trained_on_everything_count_nothing(
     }
     file = io.BytesIO()
     torch.save(weights, file)
-    job = Job(analyzed(HEAD + LOOP), splits, Limits(), seed=3, order_seed=5)
+    job = Job(analyzed(HEAD + LOOP), Limits(), splits=splits, seed=3, order_seed=5)
     shown = measured_checkpoint(spawn, job, file.getvalue(), "all.pth")
     assert shown.status == "fits" and shown.accuracy is not None and shown.accuracy > 0.8
     found = trained(HEAD + 'model.load_state_dict(torch.load("all.pth"))\n' + LOOP)
@@ -269,7 +269,7 @@ def test_what_an_optimizer_steps_besides_the_model_is_listed(
     more = "optim.SGD([*model.parameters(), nn.Parameter(torch.ones(7))], lr=1e-6)"
     notes = []
     for text in (HEAD + LOOP, HEAD.replace("optim.SGD(model.parameters(), lr=1e-6)", more) + LOOP):
-        found = measured_training(spawn, Job(analyzed(text), splits, Limits(), seed=3, order_seed=5))
+        found = measured_training(spawn, Job(analyzed(text), Limits(), splits=splits, seed=3, order_seed=5))
         assert found.training.outcome is TrainingOutcome.COMPLETED
         notes.append([note.text for note in found.notes if "not the model's" in note.text])
     told = "In training, an optimizer also stepped 7 numbers that are not the model's: a learnable loss, or"

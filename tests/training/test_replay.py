@@ -148,7 +148,9 @@ def replayed(
         end = beside.measured(replies[-1])
         restored, watched = not same_state(*states), link.watch.watched
         few = made_up_images(CLASSES, train.shape[1:])
-        tried = rehearsed(spawn, Job(read, few, assignment.limits, assignment.forbidden_patterns, seed=seed))
+        tried = rehearsed(
+            spawn, Job(read, assignment.limits, assignment.forbidden_patterns, seed=seed, splits=few)
+        )
         size = sum(array.size for name, array in replies[-1].arrays.items() if name.startswith(STATE))
         return Replayed(
             read, tried, plan, [beside.measured(done) for done in epochs], end, restored, watched, size

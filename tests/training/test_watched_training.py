@@ -91,7 +91,7 @@ def measured(
 
     def measure(*, helper: str = "pass", transform: str = "", runs: int = 1) -> Measured:
         text = HEAD.format(helper="\n    ".join(helper.split("\n")), transform=transform)
-        job = Job(analyzed(text), splits, Limits(), assignment.forbidden_patterns, seed=3)
+        job = Job(analyzed(text), Limits(), assignment.forbidden_patterns, seed=3, splits=splits)
         if runs > 1:
             return repeated_training(spawn, lambda number: replace(job, seed=2 + number), None, runs=runs)
         return measured_training(spawn, job)

@@ -236,18 +236,18 @@ def _findings(evidence: Evidence, waived: Mapping[str, str]) -> list[FindingReco
 def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
     training = evidence.training
     measures = {
-        measure: _finite(evidence.of_measure(measure).training.accuracy) for measure in evidence.further
+        measure: _finite(evidence.of_measure(measure).training.measured) for measure in evidence.further
     }
     named = Measurements(
         test_accuracy=_finite(training.accuracy),
         parameters=evidence.parameters,
-        test_accuracy_interval=training.interval,
+        test_accuracy_interval=training.interval if training.value is None else None,
         test_loss=_finite(training.epochs[-1].test_loss) if training.epochs else None,
         test_images=sum(sum(row) for row in training.confusion) or None,
         accuracy_counted=printable(training.counted),
         epochs=len(training.epochs),
         planned_epochs=training.planned_epochs,
-        test_accuracy_runs=list(training.runs),
+        test_accuracy_runs=list(training.runs) if training.value is None else [],
         classes=[
             ClassRecord(
                 name=one.name, images=one.images, precision=one.precision, recall=one.recall, f1=one.f1
@@ -258,7 +258,7 @@ def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
         claimed_in=printable(claim.source) if claim else "",
         projected_seconds=_finite(training.projected_seconds),
     )
-    own = {evidence.measure: _finite(training.accuracy), **measures}
+    own = {evidence.measure: _finite(training.measured), **measures}
     return Measurements.model_validate({**own, **named.model_dump()})
 
 

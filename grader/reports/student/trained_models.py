@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from grader.domain.assignment import Assignment, Measure
+from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Prediction, Training
+from grader.domain.measure import Measure
 from grader.reports.data_uri import data_uri
 from grader.reports.student import training_charts
 from grader.reports.student.excerpt import CodeLine, excerpt

@@ -5,7 +5,8 @@ import textwrap
 import pytest
 
 from grader.analysis import program
-from grader.domain.assignment import Component, ProgramRoles, ProgramRules
+from grader.domain.assignment import Component, ProgramRules
+from grader.domain.measure import ProgramRoles
 from grader.domain.program import Script
 
 COMPONENTS = (

@@ -1,0 +1,89 @@
+"""`[measure.call]` of `assignment.toml`: how a model is made, trained and asked by calls."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, time
+from typing import Any
+
+from grader.course.assignment_tables import TrainingCallTable
+from grader.course.contradictions import fault
+from grader.course.toml_file import listing, remedy
+from grader.domain.assignment import Component
+from grader.domain.measure import TrainingCall
+
+PLACEHOLDERS = (
+    *("{model}", "{inputs}", "{targets}", "{batches}"),
+    *("{validation_inputs}", "{validation_targets}", "{validation_batches}", "{seed}", "{device}"),
+)
+
+
+def training_call(table: TrainingCallTable, measure: str, components: Sequence[Component]) -> TrainingCall:
+    """How a model is trained by a call.
+
+    Args:
+        measure: The measure's id, for messages.
+
+    Raises:
+        CourseError: A name is no component, an argument no parameter of it, or a placeholder none of ours.
+    """
+    where = f"[[measure]] '{measure}': call"
+    stubs = {component.name: component for component in components}
+    for key, name in (("model", table.model), ("function", table.function)):
+        if name not in stubs:
+            advice = remedy(name, list(stubs), f"There are {listing(list(stubs))}.")
+            raise fault(f"{where}: {key} = '{name}' is no component. {advice}")
+    if stubs[table.function].kind != "function":
+        raise fault(f"{where}: function = '{table.function}' is a class. Name the function that trains.")
+    _require_parameters(f"{where}: arguments", table.arguments, stubs[table.model])
+    _require_parameters(f"{where}: given", table.given, stubs[table.function])
+    _require_placeholders(f"{where}: arguments", table.arguments, ("{seed}",))
+    _require_placeholders(f"{where}: given", table.given, PLACEHOLDERS)
+    if not {"{inputs}", "{batches}"} & set(_texts(table.given)):
+        raise fault(
+            f"{where}: 'given' hands over no data. Give a parameter of {table.function} the text "
+            "'{inputs}' or '{batches}'."
+        )
+    return TrainingCall(
+        model=table.model,
+        function=table.function,
+        arguments=dict(table.arguments),
+        given=dict(table.given),
+        weights=table.weights or "",
+        answers=table.answers or "",
+        answers_with=dict(table.answers_with),
+        batch_size=table.batch_size,
+        tensors=table.data == "tensors",
+    )
+
+
+def _require_parameters(where: str, given: Mapping[str, Any], stub: Component) -> None:
+    arguments = ast.parse(f"def stub({stub.signature}): ...").body[0].args  # type: ignore[attr-defined]
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    for name in given:
+        if name not in names:
+            advice = remedy(name, names, f"It has {listing(names)}.")
+            raise fault(f"{where}: '{name}' is no parameter of {stub.name}({stub.signature}). {advice}")
+
+
+def _require_placeholders(where: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for text in _texts(given):
+        if text.startswith("{") and text.endswith("}") and text not in known:
+            raise fault(f"{where}: '{text}' stands for nothing here. There is {listing(list(known))}.")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in nested tables and lists.
+
+    Raises:
+        CourseError: There is a date among them.
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, date | time):
+        raise fault(f"[measure.call]: {value} is a date, which no function is given. Write a text.")

@@ -1,0 +1,135 @@
+"""What is measured of a submission's models, and how its numbers are read."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+NEAR_THRESHOLD = 0.04  # of a share, either side of the threshold: another seed might be on its other side
+WIDE = 0.10  # between trainings that differ in their seeds alone: their mean says little
+
+
+@dataclass(frozen=True)
+class ProgramRoles:
+    """Which names of a program have which role, where the assignment states it; empty: it does not.
+
+    Attributes:
+        model: The graded class of the model; by default the last one.
+        trainer: The graded function that trains for an epoch; by default the one that is given the optimizer.
+        evaluator: The graded function that measures; by default all others may.
+        final: The top-level variable of the model that counts.
+    """
+
+    model: str = ""
+    trainer: str = ""
+    evaluator: str = ""
+    final: str = ""
+
+
+NO_ROLES = ProgramRoles()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the numbers of a measure are read.
+
+    Attributes:
+        lower_is_better: As of a loss, or of bits per character.
+        is_share: They are shares, 0 to 1, as an accuracy is.
+    """
+
+    lower_is_better: bool = False
+    is_share: bool = True
+
+    def is_value(self, value: float | None) -> bool:
+        """Whether a number can have been measured."""
+        return value is not None and math.isfinite(value) and (not self.is_share or 0 <= value <= 1)
+
+    def reaches(self, value: float, asked: float) -> bool:
+        """Whether a value is as good as what is asked for."""
+        return value <= asked if self.lower_is_better else value >= asked
+
+    def better(self, value: float, other: float) -> float:
+        """The better one of two values."""
+        return min(value, other) if self.lower_is_better else max(value, other)
+
+    def worse(self, value: float, other: float) -> float:
+        """The worse one of two values."""
+        return max(value, other) if self.lower_is_better else min(value, other)
+
+    def best_of(self, interval: tuple[float, float]) -> float:
+        """The better end of an interval."""
+        return self.better(*interval)
+
+    def are_wide(self, values: tuple[float, ...]) -> bool:
+        """Whether values that should be the same are so far apart that their mean says little."""
+        if len(values) < 2:
+            return False
+        unit = 1.0 if self.is_share else max(map(abs, values))
+        return max(values) - min(values) > WIDE * unit + 1e-9
+
+    def shown(self, value: float) -> str:
+        """A value as people write it: `80.6 %`, `1.83`."""
+        if self.is_share:
+            return f"{value * 100:.1f}".removesuffix(".0") + " %"
+        return f"{value:.4g}"
+
+
+SHARE = Scale()
+
+
+@dataclass(frozen=True)
+class TrainingCall:
+    """How a model is made, trained and asked by calling what students wrote.
+
+    Values may be placeholders, which `course.training_calls` lists: `{model}`, `{inputs}`, `{targets}`, ...
+
+    Attributes:
+        model: The graded class, or the graded function, that makes the model.
+        arguments: Of it, by the stub's parameters.
+        function: The graded function that trains.
+        given: Its arguments, by the stub's parameters.
+        weights: The model's attribute or method that gives its numbers as a tree of tensors or arrays;
+            empty: a module's `state_dict`.
+        answers: The model's method that answers for inputs; empty: the model itself is called.
+        answers_with: What that method gets besides.
+        batch_size: Of the loaders that are handed over.
+        tensors: Data are handed over as tensors of PyTorch's; else as arrays of numpy's.
+    """
+
+    model: str
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    weights: str = ""
+    answers: str = ""
+    answers_with: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int = 64
+    tensors: bool = True
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A model that is trained, and what is measured of it.
+
+    Attributes:
+        id: What the rubric and the results call what is measured.
+        title: What people read: `ResNet-18`; empty where it is the only one.
+        roles: How the program is read for it.
+        weights: What the names of its weights contain, behind the stem of all files (`_resnet`), where
+            several models are trained.
+        function: Of the assignment's `measures.py`: (outputs, targets) -> the number; empty: the share of
+            outputs whose largest entry is the target's.
+        scale: How that number is read.
+        call: How the model is trained by a call; None: as the program itself trains it.
+        reference: What the reference reaches under the same budget; None: it is not stated.
+    """
+
+    id: str
+    title: str = ""
+    roles: ProgramRoles = NO_ROLES
+    weights: str = ""
+    function: str = ""
+    scale: Scale = SHARE
+    call: TrainingCall | None = None
+    reference: float | None = None

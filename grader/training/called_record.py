@@ -1,0 +1,164 @@
+"""What is known of a training by a call, and of its end."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from grader.domain.ending import Ending
+from grader.domain.errors import CourseError
+from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.measure import TrainingCall
+from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.raised import raised_at, unwritten
+from grader.training.accuracy import accuracy_interval, confusion
+from grader.training.examples import example_images, predictions
+from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
+from grader.training.own_measure import value_interval
+from grader.training.training_job import CalledJob, Measured
+
+MAX_SHOWN = 40  # characters of a value in what is told of a call
+
+
+class CalledRecord:
+    """What is known of one training.
+
+    Attributes:
+        outcome: How it ended; None while it goes on.
+        loaded: The worker that trains has executed the file.
+    """
+
+    def __init__(self, job: CalledJob) -> None:
+        self.outcome: TrainingOutcome | None = None
+        self.loaded = False
+        self._job = job
+        self._started = time.monotonic()
+        self._seconds: float | None = None
+        self._reason = self._where = ""
+        self._crowded = False
+        self._outputs: Any = None
+
+    def trained(self) -> None:
+        """The function that trains has returned."""
+        self._seconds = time.monotonic() - self._started
+
+    def take(self, outputs: Any) -> None:
+        """Take what the trained model answers for the hidden inputs, (n, ...)."""
+        if outputs.dtype.kind == "f" and not np.isfinite(outputs).all():
+            self.end(TrainingOutcome.DIVERGED, "The trained model's outputs are no finite numbers.")
+            return
+        self._outputs = outputs
+        self.outcome = TrainingOutcome.COMPLETED
+
+    def fail(self, raised: StudentRaised, ending: Ending) -> None:
+        """The student's code raised; it is told by type and line alone, as it may have seen what is hidden.
+
+        Args:
+            ending: How its worker ended after that: what the kernel says of its memory.
+        """
+        job, problem = self._job, raised.problem
+        where = raised_at(problem, job.program)
+        if problem.type == "NotImplementedError":
+            part = unwritten(problem, job.program.defined or {})
+            told = f"`{part}`" if part else "a part of it"
+            self.end(
+                TrainingOutcome.FAILED, f"There is nothing to train yet: {told} is not implemented.", where
+            )
+        elif problem.resource == "memory" and ran_out(problem, ending, job):
+            self._crowded = is_crowded(job)
+            self._over_budget(memory_in_words(job))
+        else:
+            when = "Training ended" if self._seconds is None else "The trained model could not answer"
+            self.end(TrainingOutcome.FAILED, f"{when}: it raised {job.raised(problem)}.", where)
+
+    def give_up(self, fault: WorkerFault) -> None:
+        """The worker hung, died or talked nonsense."""
+        if fault.kind == "death" and fault.limit is not None:
+            self._over_budget(f"{fault}")
+        elif fault.kind != "time":
+            self.end(TrainingOutcome.FAILED, f"Training ended badly: {fault}.")
+        elif not self.loaded:
+            self.end(TrainingOutcome.FAILED, f"The file could not be loaded for training: {fault}.")
+        elif self._seconds is None:
+            self._over_budget(f"our time limit of {self._job.limits.training_seconds:.0f} s ended it")
+        else:
+            self.end(TrainingOutcome.FAILED, f"The trained model could not be asked: {fault}.")
+
+    def _over_budget(self, what: str) -> None:
+        """A limit of ours stopped it: unknown, never zero."""
+        self.end(
+            TrainingOutcome.BUDGET,
+            f"{what}. What it is worth is unknown, not zero: a person decides, or grants more.",
+        )
+
+    def end(self, outcome: TrainingOutcome, reason: str, where: str = "") -> None:
+        """Training is over, with this outcome."""
+        self.outcome, self._reason, self._where = outcome, reason[:1].upper() + reason[1:], where
+
+    def measured(self) -> Measured:
+        """The training as evidence."""
+        job = self._job
+        values, images = ({}, {}) if self._outputs is None else self._values()
+        training = Training(
+            outcome=self.outcome or TrainingOutcome.FAILED,
+            reason=self._reason,
+            where=self._where,
+            data=job.examples.name,
+            device=job.device,
+            classes=job.classes,
+            counted=f"after {in_words(job.call)}",
+            seconds=self._seconds if self._seconds is not None else time.monotonic() - self._started,
+            **values,
+        )
+        return Measured(training, images, crowded=self._crowded)
+
+    def _values(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """What the outputs are worth, as fields of a training, and pictures of some of them."""
+        job, outputs, targets = self._job, self._outputs, self._job.examples.test_targets
+        values: dict[str, Any] = {}
+        images: dict[str, bytes] = {}
+        if job.splits is not None and outputs.shape == (len(targets), len(job.classes)):
+            predicted = outputs.argmax(axis=1)
+            accuracy = float((predicted == targets).mean())
+            counts = confusion(predicted, targets, len(job.classes))
+            scores = outputs.astype(np.float32)
+            shown, images = predictions(scores, job.splits, example_images(job.splits))
+            values = {
+                "accuracy": accuracy,
+                "interval": accuracy_interval((accuracy,), len(targets)),
+                "confusion": tuple(tuple(int(cell) for cell in row) for row in counts),
+                "predictions": shown,
+            }
+        if job.score is not None:
+            try:
+                value = job.score(outputs, targets)
+                values |= {"value": value, "interval": value_interval(job.score, outputs, targets)}
+            except CourseError as error:
+                self._unknown(error)
+        elif not values:
+            shape = tuple(outputs.shape)
+            self.end(
+                TrainingOutcome.FAILED,
+                f"The trained model gives outputs of shape {shape}; one number for each of the "
+                f"{len(job.classes)} classes is wanted.",
+            )
+        return values, images
+
+    def _unknown(self, error: CourseError) -> None:
+        """The measure could not be computed: whether by the model's fault or the measure's, nobody knows."""
+        shape, kind = tuple(self._outputs.shape), self._outputs.dtype.name
+        told = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
+        self.end(TrainingOutcome.UNKNOWN, told)
+
+
+def in_words(call: TrainingCall) -> str:
+    """A call as people write it: `fit(model, inputs, epochs=3)`."""
+    shown = []
+    for name, value in call.given.items():
+        if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+            placeholder = value[1:-1]
+            shown.append(placeholder if placeholder == name else f"{name}={placeholder}")
+        else:
+            text = repr(value)
+            shown.append(f"{name}={text if len(text) <= MAX_SHOWN else '...'}")
+    return f"`{call.function}({', '.join(shown)})`"
