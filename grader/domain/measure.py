@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-NEAR_THRESHOLD = 0.04  # of a share, either side of the threshold: another seed might be on its other side
+# of shares as they are, of other values by their size
+NEAR_THRESHOLD = 0.04  # either side of what is asked for, another seed might be on its other side
 WIDE = 0.10  # between trainings that differ in their seeds alone: their mean says little
 
 
@@ -60,6 +61,10 @@ class Scale:
     def best_of(self, interval: tuple[float, float]) -> float:
         """The better end of an interval."""
         return self.better(*interval)
+
+    def is_near(self, value: float, asked: float) -> bool:
+        """Whether a value is so near what is asked for that another seed might be on its other side."""
+        return abs(value - asked) <= NEAR_THRESHOLD * (1.0 if self.is_share else abs(asked)) + 1e-9
 
     def are_wide(self, values: tuple[float, ...]) -> bool:
         """Whether values that should be the same are so far apart that their mean says little."""

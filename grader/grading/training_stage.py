@@ -273,6 +273,7 @@ class _Model:
                 lambda number: _changed(jobs(number), planned, changes),
                 threshold,
                 report,
+                scale=self.measure.scale,
             )
 
         with run.turns.taken():

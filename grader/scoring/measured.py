@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grader.domain.assignment import RubricItem
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
-from grader.domain.measure import NEAR_THRESHOLD, SHARE, Scale
+from grader.domain.measure import SHARE, Scale
 from grader.domain.score import LineState, ScoreLine
 from grader.scoring.points import interpolated, percent
 
@@ -206,10 +206,9 @@ def passes(training: Training, threshold: float, scale: Scale = SHARE) -> bool:
     if scale.reaches(value, threshold):
         return True
     repeated = len(training.runs) > 1 and not training.unfinished and not scale.are_wide(training.runs)
-    # an interval of an assignment's own measure is of its own width, and says by itself what is near
-    near = training.value is not None or value >= threshold - NEAR_THRESHOLD - 1e-9
     interval = training.interval
-    return repeated and near and interval is not None and scale.reaches(scale.best_of(interval), threshold)
+    reached = interval is not None and scale.reaches(scale.best_of(interval), threshold)
+    return repeated and reached and scale.is_near(value, threshold)
 
 
 def measured_points(item: RubricItem, training: Training) -> float:

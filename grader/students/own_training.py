@@ -176,7 +176,7 @@ def local_training(
         )
 
     item, training = assignment.item_measured(chosen.id), measured.training
-    near = item is not None and seeds == 1 and is_near(training, item.threshold)
+    near = item is not None and seeds == 1 and is_near(training, item.threshold, item.scale)
     doubts = _doubts(item, training)
     points = None if doubts else _points(item, training)
     return LocalTraining(program, training, item, points, near, doubts, measured.notes)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from grader.domain.evidence import Training, TrainingOutcome, UnfinishedRun
-from grader.domain.measure import NEAR_THRESHOLD
+from grader.domain.measure import SHARE, Scale
 from grader.training.accuracy import accuracy_interval
 from grader.training.called_training import called_training
 from grader.training.measured_training import measured_training
@@ -20,6 +20,7 @@ def repeated_training(
     threshold: float | None,
     report: Report = lambda told: None,
     runs: int = 1,
+    scale: Scale = SHARE,
 ) -> Measured:
     """Train the submission; near the threshold three times, each with a seed of its own.
 
@@ -28,6 +29,7 @@ def repeated_training(
         threshold: What the assignment asks for; None if there is nothing.
         report: Told each epoch.
         runs: Train at least so many times, whatever is measured.
+        scale: How the threshold and what is measured are read.
 
     Returns:
         The first training, of which the mean of all that were completed counts. Those that were not are
@@ -37,7 +39,7 @@ def repeated_training(
     training, value = first.training, first.training.measured
     if training.outcome is not TrainingOutcome.COMPLETED or value is None:
         return first
-    if is_near(training, threshold):
+    if is_near(training, threshold, scale):
         runs = max(runs, RUNS)
     if runs == 1:
         return first
@@ -82,14 +84,11 @@ def _with_mean(training: Training, values: Sequence[float]) -> Training:
     return replace(training, accuracy=mean, interval=accuracy_interval(values, images))
 
 
-def is_near(training: Training, threshold: float | None) -> bool:
+def is_near(training: Training, threshold: float | None, scale: Scale = SHARE) -> bool:
     """Whether what was measured is so near the threshold that another seed might be on its other side."""
     if threshold is None or training.measured is None:
         return False
-    if training.value is None:
-        return abs(training.measured - threshold) <= NEAR_THRESHOLD + 1e-9
-    low, high = training.interval or (training.value, training.value)
-    return low <= threshold <= high
+    return scale.is_near(training.measured, threshold)
 
 
 def _numbered(report: Report, run: int, runs: int) -> Report:

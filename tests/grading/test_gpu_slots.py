@@ -98,7 +98,7 @@ def test_what_needs_more_than_its_part_is_trained_again_alone(
     jobs: list[tuple[int | None, int]] = []
     turns = Turns(3)
 
-    def trained(workers: Callable[[], Any], numbered: Callable[[int], Job], *_: Any) -> Measured:
+    def trained(workers: Callable[[], Any], numbered: Callable[[int], Job], *_: Any, **__: Any) -> Measured:
         job = numbered(1)
         jobs.append((job.gpu_memory_mb, turns._training))
         if job.gpu_memory_mb is not None:

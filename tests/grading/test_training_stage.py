@@ -85,7 +85,7 @@ def test_what_a_worker_that_trains_says_is_kept_apart_from_the_reports_notes(
 ) -> None:
     """It had seen which images train, and could tell which they are."""
     told = Measured(Training(TrainingOutcome.COMPLETED, accuracy=0.9), {}, (Note("3Pr++/Xa/9n8."),) * 2)
-    monkeypatch.setattr(training_stage, "repeated_training", lambda *_: told)
+    monkeypatch.setattr(training_stage, "repeated_training", lambda *_, **__: told)
     run = cast(Run, SimpleNamespace(assignment=assignment, turns=Turns(1), device="cpu"))
     found = EvidenceBuilder(replace(EVIDENCE, notes=(Note("Of the files."),)))
     job = Job(cast(Any, None), assignment.limits, splits=cast(Any, None))

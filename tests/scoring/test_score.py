@@ -1096,6 +1096,7 @@ def test_of_a_loss_less_is_better() -> None:
 
 def test_near_what_is_asked_for_seeds_decide_a_loss_too() -> None:
     """Of several trainings the better end of the interval counts; far apart, a person decides."""
+    assert loss_line(2.5, runs=(2.5, 2.5), interval=(1.9, 3.2)).points == 6.75, "it is not near"
     near = loss_line(2.05, runs=(2.0, 2.05, 2.1), interval=(1.9, 2.2))
     assert near.points == 9 and "which the interval reaches" in near.reason
     assert loss_line(2.05, interval=(1.9, 2.2)).points == pytest.approx(8.78, abs=0.01)

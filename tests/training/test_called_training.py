@@ -10,7 +10,7 @@ import pytest
 from grader.analysis.programs import program
 from grader.domain.assignment import Component, Limits, ProgramRules
 from grader.domain.evidence import TrainingOutcome
-from grader.domain.measure import TrainingCall
+from grader.domain.measure import Scale, TrainingCall
 from grader.kit.splits import Examples
 from grader.protocol.link import WorkerProcess
 from grader.training import CalledJob, made_up_images, repeated_training, trained_once
@@ -237,13 +237,18 @@ def test_modules_are_trained_on_images_with_loaders(spawn: Callable[[], WorkerPr
 
 
 def test_near_what_is_asked_for_three_trainings_are_made(spawn: Callable[[], WorkerProcess]) -> None:
-    """Where it lies within the interval of the first one's."""
+    """Within four percent of it."""
     few = replace(LINE_CALL, given={**LINE_CALL.given, "epochs": 5})
     first = trained_once(spawn, line_job(LINE, call=few)).training
     assert first.value is not None
-    near = repeated_training(spawn, lambda run: line_job(LINE, call=few, seed=run), first.value).training
+    asked, scale = 1.03 * first.value, Scale(lower_is_better=True, is_share=False)
+
+    def job(run: int) -> CalledJob:
+        return line_job(LINE, call=few, seed=run)
+
+    near = repeated_training(spawn, job, asked, scale=scale).training
     assert len(near.runs) == 3 and near.value == pytest.approx(sum(near.runs) / 3)
-    far = repeated_training(spawn, lambda run: line_job(LINE, call=few, seed=run), 100.0).training
+    far = repeated_training(spawn, job, 1.1 * first.value, scale=scale).training
     assert not far.runs
 
 
