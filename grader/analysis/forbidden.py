@@ -186,8 +186,7 @@ def _uses(units: Sequence[Unit], aliases: Aliases, reaches: Mapping[str, Reach])
         yield _Use(module, unit.cell.place(line), unit.index, via="*")
         for reach in reaches.values():
             for name in sorted(reach.names - bound):
-                if "vit" in name.lower() or "transformer" in name.lower() or "attention" in name.lower():
-                    yield _Use(f"{module}.{name}", unit.cell.place(line), unit.index, via=name)
+                yield _Use(f"{module}.{name}", unit.cell.place(line), unit.index, via=name)
 
 
 def _without_prefixes(uses: Iterable[ForbiddenUse]) -> tuple[ForbiddenUse, ...]:

@@ -21,6 +21,25 @@ from grader.cli.options import cores
     help="For each choice of each value that [variant] draws, and not only for this term's values.",
 )
 @click.option("--debug", is_flag=True, help="Show what checks raise, where, and what they print: use --only.")
+@click.option(
+    "--train",
+    is_flag=True,
+    help="Train the reference, or what --only names, and tell what is measured and what it is worth.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="With --train: how many times each is trained.",
+)
+@click.option(
+    "--data",
+    metavar="PATH|synthetic",
+    default="synthetic",
+    show_default=True,
+    help="With --train: what it is trained and measured on.",
+)
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def command(
     assignment_id: str | None,
@@ -29,6 +48,9 @@ def command(
     thorough: bool,
     all_variants: bool,
     debug: bool,
+    train: bool,
+    seeds: int,
+    data: str,
     course: Path | None,
 ) -> None:
     """Try the checks of ASSIGNMENT on work whose worth is known.
@@ -39,6 +61,9 @@ def command(
     ASSIGNMENT, every assignment of the course is tried. Where [variant] draws values, this term's are put
     in; what is drawn for each student has its first choice.
 
+    With --train, the reference is trained as submissions are, with several seeds, and the table says where
+    full points may begin (two standard deviations from its mean) and whether the stated `reference` holds.
+
     The exit code is 0 when all of this holds, 1 when something has to be mended, 2 when it cannot be tried.
 
     \b
@@ -46,7 +71,10 @@ def command(
       grader validate vit_defects
       grader validate vit_defects --only 'scale_*'
       grader validate vit_defects --only reference --debug
+      grader validate vit_defects --train --seeds 5
     """
+    if train:
+        sys.exit(0 if _measured(assignment_id, only, seeds, data, course) else 1)
     from grader.cli.validate_view import ValidateView
     from grader.validation.assignment_trial import ValidationRequest, validate
 
@@ -55,3 +83,17 @@ def command(
     passed = validate(request, watch=view.progress, done=view.show)
     view.end()
     sys.exit(0 if passed else 1)
+
+
+def _measured(
+    assignment_id: str | None, only: str | None, seeds: int, data: str, course: Path | None
+) -> bool:
+    """Train variants, and show what is measured; whether nothing is wrong with the assignment."""
+    from grader.cli.measured_view import MeasuredView
+    from grader.validation.measured_variants import MeasuringRequest, measured_variants
+
+    if assignment_id is None:
+        raise click.UsageError("--train is about one assignment. Name it.")
+    view = MeasuredView()
+    request = MeasuringRequest(assignment_id, only or "reference", data, seeds, course)
+    return view.show(measured_variants(request, done=view.line))

@@ -159,7 +159,7 @@ def hidden_data(course: Course, assignment: Assignment, data: str, salt: Callabl
                 course.datasets,
                 name,
                 source,
-                seed=drawn.seed(attempt, ""),
+                seed=drawn.seed(attempt, "") % 2**63,  # as every generator takes them
                 train_share=use.train_share,
                 cache=cache_folder(),
             )

@@ -10,7 +10,7 @@ import io
 import sys
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -326,12 +326,9 @@ def run_pytest(
         *("-p", "no:xdist", "-p", "no:hypothesispytest"),
         *map(str, paths),
     ]
-    said, before = io.StringIO(), set(sys.modules)
-    try:
-        with contextlib.redirect_stdout(said):
-            pytest.main(arguments, plugins=[checks])
-    finally:
-        _forget({path.resolve().parent for path in paths}, before)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), _own_modules(paths, assignment.folder):
+        pytest.main(arguments, plugins=[checks])
     if not checks.collected:
         raise CourseError(
             f"{assignment.id}: its checks could not be collected by pytest. Run pytest on the check files to "
@@ -339,16 +336,24 @@ def run_pytest(
         )
 
 
-def _forget(folders: Set[Path], before: Set[str]) -> None:
-    """Forget the modules of check files: pytest would take them for another assignment's of the same names.
+@contextlib.contextmanager
+def _own_modules(paths: Sequence[Path], root: Path) -> Iterator[None]:
+    """Import check files anew: pytest takes a module of another assignment's for one of the same name.
 
     Args:
-        before: The names of the modules that were there before.
+        root: What their modules' names are relative to.
     """
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if name not in before and file and Path(file).resolve().parent in folders:
-            del sys.modules[name]
+    names = set()
+    for path in paths:
+        parts = (*path.resolve().parent.relative_to(root.resolve()).parts, path.stem)
+        names |= {".".join(parts[: count + 1]) for count in range(len(parts))}
+    aside = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    try:
+        yield
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.modules.update(aside)
 
 
 def _id(item: pytest.Item) -> str:

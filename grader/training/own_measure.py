@@ -10,13 +10,13 @@ import numpy as np
 
 from grader.domain.errors import CourseError
 from grader.training.accuracy import T_95
-from grader.training.training_job import Score
+from grader.training.training_job import ScoreFunction
 
 RESAMPLES = 200
 SEED = 7  # of the resamples: the same outputs have the same interval
 
 
-def score_of(function: Callable[[Any, Any], Any], name: str) -> Score:
+def score_of(function: Callable[[Any, Any], Any], name: str) -> ScoreFunction:
     """A function of an assignment's `measures.py` as a score.
 
     Args:
@@ -41,7 +41,7 @@ def score_of(function: Callable[[Any, Any], Any], name: str) -> Score:
     return score
 
 
-def value_interval(score: Score, outputs: Any, targets: Any) -> tuple[float, float]:
+def value_interval(score: ScoreFunction, outputs: Any, targets: Any) -> tuple[float, float]:
     """The 95 % interval of a score, by drawing the hidden examples anew.
 
     Source: Efron (1979), the percentile bootstrap.

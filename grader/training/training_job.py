@@ -21,7 +21,7 @@ from grader.protocol.watching import WatchRecord
 REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
 
 
-class Score(Protocol):
+class ScoreFunction(Protocol):
     """What a measure makes of a model's outputs, (n, ...), and the targets, (n, ...)."""
 
     def __call__(self, outputs: Any, targets: Any) -> float:
@@ -80,7 +80,7 @@ class Job(Execution):
     """
 
     splits: Splits = field(kw_only=True)
-    score: Score | None = None
+    score: ScoreFunction | None = None
     planned: int | None = None
 
     @property
@@ -108,7 +108,7 @@ class CalledJob(Execution):
 
     examples: Examples = field(kw_only=True)
     call: TrainingCall = field(kw_only=True)
-    score: Score | None = None
+    score: ScoreFunction | None = None
     scaled: bool = False
     splits: Splits | None = None
 

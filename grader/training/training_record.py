@@ -25,7 +25,7 @@ from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
 from grader.training.model_identity import ModelThen, OtherModel, asked, same_answers, same_state
 from grader.training.own_measure import value_interval
 from grader.training.stages import stages
-from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report, Score
+from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report, ScoreFunction
 from grader.training.weights_measured import Measurer
 
 MAX_EPOCHS = 10_000
@@ -330,7 +330,7 @@ class Record:
             training = self._by_own_measure(training, self._job.score)
         return Measured(training, images | pictures, notes, trained=self._trained)
 
-    def _by_own_measure(self, training: Training, score: Score) -> Training:
+    def _by_own_measure(self, training: Training, score: ScoreFunction) -> Training:
         """The training with what the assignment's own function makes of the last outputs."""
         targets = self._job.splits.test_labels
         whose = "that the code restored at the end" if self._restored else "of the last epoch"

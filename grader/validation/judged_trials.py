@@ -87,15 +87,18 @@ def _hosts(course: Course, assignment: Assignment) -> Iterator[tuple[Host, Host]
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(max_workers=1) as pool:
         judges = pool.submit(Host.start, "grader.judge", [str(assignment.folder)])
         try:
-            workers = Host.start(
-                "grader.worker",
-                hidden=(course.root,),
-                unofficial=True,
-                wrapped=True,
-                given=given_files(assignment),
-            )
-            stack.callback(workers.close)
+            workers = stack.enter_context(host_of_workers(course, assignment))
         finally:
             if judges.exception() is None:
                 stack.callback(judges.result().close)
         yield judges.result(), workers
+
+
+@contextlib.contextmanager
+def host_of_workers(course: Course, assignment: Assignment) -> Iterator[Host]:
+    """The worker host, in which the instructors' own versions are executed."""
+    workers = Host.start(
+        "grader.worker", hidden=(course.root,), unofficial=True, wrapped=True, given=given_files(assignment)
+    )
+    with contextlib.closing(workers):
+        yield workers

@@ -63,6 +63,6 @@ def role_of(name: str) -> str | None:
         return "optimizer"
     if ("class" in lowered and "sample" not in lowered) or lowered in ("labels", "names"):
         return "class_names"
-    if "model" in lowered or lowered in ("net", "network", "vit"):
+    if "model" in lowered or lowered in ("net", "network"):
         return "model"
     return "epoch" if lowered == "epoch" else None

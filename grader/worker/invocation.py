@@ -18,12 +18,12 @@ from grader.protocol.requests import FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.fakes import AskJudge, Fakes
 from grader.worker.fault import students_code
-from grader.worker.filling import fill
 from grader.worker.objects import Kept, Objects
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.standin import StandIns
 from grader.worker.streams import logs_in
 from grader.worker.tree_values import packer, unpacker
+from grader.worker.weight_transfer import fill
 
 MOST_FILE = 50_000_000  # bytes of one file
 MAX_PRINTED = 20_000  # characters

@@ -50,7 +50,7 @@ class LossWatch:
         real = self._function
 
         @functools.wraps(real or reported_losses)
-        def train_epoch(*args: Any, **kwargs: Any) -> Any:
+        def watched_function(*args: Any, **kwargs: Any) -> Any:
             lists = [value for value in (*args, *kwargs.values()) if isinstance(value, list)]
             before = [len(each) for each in lists]
             self.running = True
@@ -62,7 +62,7 @@ class LossWatch:
             self.returned()
             return returned
 
-        return train_epoch
+        return watched_function
 
     def taken(self) -> Any:
         """The losses since they were taken last, float64 (numbers,)."""

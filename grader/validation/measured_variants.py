@@ -1,0 +1,173 @@
+"""What the measures of an assignment make of its reference, and of wrong versions: is a threshold fair?"""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from grader.course.assignment_file import read_assignment
+from grader.course.locate import located_course
+from grader.course.variants import Kind, Variant, variants
+from grader.domain.assignment import Assignment, RubricItem
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.measure import Measure
+from grader.domain.seeds import submission_seed, training_seed
+from grader.grading.hidden_splits import HiddenData, hidden_data
+from grader.sandbox.host_client import Host
+from grader.sandbox.limits import ProcessLimits
+from grader.scoring import measured_points
+from grader.training import AnyJob, job_of, repeated_training
+from grader.validation.judged_trials import host_of_workers
+from grader.validation.trials import Trial, chosen, program_of
+
+SALT = "validation"  # in a class's salt's place: what is measured here is no attempt's
+DEVIATIONS = 2  # below the reference's mean, full points may begin
+TOLERANCE = 0.01  # of a stated reference, beyond what seeds explain
+
+
+@dataclass(frozen=True)
+class MeasuringRequest:
+    """Variants that are to be trained and measured.
+
+    Attributes:
+        only: The variants of this name, in which `*` stands for anything.
+        data: The data set's file or folder, or `synthetic`.
+        seeds: How many times each is trained.
+        course: The course's folder; None: found upward from the working directory.
+    """
+
+    assignment_id: str
+    only: str
+    data: str
+    seeds: int
+    course: Path | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredVariant:
+    """What a measure makes of a variant.
+
+    Attributes:
+        variant: It.
+        measure: By what.
+        training: The first of its trainings, with what was measured of all.
+        item: The rubric item that it decides, if there is one.
+    """
+
+    variant: Variant
+    measure: Measure
+    training: Training
+    item: RubricItem | None
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What was measured, one for each training that was completed."""
+        training = self.training
+        if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
+            return ()
+        return training.runs or (training.measured,)
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation over the seeds; None for a single one."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def points(self) -> float | None:
+        """What it is worth; None where nothing was measured or no item asks for it."""
+        if self.item is None or not self.values:
+            return None
+        return measured_points(self.item, self.training)
+
+    @property
+    def full_from(self) -> float | None:
+        """Where full points may begin: two standard deviations from the mean to the worse side."""
+        if self.deviation is None:
+            return None
+        mean, reach = statistics.mean(self.values), DEVIATIONS * self.deviation
+        return mean + reach if self.measure.scale.lower_is_better else mean - reach
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the assignment, in sentences: the reference earns less, or another is stated."""
+        if self.variant.kind is not Kind.REFERENCE:
+            return ()
+        return tuple(self._faults())
+
+    def _faults(self) -> Iterator[str]:
+        if not self.values:
+            yield f"The reference is not measured: {self.training.reason}"
+            return
+        scale, mean = self.measure.scale, statistics.mean(self.values)
+        if self.item is not None and self.points is not None and self.points < self.item.points:
+            yield (
+                f"The reference earns {self.points:g} of {self.item.points:g} points in {self.item.id}. Move "
+                "its breakpoints, or give it more training."
+            )
+        stated = self.measure.reference
+        if stated is not None:
+            reach = DEVIATIONS * (self.deviation or 0.0) + TOLERANCE * max(abs(stated), abs(mean))
+            if abs(mean - stated) > reach:
+                yield (
+                    f"The reference reaches {scale.shown(mean)}, and assignment.toml states "
+                    f"{scale.shown(stated)}. Write reference = {mean:.4g} in [[measure]] "
+                    f"'{self.measure.id}'."
+                )
+
+
+def measured_variants(
+    request: MeasuringRequest, *, done: Callable[[MeasuredVariant], None]
+) -> Sequence[MeasuredVariant]:
+    """Train variants of an assignment, and measure them as submissions are measured.
+
+    Args:
+        done: Is told each as soon as it is measured.
+
+    Raises:
+        UsageError: There is no such assignment, variant or data, or nothing is measured.
+        CourseError: A file of the course is malformed.
+        EngineError: The solution cannot be loaded.
+    """
+    course = located_course(request.course)
+    assignment = read_assignment(course.reference(request.assignment_id))
+    if assignment.data is None:
+        raise UsageError(f"{assignment.id} has no [data], so that nothing is measured. Leave out --train.")
+    values = course.values(assignment.id, assignment.variant)
+    found = [Trial(variant, values=values) for variant in chosen(variants(assignment, values), request.only)]
+    data = hidden_data(course, assignment, request.data, lambda: SALT)
+    measured = []
+    with host_of_workers(course, assignment) as workers:
+        for trial in found:
+            for measure in assignment.measures:
+                measured.append(_measured(assignment, trial, measure, data, workers, request.seeds))
+                done(measured[-1])
+    return measured
+
+
+def _measured(
+    assignment: Assignment, trial: Trial, measure: Measure, data: HiddenData, workers: Host, seeds: int
+) -> MeasuredVariant:
+    limits = assignment.limits
+    process = ProcessLimits.within(limits, cpu_seconds=max(int(1.5 * limits.training_seconds), 60))
+    program = program_of(assignment, trial).read_for(measure.id)
+
+    digest = sha256(trial.variant.source.encode()).hexdigest()
+
+    def job(number: int) -> AnyJob:
+        return job_of(
+            assignment,
+            measure,
+            data.of(1),
+            program=program,
+            limits=limits,
+            forbidden=assignment.forbidden_patterns,
+            seed=training_seed(SALT, digest, number),
+            order_seed=submission_seed(SALT, "order", digest, number),
+        )
+
+    training = repeated_training(
+        lambda: workers.spawn(process), job, None, runs=seeds, scale=measure.scale
+    ).training
+    return MeasuredVariant(trial.variant, measure, training, assignment.item_measured(measure.id))

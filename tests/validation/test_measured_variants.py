@@ -1,0 +1,56 @@
+"""What is told of a reference that was trained and measured."""
+
+from dataclasses import replace
+
+import pytest
+
+from grader.course.variants import Kind, Variant
+from grader.domain.assignment import RubricItem
+from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.measure import Measure, Scale
+from grader.validation.measured_variants import MeasuredVariant
+
+LOWER = Scale(lower_is_better=True, is_share=False)
+LOSS = Measure("loss", function="loss", scale=LOWER, reference=2.0)
+ITEM = RubricItem(
+    "measured", "Measured", 5, measured="loss", scale=LOWER, breakpoints=((2.1, 5.0), (3.0, 0.0))
+)
+FOUND = MeasuredVariant(
+    Variant(Kind.REFERENCE, "reference", "solution.py", ""),
+    LOSS,
+    Training(TrainingOutcome.COMPLETED, value=2.0, runs=(1.9, 2.0, 2.1)),
+    ITEM,
+)
+
+
+def with_values(*values: float) -> MeasuredVariant:
+    """What three trainings gave."""
+    training = replace(FOUND.training, value=sum(values) / len(values), runs=values)
+    return replace(FOUND, training=training)
+
+
+def test_a_reference_that_holds() -> None:
+    """Full points begin two standard deviations to the worse side of the mean."""
+    assert FOUND.faults == () and FOUND.points == 5
+    assert FOUND.deviation == pytest.approx(0.1) and FOUND.full_from == pytest.approx(2.2)
+    accuracy = replace(FOUND, measure=Measure("a"), item=None, training=replace(FOUND.training))
+    assert accuracy.full_from == pytest.approx(1.8) and accuracy.points is None
+
+
+def test_a_reference_that_earns_less_or_reaches_another_value() -> None:
+    """Each is a sentence with what to do."""
+    (less,) = with_values(2.0, 2.2, 2.4).faults
+    assert less.startswith("The reference earns 4.44 of 5 points in measured. Move its breakpoints")
+    (other,) = with_values(1.5, 1.51, 1.52).faults
+    assert other == (
+        "The reference reaches 1.51, and assignment.toml states 2. Write reference = 1.51 in [[measure]] "
+        "'loss'."
+    )
+    broken = replace(FOUND, training=Training(TrainingOutcome.FAILED, reason="It raised."))
+    assert broken.faults == ("The reference is not measured: It raised.",)
+
+
+def test_of_a_mistake_nothing_is_asked() -> None:
+    """It may reach whatever it does."""
+    mistake = Variant(Kind.MISTAKE, "no_mask", "mistakes/no_mask.py", "", ("Attention",))
+    assert replace(with_values(9.0, 9.1), variant=mistake).faults == ()
