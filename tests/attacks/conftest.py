@@ -70,6 +70,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize(metafunc, "impostor", module("impostors").IMPOSTORS, quick=())
     if "retried" in metafunc.fixturenames:
         parametrize(metafunc, "retried", module("retried").RETRIED)
+    if "call_attack" in metafunc.fixturenames:
+        every_call = module("called").CALL_ATTACKS
+        parametrize(metafunc, "call_attack", every_call, quick=every_call[::4])
     if "hostile_checkpoint" in metafunc.fixturenames:
         parametrize(
             metafunc, "hostile_checkpoint", [each for each in module("uploads").UPLOADS if each.checkpoint]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attack import OUTCOMES, attacks
+from called import CALL_ATTACKS
 from impostors import IMPOSTORS
 from retried import RETRIED
 from uploads import UPLOADS
@@ -24,7 +25,9 @@ def with_table(page: str) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"The page has no lines {BEGIN} and {END}. Put them where the table belongs.")
-    every = sorted([*attacks(), *UPLOADS, *IMPOSTORS, *RETRIED], key=lambda attack: int(attack.number))
+    every = sorted(
+        [*attacks(), *UPLOADS, *IMPOSTORS, *RETRIED, *CALL_ATTACKS], key=lambda attack: int(attack.number)
+    )
     return f"{before}{BEGIN}\n\n{table(every)}\n\n{END}{after}"
 
 

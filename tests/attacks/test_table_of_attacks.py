@@ -14,6 +14,7 @@ def test_the_list_of_issue_4_is_there_and_more(attack_modules):
         *attack_modules("uploads").UPLOADS,
         *attack_modules("impostors").IMPOSTORS,
         *attack_modules("retried").RETRIED,
+        *attack_modules("called").CALL_ATTACKS,
     )
     numbers = [each.number for each in every]
     assert len(numbers) == len(set(numbers)) >= 67 + 15
