@@ -99,7 +99,7 @@ def command(
         data = None
     if assignment.needs_data and data is None and not no_train:
         raise UsageError(
-            "Grading trains each submission, so it needs images: --data PATH (the course's zip or folder), "
+            "Grading trains each submission, so it needs data: --data PATH (the course's zip or folder), "
             "--data synthetic (to try things out), or --no-train (checks only)."
         )
     request = GradeRequest(

@@ -13,10 +13,12 @@ from grader.cli.check_view import line_at, training_rows
 from grader.cli.page import Page
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
-from grader.domain.formatting import counted, duration, percent, points, round_percent
+from grader.domain.formatting import counted, duration, percent, points
+from grader.domain.measure import call_in_words
 from grader.domain.plan import plan_of
 from grader.domain.program import Program
 from grader.kit.splits import Splits
+from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.student.training_advice import training_fix_text
 from grader.scoring import passes
 from grader.students.own_training import LocalTraining
@@ -58,10 +60,15 @@ class TrainView:
         """The file was read."""
         self._program = program
         self._page.blank()
-        self._page.pairs(training_rows(program, None, plan_of(program.script))[1:], width=WIDTH)
+        calls = [measure.call for measure in self._assignment.measures if measure.call is not None]
+        rows = [("called", call_in_words(call).strip("`")) for call in calls]
+        rows = rows or training_rows(program, None, plan_of(program.script))[1:]
+        self._page.pairs(rows, width=WIDTH)
         if self._page.live:
             self._bar.start()
-            self._task = self._bar.add_task("Reading the images", total=None, told="")
+            self._task = self._bar.add_task(
+                "Reading the data" if calls else "Reading the images", total=None, told=""
+            )
 
     def images(self, splits: Splits) -> None:
         """The images were read; training begins."""
@@ -99,9 +106,10 @@ class TrainView:
     def result(self, found: LocalTraining, pictures: Sequence[Path]) -> bool:
         """Show what came of it; whether training was completed."""
         page, training = self._page, found.training
-        completed = training.outcome is TrainingOutcome.COMPLETED and training.accuracy is not None
-        if training.accuracy is not None:
-            page.pairs(_rows(found), width=WIDTH)
+        completed = training.outcome is TrainingOutcome.COMPLETED and training.measured is not None
+        words = self._words(found)
+        if training.measured is not None:
+            page.pairs(_rows(found, words), width=WIDTH)
         page.pairs([("undecided", f"{doubt} A person would decide.") for doubt in found.doubts], width=WIDTH)
         page.pairs([("assumed", note.text) for note in found.notes], width=WIDTH)
         for picture in pictures:
@@ -113,8 +121,14 @@ class TrainView:
             return False
         self._advise(found)
         threshold = found.item.threshold if found.item is not None else None
-        page.verdict(threshold is None or passes(training, threshold), _verdict(found))
+        reached = threshold is None or passes(training, threshold, words.scale)
+        page.verdict(reached, _verdict(found, words))
         return True
+
+    def _words(self, found: LocalTraining) -> MeasuredWords:
+        """The words of the measure that it was trained for."""
+        own = [each for each in self._assignment.measures if found.item and each.id == found.item.measured]
+        return measured_words(self._assignment, (own or self._assignment.measures)[0])
 
     def _advise(self, found: LocalTraining) -> None:
         limit = self._assignment.limits.training_seconds
@@ -127,7 +141,7 @@ class TrainView:
         threshold = found.item.threshold if found.item is not None else None
         if found.near and threshold is not None:
             text = (
-                f"So near {round_percent(threshold)} the grader trains with three seeds, and "
+                f"So near {self._words(found).round(threshold)} the grader trains with three seeds, and "
                 "their mean counts: --seeds 3 does the same."
             )
             self._page.pairs([("close", text)], width=WIDTH)
@@ -137,35 +151,36 @@ class TrainView:
                 self._page.pairs([("worth trying", advice.hint)], width=WIDTH)
 
 
-def _rows(found: LocalTraining) -> list[tuple[str, str]]:
+def _rows(found: LocalTraining, words: MeasuredWords) -> list[tuple[str, str]]:
     training = found.training
     images = sum(sum(row) for row in training.confusion)
     several = f", the mean of {counted(len(training.runs), 'seed')}" if len(training.runs) > 1 else ""
-    accuracy = f"{percent(training.accuracy)} of {counted(images, 'test image')}{several}"
+    of = f" of {counted(images, 'test image')}" if words.is_accuracy else words.direction
+    measured = f"{words.value(training.measured)}{of}{several}"
     if training.interval is not None:
-        low, high = training.interval
-        accuracy += f" (95 % interval: {percent(low)} to {percent(high)})"
-    rows = [("accuracy", accuracy)]
+        measured += f" (95 % interval: {words.interval(training)})"
+    rows = [("accuracy" if words.is_accuracy else words.what, measured)]
     if found.points is not None and found.item is not None:
         worth = f"{points(found.points)} of {points(found.item.points)}"
-        rows.append(("points", f"{worth}, if the grader measured the same on its own images"))
-    count = counted(len(training.epochs), "epoch")
+        own = "images" if words.is_accuracy else "data"
+        rows.append(("points", f"{worth}, if the grader measured the same on its own {own}"))
+    count = counted(len(training.epochs), "epoch") if training.epochs else training.counted
     rows.append(("trained", f"{count} in {duration(training.seconds)} on {training.device}"))
     return rows
 
 
-def _verdict(found: LocalTraining) -> str:
-    accuracy = percent(found.training.accuracy)
+def _verdict(found: LocalTraining, words: MeasuredWords) -> str:
+    measured, value = words.value(found.training.measured), found.training.measured or 0.0
     if found.item is None or found.item.threshold is None:
-        return f"{accuracy} of the test images are right."
-    asked = round_percent(found.item.threshold)
-    if (found.training.accuracy or 0.0) < found.item.threshold:
-        if passes(found.training, found.item.threshold):
-            return (
-                f"{accuracy} counts as the {asked} that the assignment asks for: its interval reaches that."
-            )
-        return f"{accuracy} is below the {asked} that the assignment asks for."
-    return f"{accuracy} is above the {asked} that the assignment asks for."
+        if words.is_accuracy:
+            return f"{measured} of the test images are right."
+        return f"{words.what[:1].upper()}{words.what[1:]}: {measured}{words.direction}."
+    threshold = found.item.threshold
+    asked = words.round(threshold)
+    if words.scale.reaches(value, threshold) or not passes(found.training, threshold, words.scale):
+        side = "above" if value >= threshold else "below"
+        return f"{measured} is {side} the {asked} that the assignment asks for{words.direction}."
+    return f"{measured} counts as the {asked} that the assignment asks for: its interval reaches that."
 
 
 def _evidence(program: Program, training: Training) -> Evidence:

@@ -113,10 +113,19 @@ def _evidence(evidence: Evidence, claim: Claim | None) -> dict[str, str]:
     tuned = "; ".join(f"{one.name} = {' '.join(one.value.split())}" for one in evidence.tuned)
     return {
         "claimed_accuracy": f"{_share(claim.accuracy)} ({printable(claim.source)})" if claim else "",
-        "measured_accuracy": _share(evidence.training.accuracy),
+        "measured_accuracy": "; ".join(_measured(evidence)),
         "checkpoint_accuracy": _share(evidence.checkpoint.accuracy),
         "hyperparameters": clipped(printable(tuned), _LONGEST),
     }
+
+
+def _measured(evidence: Evidence) -> Iterator[str]:
+    """What was measured, of each model by the id of its measure where there are several."""
+    for measure in (evidence.measure, *evidence.further):
+        training = evidence.of_measure(measure).training
+        told = _share(training.accuracy) if training.value is None else f"{training.value:.4g}"
+        if told:
+            yield f"{measure}: {told}" if evidence.further or training.value is not None else told
 
 
 def _share(value: float | None) -> str:

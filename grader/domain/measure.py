@@ -10,6 +10,9 @@ NEAR_THRESHOLD = 0.04  # either side of what is asked for, another seed might be
 WIDE = 0.10  # between trainings that differ in their seeds alone: their mean says little
 
 
+_MAX_SHOWN = 40  # characters of a value in what is told of a call
+
+
 @dataclass(frozen=True)
 class ProgramRoles:
     """Which names of a program have which role, where the assignment states it; empty: it does not.
@@ -138,3 +141,16 @@ class Measure:
     scale: Scale = SHARE
     call: TrainingCall | None = None
     reference: float | None = None
+
+
+def call_in_words(call: TrainingCall) -> str:
+    """A call as people write it: `fit(model, inputs, epochs=3)`."""
+    shown = []
+    for name, value in call.given.items():
+        if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+            placeholder = value[1:-1]
+            shown.append(placeholder if placeholder == name else f"{name}={placeholder}")
+        else:
+            text = repr(value)
+            shown.append(f"{name}={text if len(text) <= _MAX_SHOWN else '...'}")
+    return f"`{call.function}({', '.join(shown)})`"

@@ -8,7 +8,7 @@ import numpy as np
 from grader.domain.ending import Ending
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Training, TrainingOutcome
-from grader.domain.measure import TrainingCall
+from grader.domain.measure import call_in_words
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.raised import raised_at, unwritten
 from grader.training.accuracy import accuracy_interval, confusion
@@ -16,8 +16,6 @@ from grader.training.examples import example_images, predictions
 from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
 from grader.training.own_measure import value_interval
 from grader.training.training_job import CalledJob, Measured
-
-MAX_SHOWN = 40  # characters of a value in what is told of a call
 
 
 class CalledRecord:
@@ -106,7 +104,7 @@ class CalledRecord:
             data=job.examples.name,
             device=job.device,
             classes=job.classes,
-            counted=f"after {in_words(job.call)}",
+            counted=f"after {call_in_words(job.call)}",
             seconds=self._seconds if self._seconds is not None else time.monotonic() - self._started,
             **values,
         )
@@ -149,16 +147,3 @@ class CalledRecord:
         shape, kind = tuple(self._outputs.shape), self._outputs.dtype.name
         told = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
         self.end(TrainingOutcome.UNKNOWN, told)
-
-
-def in_words(call: TrainingCall) -> str:
-    """A call as people write it: `fit(model, inputs, epochs=3)`."""
-    shown = []
-    for name, value in call.given.items():
-        if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
-            placeholder = value[1:-1]
-            shown.append(placeholder if placeholder == name else f"{name}={placeholder}")
-        else:
-            text = repr(value)
-            shown.append(f"{name}={text if len(text) <= MAX_SHOWN else '...'}")
-    return f"`{call.function}({', '.join(shown)})`"

@@ -8,12 +8,14 @@ from markupsafe import Markup
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Prediction, Training
 from grader.domain.measure import Measure
+from grader.domain.submission import Role
 from grader.reports.data_uri import data_uri
+from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.student import training_charts
 from grader.reports.student.excerpt import CodeLine, excerpt
 from grader.reports.student.label_metrics import ClassFigures, class_figures
 from grader.reports.student.plan_rows import plan_rows
-from grader.reports.student.training_advice import images_measured, outcome_sentence
+from grader.reports.student.training_advice import outcome_sentence
 
 
 @dataclass(frozen=True)
@@ -49,25 +51,27 @@ class ShownModel:
     Attributes:
         title: What people call it; empty where it is the only one.
         prefix: What the anchors of its section begin with; empty for the first.
-        threshold: The accuracy that is asked for, 0 to 1.
+        words: How what was measured of it is called and written.
+        threshold: What is asked for.
+        asks_weights: Weights are to be handed in.
         outcome: How its training ended, in a sentence.
         plan: What of the program was trained, as names and texts.
         trial: The stages in it were seen in a trial.
         lines: Of the student's file, where the training ended.
-        images_measured: `540 hidden test images`; empty when unknown.
     """
 
     title: str
     prefix: str
     training: Training
     checkpoint: Checkpoint
+    words: MeasuredWords
+    asks_weights: bool
     threshold: float | None
     outcome: str
     plan: list[tuple[str, str]]
     trial: bool
     lines: tuple[CodeLine, ...]
-    images_measured: str
-    accuracy_band: Markup
+    measured_band: Markup
     accuracy_curve: Markup
     loss_curve: Markup
     class_figures: tuple[ClassFigures, ...]
@@ -99,22 +103,25 @@ def _shown(
     assignment: Assignment, measure: Measure, evidence: Evidence, images: Mapping[str, bytes], prefix: str
 ) -> ShownModel:
     training, item = evidence.training, assignment.item_measured(measure.id)
-    threshold = item.threshold if item else None
+    threshold, words = item.threshold if item else None, measured_words(assignment, measure)
     return ShownModel(
         title=measure.title if len(assignment.measures) > 1 else "",
         prefix=prefix,
         training=training,
         checkpoint=evidence.checkpoint,
+        words=words,
+        asks_weights=any(file.role == Role.CHECKPOINT for file in assignment.files),
         threshold=threshold,
-        outcome=outcome_sentence(training),
+        outcome=outcome_sentence(training, measure.call),
         plan=plan_rows(evidence.plan, evidence.code_file) if evidence.plan.why else [],
         trial=evidence.plan.rehearsal is not None,
         lines=excerpt(evidence.source, training.where),
-        images_measured=images_measured(training),
-        accuracy_band=training_charts.accuracy_band(
-            training.accuracy, training.interval, item.breakpoints if item else ()
+        measured_band=training_charts.measured_band(
+            training.measured, training.interval, item.breakpoints if item else (), words
         ),
-        accuracy_curve=training_charts.accuracy_curve(training.epochs, threshold),
+        accuracy_curve=training_charts.accuracy_curve(
+            training.epochs, threshold if words.is_accuracy else None
+        ),
         loss_curve=training_charts.loss_curve(training.epochs),
         class_figures=class_figures(training),
         confusion=confusion_rows(training),

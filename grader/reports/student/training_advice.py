@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from grader.domain.assignment import RubricItem
 from grader.domain.evidence import Epoch, Evidence, Training, TrainingOutcome
-from grader.domain.formatting import counted, duration, percent, points, round_percent
+from grader.domain.formatting import duration, points
+from grader.domain.measure import TrainingCall, call_in_words
+from grader.reports.measured_words import MeasuredWords
 
 _RISE = 0.01  # of accuracy over the last quarter of the epochs: still learning
 _OVERFIT = 1.15  # last test loss over the lowest one
+BY_CALL = "`grader train` makes the same call on your own machine: compare what it tells after each change."
 
 
 @dataclass(frozen=True)
@@ -30,20 +33,32 @@ def training_fix_text(item: RubricItem, evidence: Evidence) -> TrainingText | No
             else "Run one epoch on a few batches of your own data until it goes through."
         )
         return TrainingText(training.reason, hint, training.where)
-    if training.outcome is not TrainingOutcome.COMPLETED or training.accuracy is None:
+    if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
         return None
-    asked = f"The assignment asks for {round_percent(item.threshold)}. " if item.threshold else ""
+    words = _words(item, training)
+    asked = f"The assignment asks for {words.round(item.threshold)}. " if item.threshold else ""
+    best = 0 if item.scale.lower_is_better else -1
     full = (
-        f"Full points begin at {round_percent(item.breakpoints[-1][0])}."
+        f"Full points begin at {words.round(item.breakpoints[best][0])}."
         if item.breakpoints
         else f"It is worth {points(item.points)} points."
     )
-    low, high = training.interval or (training.accuracy, training.accuracy)
-    reach = f" (95 % interval {percent(low)} to {percent(high)})" if low < high else ""
-    message = f"The grader measured {percent(training.accuracy)} test accuracy{reach}. {asked}{full}"
+    low, high = training.interval or (training.measured, training.measured)
+    reach = f" (95 % interval {words.value(low)} to {words.value(high)})" if low < high else ""
+    value = words.value(training.measured)
+    told = f"{value} {words.what}" if words.is_accuracy else f"{words.what} {value}{words.direction}"
+    message = f"The grader measured {told}{reach}. {asked}{full}"
+    if not training.epochs:
+        return TrainingText(message, BY_CALL, training.where)
     hint, name = _advice(training.epochs)
     places = {value.name: str(value.place) for value in evidence.tuned}
     return TrainingText(message, hint, places.get(name, ""))
+
+
+def _words(item: RubricItem, training: Training) -> MeasuredWords:
+    if training.value is None:
+        return MeasuredWords()
+    return MeasuredWords((item.measured or "").replace("_", " "), is_accuracy=False, scale=item.scale)
 
 
 def _advice(epochs: tuple[Epoch, ...]) -> tuple[str, str]:
@@ -70,8 +85,14 @@ def _advice(epochs: tuple[Epoch, ...]) -> tuple[str, str]:
     )
 
 
-def outcome_sentence(training: Training) -> str:
-    """How training ended, in a sentence for the student."""
+def outcome_sentence(training: Training, call: TrainingCall | None = None) -> str:
+    """How training ended, in a sentence for the student.
+
+    Args:
+        call: How it was trained, where it was by a call.
+    """
+    if call is not None:
+        return _outcome_of_call(training, call)
     done = len(training.epochs)
     of = f" of {training.planned_epochs}" if training.planned_epochs else ""
     count = f"{done}{of} epoch{'' if (training.planned_epochs or done) == 1 else 's'}"
@@ -95,7 +116,19 @@ def outcome_sentence(training: Training) -> str:
             return f"A person looks at the training: {training.reason}"
 
 
-def images_measured(training: Training) -> str:
-    """How many test images the accuracy counts, `540 hidden test images`; empty when unknown."""
-    number = sum(sum(row) for row in training.confusion)
-    return counted(number, "hidden test image") if number else ""
+def _outcome_of_call(training: Training, call: TrainingCall) -> str:
+    told = call_in_words(call)
+    match training.outcome:
+        case TrainingOutcome.COMPLETED:
+            return f"The grader trained your model by {told} in {duration(training.seconds)}."
+        case TrainingOutcome.FAILED | TrainingOutcome.DIVERGED:
+            return f"Training by {told} came to no result: {training.reason}"
+        case TrainingOutcome.BUDGET:
+            return (
+                f"The grader's limit stopped {told}. That is not zero: a person decides these points. "
+                f"{training.reason}"
+            )
+        case TrainingOutcome.NOT_RUN:
+            return training.reason or "Training was not part of this run."
+        case TrainingOutcome.UNKNOWN:
+            return f"A person looks at the training by {told}: {training.reason}"

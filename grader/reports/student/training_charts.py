@@ -10,6 +10,7 @@ from markupsafe import Markup
 from grader.domain.evidence import Epoch
 from grader.domain.formatting import percent, points, quantity, round_percent
 from grader.reports.drawing import PlotArea, axes, coordinate, line, rect, round_values, svg, text
+from grader.reports.measured_words import MeasuredWords
 
 
 @dataclass(frozen=True)
@@ -63,48 +64,72 @@ def loss_curve(epochs: Sequence[Epoch]) -> Markup:
     return svg(200, f"Test loss per epoch, at the end: {quantity(values[-1][1])}.", parts)
 
 
-def accuracy_band(
-    accuracy: float | None,
+def measured_band(
+    measured: float | None,
     interval: tuple[float, float] | None,
     breakpoints: Sequence[tuple[float, float]],
+    words: MeasuredWords,
 ) -> Markup:
-    """A measured accuracy with its 95 % interval on the scale that turns it into points.
+    """What was measured, with its 95 % interval, on the scale that turns it into points.
 
     Args:
-        accuracy: 0 to 1, None while it is unknown: then the scale alone is drawn.
-        interval: Low and high end, 0 to 1.
-        breakpoints: (accuracy 0 to 1, points), ascending.
+        measured: None while it is unknown: then the scale alone is drawn.
+        interval: Low and high end.
+        breakpoints: (value, points), ascending.
+        words: How it is called and written.
 
     Returns:
         An SVG image.
     """
-    frame = PlotArea(0.0, 1.0, 0.0, 1.0, left=14.0, right=346.0)
+    start, end = _band(measured, interval, breakpoints, words)
+    frame = PlotArea(start, end, 0.0, 1.0, left=14.0, right=346.0)
     parts: list[Markup] = []
-    edges = [0.0, *(value for value, _ in breakpoints), 1.0]
-    for index, (low, high) in enumerate(pairwise(edges)):
-        parts.append(rect(frame.x(low), 44, frame.x(high) - frame.x(low), 9, f"zone zone-{min(index, 3)}"))
+    edges = [start, *(value for value, _ in breakpoints), end]
+    zones = list(enumerate(pairwise(edges)))
+    for index, (low, high) in zones:
+        rank = len(zones) - 1 - index if words.scale.lower_is_better else index
+        parts.append(rect(frame.x(low), 44, frame.x(high) - frame.x(low), 9, f"zone zone-{min(rank, 3)}"))
     before = -math.inf
     for value, worth in breakpoints:
         x = frame.x(value)
         parts.append(line(x, 38, x, 57, "tick"))
         if x - before >= 52:
-            parts.append(text(x, 70, round_percent(value), "label", "middle"))
+            parts.append(text(x, 70, words.round(value), "label", "middle"))
             parts.append(text(x, 84, f"{points(worth)} points", "note", "middle"))
             before = x
-    scale = ", ".join(f"{points(worth)} points at {round_percent(value)}" for value, worth in breakpoints)
-    if accuracy is None or not math.isfinite(accuracy):
-        return svg(54, f"No accuracy was measured. The scale: {scale}.", parts, top=36)
-    label = f"Measured accuracy {percent(accuracy)}"
+    scale = ", ".join(f"{points(worth)} points at {words.round(value)}" for value, worth in breakpoints)
+    what = "accuracy" if words.is_accuracy else words.what
+    if measured is None or not math.isfinite(measured):
+        return svg(54, f"No {what} was measured. The scale: {scale}.", parts, top=36)
+    label = f"Measured {what} {words.value(measured)}"
     if interval is not None:
-        low, high = frame.x(interval[0]), frame.x(interval[1])
+        low, high = (frame.x(min(max(each, start), end)) for each in interval)
         parts += [line(low, 28, high, 28, "interval")]
         parts += [line(x, 23, x, 33, "interval") for x in (low, high)]
-        label += f", 95 % interval {percent(interval[0])} to {percent(interval[1])}"
-    x = frame.x(accuracy)
+        label += f", 95 % interval {words.value(interval[0])} to {words.value(interval[1])}"
+    x = frame.x(min(max(measured, start), end))
     parts.append(line(x, 28, x, 53, "needle"))
     parts.append(Markup('<circle class="dot" cx="{}" cy="28" r="4.5"/>').format(coordinate(x)))
-    parts.append(text(min(max(x, 34), 326), 14, percent(accuracy), "value", "middle"))
+    parts.append(text(min(max(x, 34), 326), 14, words.value(measured), "value", "middle"))
     return svg(90, f"{label}. The scale: {scale}.", parts)
+
+
+def _band(
+    measured: float | None,
+    interval: tuple[float, float] | None,
+    breakpoints: Sequence[tuple[float, float]],
+    words: MeasuredWords,
+) -> tuple[float, float]:
+    """The ends of a scale: of shares 0 and 1, else around its breakpoints and what was measured near them."""
+    if words.scale.is_share:
+        return 0.0, 1.0
+    known = [value for value, _ in breakpoints]
+    known += [each for each in (measured, *(interval or ())) if each is not None and math.isfinite(each)]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    ends = [value for value, _ in breakpoints] or [low, high]
+    width = (max(ends) - min(ends)) or abs(ends[0]) or 1.0
+    # what lies far beyond the last breakpoint is drawn at the end: the scale must be readable
+    return max(low, min(ends) - width) - 0.1 * width, min(high, max(ends) + width) + 0.1 * width
 
 
 def points_bar(segments: Sequence[Segment]) -> Markup:

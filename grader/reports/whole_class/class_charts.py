@@ -8,9 +8,11 @@ from statistics import median
 
 from markupsafe import Markup
 
-from grader.domain.formatting import SPACE, counted, duration, percent, points, printable, round_percent
+from grader.domain.formatting import SPACE, counted, duration, points, printable, round_percent
 from grader.reports.drawing import PlotArea, axes, coordinate, line, rect, round_values, svg, text
+from grader.reports.measured_words import MeasuredWords
 
+WORDS = MeasuredWords()
 _BINS = 10
 _LABEL_WIDTH = 40.0  # in SVG units: tick labels that stand closer would touch
 # ticks of a logarithmic axis, the finest first: the first ones whose labels do not touch are drawn
@@ -32,7 +34,7 @@ class Dot:
     Attributes:
         label: Whose it is and what it says, for whoever points at it.
         x: A quantity above 0, or a share of 0 to 1.
-        y: An accuracy, 0 to 1.
+        y: What was measured.
         apart: It is drawn as a diamond, for the reason that the chart's key gives.
     """
 
@@ -94,15 +96,16 @@ def item_histogram(values: Sequence[float], maximum: float) -> Markup:
     return svg(38, label, parts, width=160, css="small")
 
 
-def parameters_scatter(dots: Sequence[Dot], threshold: float | None) -> Markup:
-    """Measured accuracy against trainable parameters, on a logarithmic axis; empty without a dot."""
-    return _scatter(_drawable(dots), threshold, _SIZES, _short, "parameters", "trainable parameters")
+def parameters_scatter(dots: Sequence[Dot], threshold: float | None, words: MeasuredWords = WORDS) -> Markup:
+    """What was measured against trainable parameters, on a logarithmic axis; empty without a dot."""
+    axis = LogAxis(_SIZES, _short, "parameters", "trainable parameters")
+    return _scatter(_drawable(dots), threshold, axis, words)
 
 
-def time_scatter(dots: Sequence[Dot], threshold: float | None) -> Markup:
-    """Measured accuracy against seconds of training, on a logarithmic axis; empty without a dot."""
-
-    return _scatter(_drawable(dots), threshold, _TIMES, _briefly, "training time", "time of training")
+def time_scatter(dots: Sequence[Dot], threshold: float | None, words: MeasuredWords = WORDS) -> Markup:
+    """What was measured against seconds of training, on a logarithmic axis; empty without a dot."""
+    axis = LogAxis(_TIMES, _briefly, "training time", "time of training")
+    return _scatter(_drawable(dots), threshold, axis, words)
 
 
 def claims_scatter(dots: Sequence[Dot], tolerance: float) -> Markup:
@@ -134,36 +137,62 @@ def claims_scatter(dots: Sequence[Dot], tolerance: float) -> Markup:
     return svg(270, label, parts)
 
 
-def _scatter(
-    dots: Sequence[Dot],
-    threshold: float | None,
-    ticks: Sequence[Sequence[float]],
-    told: Callable[[float], str],
-    name: str,
-    axis: str,
-) -> Markup:
+@dataclass(frozen=True)
+class LogAxis:
+    """What a scatter plot is drawn against.
+
+    Attributes:
+        ticks: The finest first.
+        told: A value as people write it.
+        name: What it is, within a sentence; label: below the axis.
+    """
+
+    ticks: Sequence[Sequence[float]]
+    told: Callable[[float], str]
+    name: str
+    label: str
+
+
+def _scatter(dots: Sequence[Dot], threshold: float | None, axis: LogAxis, words: MeasuredWords) -> Markup:
     if not dots:
         return Markup("")
     low, high = min(dot.x for dot in dots), max(dot.x for dot in dots)
+    steps = _steps([dot.y for dot in dots], threshold, words)
     # a little room on both sides, and some width where all dots have the same value
-    frame = PlotArea(math.log10(low / 1.25), math.log10(high * 1.25), 0.0, 1.0)
-    chosen = [(math.log10(tick), told(tick)) for tick in _fitting(frame, ticks)]
-    parts = [axes(frame, [(tick / 5, f"{20 * tick} %") for tick in range(6)], chosen, axis)]
+    frame = PlotArea(math.log10(low / 1.25), math.log10(high * 1.25), steps[0][0], steps[-1][0])
+    chosen = [(math.log10(tick), axis.told(tick)) for tick in _fitting(frame, axis.ticks)]
+    parts = [axes(frame, steps, chosen, axis.label)]
     if threshold is not None:
         y = frame.y(threshold)
         parts.append(line(frame.left, y, frame.right, y, "threshold"))
         # in the key: beside its line it would stand among the marks
         parts.append(line(frame.right - 108, 11, frame.right - 88, 11, "threshold"))
-        parts.append(text(frame.right, 15, f"asked for: {round_percent(threshold)}", "label", "end"))
+        parts.append(text(frame.right, 15, f"asked for: {words.round(threshold)}", "label", "end"))
     parts += [_mark(frame.x(math.log10(dot.x)), frame.y(dot.y), dot) for dot in dots]
-    key = ("test accuracy",)
+    key = (words.what,)
     parts.append(_key(frame, (*key, "diverged") if any(dot.apart for dot in dots) else key))
-    best = max(dots, key=lambda dot: (dot.y, dot.label))
+    sign = -1 if words.scale.lower_is_better else 1
+    best = max(dots, key=lambda dot: (sign * dot.y, dot.label))
+    what = "accuracy" if words.is_accuracy else words.what
+    highest = f"the {'lowest' if words.scale.lower_is_better else 'highest'} {what}"
     label = (
-        f"Accuracy against {name} of {counted(len(dots), 'submission')}: from {told(low)} to {told(high)}; "
-        f"the highest accuracy, {percent(best.y)}, at {told(best.x)}."
+        f"{what[:1].upper()}{what[1:]} against {axis.name} of {counted(len(dots), 'submission')}: from "
+        f"{axis.told(low)} to {axis.told(high)}; {highest}, {words.value(best.y)}, at {axis.told(best.x)}."
     )
     return svg(200, label, parts)
+
+
+def _steps(values: Sequence[float], threshold: float | None, words: MeasuredWords) -> list[tuple[float, str]]:
+    """The ticks of what was measured, from below the lowest value to above the highest."""
+    if words.scale.is_share:
+        return [(tick / 5, f"{20 * tick} %") for tick in range(6)]
+    known = [*values, *([threshold] if threshold is not None else [])]
+    low, high = min(known), max(known)
+    if low >= 0:
+        return [(tick, f"{tick:.4g}") for tick in round_values(high or 1.0)]
+    room = 0.1 * ((high - low) or abs(high) or 1.0)
+    ends = low - room, high + room
+    return [(at, f"{at:.3g}") for at in (ends[0] + step * (ends[1] - ends[0]) / 4 for step in range(5))]
 
 
 def _fitting(frame: PlotArea, ticks: Sequence[Sequence[float]]) -> list[float]:

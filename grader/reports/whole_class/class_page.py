@@ -7,9 +7,11 @@ from types import MappingProxyType
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
+from grader.domain.measure import Measure
 from grader.domain.score import Score, ScoreLine
 from grader.domain.stage_time import stage_times
 from grader.files.page_names import ANSWERS_PAGE, beside
+from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.typesetting import environment
 from grader.reports.whole_class import class_charts
@@ -31,6 +33,7 @@ from grader.reports.whole_class.class_training import (
     claim_dots,
     leaderboard,
     measured_rows,
+    of_measure,
     outcome_counts,
     parameter_dots,
     time_dots,
@@ -51,12 +54,14 @@ class StudentRow:
     Attributes:
         lines: One score line per rubric item, None where the score has none.
         flags: What a person should look at, in a few words each.
+        measured: (what was measured, its 95 % interval) of each measure, as people write it.
     """
 
     evidence: Evidence
     score: Score
     lines: tuple[ScoreLine | None, ...]
     flags: tuple[str, ...]
+    measured: tuple[tuple[str, str], ...] = ()
 
 
 def class_page(
@@ -123,7 +128,7 @@ def overview_page(
             items=items,
             unmarked=[item for item in assignment.rubric if item not in items],
             rows=[
-                _row(items, evidence, score, overview.own_cases[score.student_id])
+                _row(assignment, items, evidence, score, overview.own_cases[score.student_id])
                 for evidence, score in ordered
             ],
             totals=totals,
@@ -167,49 +172,75 @@ def _sources(download: DownloadRecord | None) -> dict[str, dict[str, int]]:
 
 
 def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: datetime) -> str:
-    """The measured accuracies without names, as a self-contained HTML page that can be shown to the class.
+    """What was measured, without names, as a self-contained HTML page that can be shown to the class.
 
     Args:
         assignment: What was asked for.
         results: What was found and scored, in any order: it does not show.
         generated_at: When the page is made.
     """
-    item = assignment.measured_item
+    boards = []
+    for measure, words in _measures(assignment):
+        item = assignment.item_measured(measure.id)
+        threshold = item.threshold if item else None
+        best = leaderboard(of_measure(results, measure.id), words)
+        boards.append((words, best, words.round(threshold) if threshold else ""))
     return (
         environment()
         .get_template("leaderboard.html.j2")
-        .render(
-            assignment=assignment,
-            best=leaderboard(results),
-            threshold=item.threshold if item else None,
-            generated_at=generated_at,
-        )
+        .render(assignment=assignment, boards=boards, generated_at=generated_at)
     )
 
 
 def _training(assignment: Assignment, ordered: Results) -> dict[str, object]:
-    """What the section on training shows."""
-    item = assignment.measured_item
-    threshold = item.threshold if item else None
-    charts = (
-        (
-            class_charts.parameters_scatter(parameter_dots(ordered), threshold),
-            "Measured accuracy against the size of the model, one mark per submission",
-        ),
-        (
-            class_charts.time_scatter(time_dots(ordered), threshold),
-            "Measured accuracy against the time of training on this machine",
-        ),
-        (
-            class_charts.claims_scatter(claim_dots(ordered), CLAIM_TOLERANCE),
-            "Measured accuracy against what the student reports; on the line both agree, "
-            "between the dotted lines within 5 points",
-        ),
-    )
+    """What the sections on training show, one for each measure."""
+    several = len(assignment.measures) > 1
     return {
-        "outcomes": outcome_counts(ordered),
+        "measured_columns": [
+            words.heading if several or not words.is_accuracy else "Accuracy"
+            for _, words in _measures(assignment)
+        ],
+        "trainings": [
+            _measured_section(assignment, measure, words, of_measure(ordered, measure.id))
+            for measure, words in _measures(assignment)
+        ],
+    }
+
+
+def _measured_section(
+    assignment: Assignment, measure: Measure, words: MeasuredWords, results: Results
+) -> dict[str, object]:
+    item, first = assignment.item_measured(measure.id), measure is assignment.measures[0]
+    threshold = item.threshold if item else None
+    what = "Measured accuracy" if words.is_accuracy else words.heading
+    claims = first and words.is_accuracy
+    charts = [
+        (
+            class_charts.parameters_scatter(parameter_dots(results, words), threshold, words),
+            f"{what} against the size of the model, one mark per submission",
+        ),
+        (
+            class_charts.time_scatter(time_dots(results, words), threshold, words),
+            f"{what} against the time of training on this machine",
+        ),
+    ]
+    if claims:
+        charts.append(
+            (
+                class_charts.claims_scatter(claim_dots(results), CLAIM_TOLERANCE),
+                "Measured accuracy against what the student reports; on the line both agree, "
+                "between the dotted lines within 5 points",
+            )
+        )
+    several = len(assignment.measures) > 1
+    return {
+        "anchor": "training" if first else f"{measure.id}-training",
+        "title": f"{words.heading}: training" if several else "Training",
+        "what": "accuracy" if words.is_accuracy else words.what,
+        "outcomes": outcome_counts(results),
         "scatters": [one for one in charts if one[0]],
-        "measured": measured_rows(ordered),
+        "measured": measured_rows(results, words, claims=claims),
+        "claims": claims,
     }
 
 
@@ -219,14 +250,32 @@ def _items_in_sight(assignment: Assignment, scores: Sequence[Score]) -> list[Rub
     return [item for item in assignment.rubric if not item.by_person or item.id in marked]
 
 
-def _row(items: Sequence[RubricItem], evidence: Evidence, score: Score, own: Sequence[Case]) -> StudentRow:
+def _row(
+    assignment: Assignment,
+    items: Sequence[RubricItem],
+    evidence: Evidence,
+    score: Score,
+    own: Sequence[Case],
+) -> StudentRow:
     lines = {line.id: line for line in score.lines}
     return StudentRow(
         evidence=evidence,
         score=score,
         lines=tuple(lines.get(item.id) for item in items),
         flags=tuple(dict.fromkeys(case.short for case in own if case.short)),
+        measured=tuple(
+            (words.value(training.measured), words.interval(training, 0))
+            for measure, words in _measures(assignment)
+            for training in (evidence.of_measure(measure.id).training,)
+        ),
     )
+
+
+def _measures(assignment: Assignment) -> list[tuple[Measure, MeasuredWords]]:
+    """What is measured, with its words; nothing where there is no data."""
+    if assignment.data is None:
+        return []
+    return [(measure, measured_words(assignment, measure)) for measure in assignment.measures]
 
 
 def _isolation(evidence: Evidence) -> str:

@@ -9,10 +9,12 @@ from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.formatting import duration, percent, quantity
 from grader.domain.program import Claim
 from grader.domain.score import Score
+from grader.reports.measured_words import MeasuredWords
 from grader.reports.whole_class.class_charts import Dot
 from grader.scoring.measured import CLAIMED_MORE
 
 Results = Sequence[tuple[Evidence, Score]]
+WORDS = MeasuredWords()
 
 _OUTCOMES = {
     TrainingOutcome.COMPLETED: "completed",
@@ -29,13 +31,13 @@ class Best:
     """A place in the leaderboard.
 
     Attributes:
-        rank: 1-based; equal accuracies share it.
-        accuracy: 0 to 1, with its 95 % interval.
+        rank: 1-based; equal values share it.
+        value: What was measured, as people write it; interval: its 95 % interval, likewise or empty.
     """
 
     rank: int
-    accuracy: float
-    interval: tuple[float, float] | None
+    value: str
+    interval: str
     parameters: int | None
     epochs: int
 
@@ -45,13 +47,14 @@ class ChartedTraining:
     """One submission's numbers in the charts, for those who read them as a table.
 
     Attributes:
-        accuracy: As measured, 0 to 1; `claimed` is what the student reports, None where that is no share.
+        value: As measured and as people write it.
+        claimed: What the student reports, 0 to 1; None where that is no share.
         seconds: Of training; None where the time is not known.
         apart: In words, why it is drawn as a diamond; empty for a circle.
     """
 
     student_id: str
-    accuracy: float
+    value: str
     claimed: float | None
     parameters: int | None
     seconds: float | None
@@ -69,37 +72,41 @@ def claim_apart(claimed: float, measured: float) -> bool:
     return _is_share(claimed) and _is_share(measured) and abs(claimed - measured) > CLAIMED_MORE
 
 
+def of_measure(results: Results, measure: str) -> Results:
+    """The results as they are of one of the models that are measured."""
+    return [(evidence.of_measure(measure), score) for evidence, score in results]
+
+
 def outcome_counts(results: Results) -> tuple[tuple[str, int], ...]:
     """(how training ended, number of submissions), over those whose code was looked at."""
     tally = Counter(evidence.training.outcome for evidence, score in results if evidence.findings)
     return tuple((word, tally[outcome]) for outcome, word in _OUTCOMES.items() if tally[outcome])
 
 
-def parameter_dots(results: Results) -> list[Dot]:
-    """Accuracy against trainable parameters, of the submissions that have both."""
+def parameter_dots(results: Results, words: MeasuredWords) -> list[Dot]:
+    """What was measured against trainable parameters, of the submissions that have both."""
     return [
         Dot(
-            f"{score.student_id}: {percent(evidence.training.accuracy)}, "
-            f"{quantity(evidence.parameters)} parameters",
+            f"{score.student_id}: {words.value(value)}, {quantity(evidence.parameters)} parameters",
             evidence.parameters,
-            accuracy,
+            value,
             _diverged(evidence),
         )
-        for evidence, score, accuracy in _measured(results)
+        for evidence, score, value in _measured(results, words)
         if evidence.parameters
     ]
 
 
-def time_dots(results: Results) -> list[Dot]:
-    """Accuracy against seconds of training, of the submissions that have both."""
+def time_dots(results: Results, words: MeasuredWords) -> list[Dot]:
+    """What was measured against seconds of training, of the submissions that have both."""
     return [
         Dot(
-            f"{score.student_id}: {percent(accuracy)} in {duration(evidence.training.seconds)}",
+            f"{score.student_id}: {words.value(value)} in {duration(evidence.training.seconds)}",
             evidence.training.seconds,
-            accuracy,
+            value,
             _diverged(evidence),
         )
-        for evidence, score, accuracy in _measured(results)
+        for evidence, score, value in _measured(results, words)
         if math.isfinite(evidence.training.seconds) and evidence.training.seconds > 0
     ]
 
@@ -107,26 +114,32 @@ def time_dots(results: Results) -> list[Dot]:
 def claim_dots(results: Results) -> list[Dot]:
     """Claimed against measured accuracy, of the submissions that have both."""
     found = []
-    for _, score, accuracy in _measured(results):
-        claim = claim_of(score)
+    for evidence, score, accuracy in _measured(results, WORDS):
+        claim = claim_of(score) if evidence.training.value is None else None
         if claim is not None:
             told = f"{score.student_id}: {percent(claim.accuracy)} claimed, {percent(accuracy)} measured"
             found.append(Dot(told, claim.accuracy, accuracy, claim_apart(claim.accuracy, accuracy)))
     return found
 
 
-def measured_rows(results: Results) -> tuple[ChartedTraining, ...]:
-    """The numbers of the three charts, in the order of the results."""
+def measured_rows(
+    results: Results, words: MeasuredWords, *, claims: bool = True
+) -> tuple[ChartedTraining, ...]:
+    """The numbers of the charts, in the order of the results.
+
+    Args:
+        claims: What students claim is about this measure.
+    """
     rows = []
-    for evidence, score, accuracy in _measured(results):
-        claim, seconds = claim_of(score), evidence.training.seconds
+    for evidence, score, value in _measured(results, words):
+        claim, seconds = claim_of(score) if claims else None, evidence.training.seconds
         reasons = ["diverged"] if _diverged(evidence) else []
-        if claim is not None and claim_apart(claim.accuracy, accuracy):
-            reasons.append("claimed more" if claim.accuracy > accuracy else "claimed less")
+        if claim is not None and claim_apart(claim.accuracy, value):
+            reasons.append("claimed more" if claim.accuracy > value else "claimed less")
         rows.append(
             ChartedTraining(
                 score.student_id,
-                accuracy,
+                words.value(value),
                 claim.accuracy if claim is not None else None,
                 evidence.parameters,
                 seconds if math.isfinite(seconds) and seconds > 0 else None,
@@ -136,28 +149,28 @@ def measured_rows(results: Results) -> tuple[ChartedTraining, ...]:
     return tuple(rows)
 
 
-def leaderboard(results: Results) -> tuple[Best, ...]:
-    """The measured accuracies, the highest first, with nothing that names a student."""
-    accuracies = [accuracy for _, _, accuracy in _measured(results)]
+def leaderboard(results: Results, words: MeasuredWords = WORDS) -> tuple[Best, ...]:
+    """What was measured, the best first, with nothing that names a student."""
+    values = [value for _, _, value in _measured(results, words)]
     found = [
         Best(
-            1 + sum(other > accuracy for other in accuracies),
-            accuracy,
-            evidence.training.interval,
+            1 + sum(other != value and words.scale.reaches(other, value) for other in values),
+            words.value(value),
+            words.interval(evidence.training, 0),
             evidence.parameters,
             len(evidence.training.epochs),
         )
-        for evidence, _, accuracy in _measured(results)
+        for evidence, _, value in _measured(results, words)
     ]
     # ties are ordered by what is shown, so that the order says nothing about who it is
     return tuple(sorted(found, key=lambda best: (best.rank, best.parameters or 0, best.epochs)))
 
 
-def _measured(results: Results) -> list[tuple[Evidence, Score, float]]:
+def _measured(results: Results, words: MeasuredWords) -> list[tuple[Evidence, Score, float]]:
     return [
-        (evidence, score, evidence.training.accuracy)
+        (evidence, score, evidence.training.measured)
         for evidence, score in results
-        if evidence.training.accuracy is not None and _is_share(evidence.training.accuracy)
+        if evidence.training.measured is not None and words.scale.is_value(evidence.training.measured)
     ]
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
-from grader.domain.formatting import counted, percent, points, round_percent
+from grader.domain.formatting import counted, points
 from grader.domain.score import Score
 from grader.domain.teams import team_mates
 from grader.lms.matching import candidates
+from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
 from grader.reports.student.fixes import unimplemented
 from grader.reports.whole_class.check_rates import CheckRate
@@ -170,22 +171,30 @@ def _suspects(results: Results, rates: Sequence[CheckRate]) -> Iterator[Case]:
 
 
 def _near_boundaries(assignment: Assignment, results: Results) -> Iterator[Case]:
-    item = assignment.measured_item
     near: list[tuple[float, str, Case]] = []
     for evidence, score in results:
         if score.held:
             continue
-        total, accuracy = final_total(score), evidence.training.accuracy
+        total = final_total(score)
         for boundary in boundaries(assignment):
             if total is not None and abs(total - boundary) <= NEAR + 1e-9:
                 told = f"{points(total)} points; the boundary is {points(boundary)}"
                 near.append((total, score.student_id, Case(BOUNDARY, told, score.student_id)))
-        threshold = item.threshold if item else None
-        # an accuracy that is not a number is near nothing
-        if threshold and accuracy is not None and abs(accuracy - threshold) <= NEAR / 100 + 1e-9:
-            told = f"{percent(accuracy)} measured; {round_percent(threshold)} is asked for"
-            near.append((accuracy, score.student_id, Case(BOUNDARY, told, score.student_id)))
+        for measure in assignment.measures if assignment.data is not None else ():
+            words, item = measured_words(assignment, measure), assignment.item_measured(measure.id)
+            value = evidence.of_measure(measure.id).training.measured
+            threshold = item.threshold if item else None
+            # what is not a number is near nothing
+            if threshold and value is not None and abs(value - threshold) <= _near(words, threshold):
+                whose = f"{words.heading}: " if len(assignment.measures) > 1 else ""
+                told = f"{whose}{words.value(value)} measured; {words.round(threshold)} is asked for"
+                near.append((value, score.student_id, Case(BOUNDARY, told, score.student_id)))
     yield from (case for _, _, case in sorted(near, key=lambda one: one[:2]))
+
+
+def _near(words: MeasuredWords, threshold: float) -> float:
+    """How far from a threshold a person may want to look: 2 points of a share, 2 % of another value."""
+    return NEAR / 100 * (1.0 if words.scale.is_share else abs(threshold)) + 1e-9
 
 
 def _files(download: DownloadRecord | None, graded: set[str]) -> Iterator[Case]:

@@ -6,7 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.domain.evidence import Epoch
+from grader.reports.measured_words import MeasuredWords
 from grader.reports.student import training_charts as charts
+
+WORDS = MeasuredWords()
 
 BREAKPOINTS = ((1 / 6, 0), (0.6, 9), (0.8, 15))
 
@@ -24,7 +27,7 @@ def test_every_chart_is_well_formed_and_says_in_words_what_it_shows():
     for svg in (
         charts.accuracy_curve(epochs, 0.6),
         charts.loss_curve(epochs),
-        charts.accuracy_band(0.55, (0.5, 0.6), BREAKPOINTS),
+        charts.measured_band(0.55, (0.5, 0.6), BREAKPOINTS, WORDS),
         charts.points_bar([charts.Segment("earned", 3, "earned")]),
     ):
         root = tree(svg)
@@ -70,7 +73,7 @@ def test_values_that_are_not_finite_are_left_out():
 
 
 def test_band_draws_the_interval_and_the_breakpoints():
-    root = tree(charts.accuracy_band(0.55, (0.5, 0.6), BREAKPOINTS))
+    root = tree(charts.measured_band(0.55, (0.5, 0.6), BREAKPOINTS, WORDS))
     low, high = (float(root.find(".//line[@class='interval']").get(name)) for name in ("x1", "x2"))
     dot = float(root.find(".//circle").get("cx"))
     assert low < dot < high
@@ -81,7 +84,7 @@ def test_band_draws_the_interval_and_the_breakpoints():
 
 @pytest.mark.parametrize("unknown", [None, math.nan])
 def test_an_unknown_accuracy_is_not_drawn_as_zero(unknown):
-    root = tree(charts.accuracy_band(unknown, None, BREAKPOINTS))
+    root = tree(charts.measured_band(unknown, None, BREAKPOINTS, WORDS))
     assert root.find(".//circle") is None
     assert "No accuracy was measured" in root.get("aria-label")
 

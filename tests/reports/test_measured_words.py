@@ -1,0 +1,89 @@
+"""What is measured is called and written as its measure says, on every page."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from grader.domain.assignment import Assignment, DataUse
+from grader.domain.evidence import Evidence, TrainedModel, Training, TrainingOutcome
+from grader.domain.measure import Measure, Scale, TrainingCall
+from grader.reports.measured_words import measured_words
+from grader.reports.student.student_page import student_page
+from grader.reports.whole_class.class_page import class_page, leaderboard_page
+from grader.scoring import score
+
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+LOSS = Measure(
+    "bits",
+    "bits per character",
+    function="bits",
+    scale=Scale(lower_is_better=True, is_share=False),
+    call=TrainingCall("GPT", "fit", given={"model": "{model}", "epochs": 3}),
+)
+TRAINED = Training(TrainingOutcome.COMPLETED, value=1.834, interval=(1.7, 1.95), seconds=12.0)
+
+
+def measured(assignment: Assignment) -> Assignment:
+    """The assignment, of which a loss on data that are no images is measured."""
+    items = [
+        replace(
+            item,
+            title="Bits",
+            measured="bits",
+            scale=LOSS.scale,
+            threshold=2.0,
+            breakpoints=((1.5, 15.0), (3.0, 0.0)),
+        )
+        if item.measured
+        else item
+        for item in assignment.rubric
+    ]
+    data = DataUse("letters", "letters", are_images=False)
+    return replace(assignment, data=data, measures=(LOSS,), rubric=tuple(items), leaderboard=True)
+
+
+def evidence(assignment: Assignment, student_id: str, training: Training) -> Evidence:
+    return Evidence(student_id, assignment.id, "", NOW, measure="bits", training=training)
+
+
+def test_no_page_speaks_of_images_or_accuracies_where_there_are_none(assignment: Assignment) -> None:
+    """The student's page, the class's and the leaderboard."""
+    own = measured(assignment)
+    found = evidence(own, "400101201", TRAINED)
+    worse = evidence(own, "400101202", replace(TRAINED, value=2.5, interval=(2.4, 2.6)))
+    results = [(each, score(own, each)) for each in (worse, found)]
+    report = student_page(own, *results[1], images={}, generated_at=NOW)
+    page = class_page(own, results, links={}, generated_at=NOW)
+    board = leaderboard_page(own, results, generated_at=NOW)
+    for text in (report, page, board):
+        visible = text[text.index("<main") :]
+        assert "test image" not in visible and "Accuracy" not in visible and "accuracy" not in visible
+        assert ("1.834" in visible and "ower is better" in visible) or text is page
+    assert "The grader trained your model by <code>fit(model, epochs=3)</code> in 12.0" in report
+    assert board.index("1.834") < board.index("2.5"), "the lowest is the best"
+    assert "Bits per character<br>95 % interval" in page
+
+
+def test_several_measures_stand_side_by_side(assignment: Assignment) -> None:
+    """A column, a section and a board for each."""
+    own = measured(assignment)
+    other = replace(LOSS, id="loss", title="held-out loss")
+    own = replace(own, measures=(LOSS, other))
+    found = replace(
+        evidence(own, "400101201", TRAINED),
+        further={"loss": TrainedModel(training=replace(TRAINED, value=0.271, interval=None))},
+    )
+    results = [(found, score(own, found))]
+    page = class_page(own, results, links={}, generated_at=NOW)
+    assert "Bits per character<br>" in page and "Held-out loss<br>" in page and "0.271" in page
+    assert 'id="training"' in page and 'id="loss-training"' in page
+    board = leaderboard_page(own, results, generated_at=NOW)
+    assert board.count("<table") == 2 and "<h2>Held-out loss</h2>" in board
+
+
+def test_accuracies_keep_their_words(assignment: Assignment) -> None:
+    words = measured_words(assignment, assignment.measures[0])
+    assert (words.heading, words.hidden, words.value(0.8057)) == (
+        "Test accuracy",
+        "hidden test images",
+        "80.6\u202f%",
+    )
