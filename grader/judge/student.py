@@ -30,7 +30,7 @@ from grader.judge.fault import cannot_be_had, explained, explained_mismatch
 from grader.judge.forwards import ForwardRecord
 from grader.judge.thing import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
 from grader.kit import Cause, Mismatch
-from grader.kit.fakes import Fake
+from grader.kit.fakes import Batches, Fake
 from grader.kit.rig import RiggedData
 from grader.protocol.frames import FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
@@ -335,7 +335,8 @@ class Student:
                 `reads`, the names of files that are wanted when it is done; `files`, the content of files
                 that it finds, by name (with either, it runs in a new folder); `training`, the mode of a
                 module; `gradients`, whether those by the positional arguments are wanted, of the sum of a
-                returned tensor, times `cotangent` if there is one.
+                returned tensor, times `cotangent` if there is one. A parameter of the stub that has such a
+                name is an argument.
             replace: What takes the places of other graded names meanwhile.
 
         Raises:
@@ -343,8 +344,8 @@ class Student:
             CourseError: A fake that computes would take the place of a part that is graded.
         """
         self._require(name, self._kind_of(name))
-        settings = {key: kwargs.pop(key) for key in SETTINGS if key in kwargs}
         parameters = self._assignment.all_parameters_of(name)
+        settings = {key: kwargs.pop(key) for key in SETTINGS if key in kwargs and key not in parameters}
         label = labelled(name, args, kwargs, parameters)
         stand_ins, fakes = self._in_place(replace or {})
         packing = Packing(self.fakes)
@@ -374,12 +375,14 @@ class Student:
         """Something of the check's own that stays in the worker, to be handed over more than once.
 
         Args:
-            value: A fake, or batches.
+            value: A fake, batches, arrays or tensors in lists and dictionaries: what a student's code does to
+                them in place is seen by `thing.get("")`.
             component: For whose points it counts.
         """
         packing = Packing(self.fakes)
         request = packing.invoke((value,), {}, self.next_seed(), {}, action="keep")
-        label = value.name if isinstance(value, Fake) else "data_loader"
+        kinds = {Fake: getattr(value, "name", ""), Batches: "data_loader"}
+        label = kinds.get(type(value), "values")
         kept: Thing = invoked(self, request, component, label, ((value,), {}), packing).returned.thing()
         return kept
 

@@ -12,7 +12,7 @@ from grader.domain.quoting import named
 from grader.judge import believed
 from grader.judge.value import Value
 from grader.kit import Mismatch
-from grader.kit.fakes import Batches, Fake, FakeCall, Part
+from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Part
 from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link
 from grader.protocol.replies import FakeCalled, Invoked
@@ -118,7 +118,9 @@ class Thing:
         self.type = made
 
     def call(self, member: str = "", /, *args: Any, **kwargs: Any) -> Outcome:
-        """Call a method, or the thing itself with ""; `reads`, `training`, `gradients`: see `Student.call`.
+        """Call a method, or the thing itself with "".
+
+        `reads`, `files`, `gradients`, `cotangent`, and of a module `training`: see `Student.call`.
 
         Raises:
             Mismatch: The student's code raised, or has no such method.
@@ -126,7 +128,7 @@ class Thing:
         return self._used("call", member, args, kwargs)
 
     def get(self, member: str) -> Value:
-        """An attribute; `layers.0` goes on from one to the next.
+        """An attribute; `layers.0` goes on from one to the next, and "" is the thing itself.
 
         Raises:
             Mismatch: There is none, or it raised.
@@ -141,8 +143,23 @@ class Thing:
         """
         self._used("set", member, (value,), {})
 
+    def fill(self, member: str, values: Any) -> None:
+        """Put numbers into the tensors and arrays that an attribute, or a method without arguments, gives.
+
+        So buffers and the arrays of objects that are no modules are set, in place.
+
+        Args:
+            values: Tensors or arrays of the same shapes, in the same lists and dictionaries.
+
+        Raises:
+            Mismatch: There is no such member, or what it gives has another form.
+        """
+        self._used("fill", member, (values,), {})
+
     def _used(self, action: str, member: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-        settings = {key: kwargs.pop(key) for key in SETTINGS if key in kwargs}
+        # of what is no module, `training` is an argument like any other
+        own_keys = [key for key in SETTINGS if key != "training" or self.kind == "module"]
+        settings = {key: kwargs.pop(key) for key in own_keys if key in kwargs}
         own = self.label if not member else f"{self.label}.{member}"
         label = f"{own}({_arguments(args, kwargs)})" if action == "call" else own
         packing = Packing(self._student.fakes)
@@ -265,6 +282,8 @@ class Packing:
                     "classes": list(value.class_names),
                 }
                 return {"batches": self.node(described)}
+            case FakeObject():
+                return {"object": {name: self.node(each) for name, each in value.members.items()}}
             case torch.device():
                 return {"device": "cpu"}
             case Value():

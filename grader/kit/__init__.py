@@ -7,7 +7,7 @@ from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, p
 from grader.kit.closeness import difference, same
 from grader.kit.encoders import block_weights, inline_attentions, inline_feed_forwards, without_biases
 from grader.kit.evaluations import evaluation_data, evaluations, losses
-from grader.kit.fakes import Batches, Fake, FakeCall, Part, batches
+from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Part, batches
 from grader.kit.fields import Fields, fields
 from grader.kit.layers import activations, feed_forwards, layer_norms, two_layers
 from grader.kit.mismatch import Cause, Mismatch, Undecided
@@ -29,6 +29,7 @@ __all__ = [
     "Examples",
     "Fake",
     "FakeCall",
+    "FakeObject",
     "Fields",
     "HeatMap",
     "Mismatch",

@@ -120,6 +120,17 @@ class Fake:
         return cls(lambda call: function(*call.args, **call.kwargs), computes=True, **settings)
 
 
+class FakeObject:
+    """An object with members of the check's own: fakes that are its methods, and values.
+
+    Attributes:
+        members: By their names.
+    """
+
+    def __init__(self, **members: Any) -> None:
+        self.members = members
+
+
 def batches(
     inputs: Any, targets: Any = None, sizes: Sequence[int] = (), class_names: Sequence[str] = ()
 ) -> "Batches":

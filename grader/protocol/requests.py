@@ -121,8 +121,9 @@ class Invoke:
     Attributes:
         name: The graded name that is called; empty: `handle` counts.
         handle: The object.
-        action: `call` it, or its `member`; `get` its member; `set` its member to the only argument; `keep`:
-            the only argument is returned, and stays in the worker.
+        action: `call` it, or its `member`; `get` its member; `set` its member to the only argument; `fill`:
+            put the numbers of the only argument into what its member gives; `keep`: the only argument
+            stays in the worker.
         member: Of the object: a method or an attribute; empty: it itself.
         args, kwargs: Packed, each by itself.
         parameters: The stub's, in order: a student may have reordered them.

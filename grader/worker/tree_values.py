@@ -4,6 +4,7 @@ import inspect
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -30,12 +31,21 @@ def packer(objects: Objects, around: Kept | None = None) -> Packer:
             return str(value)
         if isinstance(value, Iterator) or _is_view(value):
             return packing.node(list(itertools.islice(value, MAX_VALUES + 1)))
-        kind = type.__dict__["__name__"].__get__(type(value))
-        handle = objects.handle_of(value, around)
-        return {"thing": handle, "kind": _kind(value), "type": str(kind)[:MAX_NAME]}
+        return thing_node(objects, value, around)
 
     packing = Packer(other)
     return packing
+
+
+def thing_node(objects: Objects, value: Any, around: Kept | None = None) -> Node:
+    """The node of what stays here.
+
+    Args:
+        around: What it comes from.
+    """
+    kind = type.__dict__["__name__"].__get__(type(value))
+    handle = objects.handle_of(value, around)
+    return {"thing": handle, "kind": _kind(value), "type": str(kind)[:MAX_NAME]}
 
 
 def unpacker(
@@ -56,6 +66,8 @@ def unpacker(
                 return objects[handle].value
             case {"fake": dict(form)}:
                 return fake(FakeForm(**{**form, "parameters": _shapes(form["parameters"])}))
+            case {"object": dict(members)}:
+                return SimpleNamespace(**{name: unpacking.value(each) for name, each in members.items()})
             case {"batches": described}:
                 return batches(unpacking.value(described))
             case {"scaled": node}:

@@ -10,6 +10,7 @@ from grader.domain.assignment import Assignment
 
 HERE = Path(__file__).parent
 collect_ignore = [
+    "by_hand",
     "comparison",
     "letters",
     "drawn",

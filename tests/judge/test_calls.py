@@ -14,7 +14,7 @@ from grader.domain.assignment import Assignment, Component
 from grader.domain.errors import CourseError
 from grader.judge.student import Student
 from grader.judge.thing import Thing
-from grader.kit import Fake, Mismatch, Part, batches
+from grader.kit import Fake, FakeObject, Mismatch, Part, batches
 from grader.kit.rig import numbered_images
 from grader.protocol.link import WorkerFault, WorkerProcess
 
@@ -445,3 +445,51 @@ def test_a_call_that_hangs_is_ended(student: Any) -> None:
     made.allow(2)
     with pytest.raises(WorkerFault, match="its calls took over 2 s"):
         made.call("anything", 1)
+
+
+def test_arrays_of_an_object_are_filled_in_place(student: Any) -> None:
+    """What is no module has no state_dict; a form that does not fit is told."""
+    scale = student().make("Scale", [2.0, 3.0])
+    scale.fill("factor", np.array([5.0, 7.0]))
+    assert scale.call("forward", np.ones((1, 2))).returned.array(1, 2).tolist() == [[5.0, 7.0]]
+    with pytest.raises(Mismatch, match="weights of shape"):
+        scale.fill("factor", np.ones(3))
+
+
+def test_buffers_are_filled(student: Any) -> None:
+    """As the running statistics of a batch norm are."""
+    model = student().make("make_model", 3)
+    names = model.call("state_dict").returned.plain
+    model.fill("state_dict", {name: torch.full_like(value, 2) for name, value in names.items()})
+    assert bool((model.get("2.running_mean").tensor(4) == 2).all())
+
+
+def test_what_is_kept_shows_what_is_done_to_it(student: Any) -> None:
+    """Arrays in a list stay the same objects, however often they are handed over."""
+    part = student(SOURCE.replace("    return value\n", "    value[0] += 1\n", 1))
+    kept = part.keep([np.zeros(2), np.ones(1)])
+    part.call("anything", kept)
+    part.call("anything", kept)
+    first, second = kept.get("").items(2)
+    assert first.array(2).tolist() == [2.0, 2.0] and second.array(1).tolist() == [1.0]
+
+
+def test_a_fake_object_has_methods_that_answer(student: Any) -> None:
+    """And that count their calls under their names."""
+    text = SOURCE.replace(
+        "    return value\n", "    return value.forward(2, training=True) + value.width\n", 1
+    )
+    forward = Fake.script([10], kind="function", name="forward")
+    outcome = student(text).call("anything", FakeObject(forward=forward, width=3))
+    assert outcome.returned.number() == 13
+    assert [(call.args, call.kwargs) for call in outcome.calls_of("forward")] == [((2,), {"training": True})]
+
+
+def test_of_what_is_no_module_the_mode_is_an_argument(student: Any) -> None:
+    """A layer that is written by hand is told whether it trains."""
+    text = SOURCE.replace(
+        "def forward(self, x):", "def forward(self, x, training=True):\n        self.mode = training", 1
+    )
+    scale = student(text).make("Scale", 2.0)
+    scale.call("forward", np.ones(1), training=False)
+    assert scale.get("mode").truth() is False
