@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -173,7 +174,9 @@ def _definitions(path: Path, values: Mapping[str, Value]) -> dict[str, Any]:
 
 def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value]) -> ModuleType:
     """A file executed as a module in which some names are there already, with the values in its places."""
-    name = f"{path.parent.name}_{path.stem}"
+    # of its own in this process: other assignments have files of the same names
+    own = sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    name = f"course_{own}_{path.parent.name}_{path.stem}"
     within = [str(path.parent)] if path.stem == "__init__" else None
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=within)
     if spec is None or spec.loader is None:

@@ -11,6 +11,7 @@ from grader.domain.assignment import Assignment
 HERE = Path(__file__).parent
 collect_ignore = [
     "by_hand",
+    "language",
     "comparison",
     "letters",
     "drawn",

@@ -1,0 +1,163 @@
+"""Two small whole assignments without images: judged part by part, trained and measured by a call."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from grader.cli import cli
+from grader.course.assignment_file import read_assignment
+from grader.course.solution_regions import homework_source, solved_source
+from grader.course.variants import Kind, variants
+from grader.domain.assignment import Assignment
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Small:
+    """One of the assignments.
+
+    Attributes:
+        mistakes: Some that are tried each time; all of them are tried by a slow test.
+        broken: A mistake whose training misses what the reference reaches.
+        reaches, misses: Whether a measured value is the reference's, and the broken one's.
+    """
+
+    course: str
+    id: str
+    stem: str
+    mistakes: tuple[str, ...]
+    broken: str
+    reaches: Callable[[float], bool]
+    misses: Callable[[float], bool]
+    counts: tuple[int, int, int]
+    call: str
+
+    @property
+    def folder(self) -> Path:
+        return HERE / self.course / "reference" / self.id
+
+    @property
+    def assignment(self) -> Assignment:
+        return read_assignment(self.folder)
+
+    def text(self, made: Callable[[str, str], str]) -> str:
+        """Its solution, made into something."""
+        return made((self.folder / "solution.py").read_text(encoding="utf-8"), "solution.py")
+
+
+NUMPY = Small(
+    "by_hand",
+    "numpy_network",
+    "Network",
+    ("linear_gradients_added", "norm_constant_statistics", "loss_overflows"),
+    "fit_shuffles_inputs_only",
+    lambda value: value > 0.95,
+    lambda value: value < 0.6,
+    (7, 36, 11),
+    "fit(network=model, inputs, targets, epochs=8",
+)
+LANGUAGE = Small(
+    "language",
+    "char_gpt",
+    "GPT",
+    ("attention_sees_the_next", "generate_crops_the_end", "gpt_shares_a_block"),
+    "fit_never_steps",
+    lambda value: value < 2.9,
+    lambda value: value > 4.0,
+    (7, 42, 10),
+    "fit(model, tokens=inputs, epochs=4",
+)
+SMALL = [NUMPY, LANGUAGE]
+Run = Callable[..., Result]
+
+
+@pytest.fixture(params=SMALL, ids=lambda small: small.id)
+def small(request: pytest.FixtureRequest) -> Any:
+    """Each of them."""
+    return request.param
+
+
+@pytest.fixture
+def run(small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A command in a copy of its course."""
+    monkeypatch.chdir(tmp_path)
+    course = shutil.copytree(HERE / small.course, tmp_path / "course")
+    monkeypatch.setenv("GRADER_COURSE", str(course))
+    return lambda *words: CliRunner().invoke(cli, list(map(str, words)), prog_name="grader")
+
+
+def test_it_has_what_a_whole_assignment_has(small: Small) -> None:
+    """Mistakes of each part, forms, a measure by a call."""
+    assignment, (parts, mistakes, forms) = small.assignment, small.counts
+    found = variants(assignment)
+    mistaken = {part for each in found if each.kind is Kind.MISTAKE for part in each.parts}
+    assert mistaken == {component.name for component in assignment.components} and len(mistaken) == parts
+    assert sum(each.kind is Kind.MISTAKE for each in found) == mistakes >= 20
+    assert sum(each.kind is Kind.FORM for each in found) == forms >= 10
+    assert assignment.measures[0].call is not None and not assignment.required_data().are_images
+
+
+@pytest.mark.parametrize("number", [0, 1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3))])
+def test_some_variants(small: Small, run: Run, number: int, on_warm_hosts: None) -> None:
+    """The reference has full marks; a mistake is named, and costs its own part alone."""
+    done = run("validate", small.id, "--only", ("reference", *small.mistakes)[number])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.slow
+def test_it_is_valid(small: Small, run: Run) -> None:
+    """All forms, all mistakes: each by its name."""
+    done, mistakes = run("validate", small.id), small.counts[1]
+    told = f"mistakes {mistakes} of {mistakes} detected, {mistakes} named"
+    assert done.exit_code == 0 and told in done.output, done.output[-3000:]
+
+
+@pytest.mark.slow
+def test_the_stated_reference_holds(small: Small, run: Run) -> None:
+    """Trained three times, it reaches what assignment.toml states, and earns all points."""
+    done = run("validate", small.id, "--train", "--seeds", "3")
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    "small", [NUMPY, pytest.param(LANGUAGE, marks=pytest.mark.slow)], ids=lambda small: small.id
+)
+def test_a_class_is_trained_and_measured(small: Small, run: Run, tmp_path: Path, on_warm_hosts: None) -> None:
+    """The reference reaches what is stated, a broken training misses it, stubs get nothing."""
+    mistake = next(each for each in variants(small.assignment) if each.name == small.broken)
+    texts = (small.text(solved_source), mistake.source, small.text(homework_source))
+    (tmp_path / "class").mkdir()
+    for number, text in enumerate(texts, 1):
+        path = tmp_path / "class" / f"40010000{number}_{small.stem}.py"
+        path.write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    done = run("grade", tmp_path / "class", "--assignment", small.id, "--data", "synthetic", "--out", out)
+    assert done.exit_code == 0, done.output
+    right, broken, empty = json.loads((out / "results.json").read_text())["submissions"]
+    (measure,) = small.assignment.measures
+    assert right["total"] == 100 and small.reaches(right["measurements"][measure.id])
+    assert small.misses(broken["measurements"][measure.id])
+    lost = [item["id"] for item in broken["items"] if item["points"] < item["max"]]
+    assert "measured" in lost and len(lost) == 2, lost
+    assert empty["total"] == 0 and empty["measurements"][measure.id] is None
+    report = (out / "students" / "400100001" / "report.html").read_text(encoding="utf-8")
+    heading = measure.title[:1].upper() + measure.title[1:]
+    assert f"<h2>{heading}</h2>" in report and "test image" not in report
+
+
+@pytest.mark.slow
+def test_a_student_measures_at_home(small: Small, run: Run, tmp_path: Path) -> None:
+    """`grader train` in the template makes the same call on data of its own."""
+    assert run("template", small.id).exit_code == 0
+    homework = tmp_path / "course" / "template" / small.id / "homework.py"
+    homework.write_text(small.text(solved_source), encoding="utf-8")
+    done = run("train", homework)
+    assert done.exit_code == 0 and small.call in done.output, done.output
+    assert small.assignment.measures[0].title in done.output
