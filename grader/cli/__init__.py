@@ -40,6 +40,11 @@ ASSISTANTS = {
 INSTRUCTORS = {
     "validate": ("grader.cli.validate:command", "Try the checks on work whose worth is known."),
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
+    "new-assignment": (
+        "grader.cli.new_assignment:command",
+        "Write a small assignment that validates at once, to begin with.",
+    ),
+    "new-course": ("grader.cli.new_course:command", "Make the folder of a course."),
     "new-term": ("grader.cli.new_term:command", "Begin a term: its values, and all templates anew."),
 }
 EVERYBODY = {

@@ -109,7 +109,7 @@ class Course:
         if not known:
             raise UsageError(
                 f"The course in {self.root} has no assignments. "
-                f"Begin one with reference/{assignment_id}/{ASSIGNMENT_FILE}."
+                f"Begin one: grader new-assignment {assignment_id}"
             )
         there = f"The course has {listing(known)}."
         advice = remedy(assignment_id, known, "Choose one of them.")

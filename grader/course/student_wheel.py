@@ -19,6 +19,7 @@ DISTRIBUTION = "vit-grader"
 _NAME = "vit_grader"
 _TAG = "py3-none-any"
 _KINDS = {".py", ".typed", ".txt", ".j2", ".css"}  # of what else lies in the folder, nothing is handed out
+_BEGINNINGS = "beginnings"
 _METADATA = ("METADATA", "entry_points.txt", "top_level.txt")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # the first date that a ZIP archive can hold
 _MODE = 0o100644 << 16
@@ -94,7 +95,11 @@ def _package_files(package: Path) -> dict[str, bytes]:
     return {
         path.relative_to(package.parent).as_posix(): path.read_bytes()
         for path in sorted(package.rglob("*"))
-        if path.is_file() and path.suffix in _KINDS and not path.name.startswith(".")
+        if path.is_file()
+        and path.suffix in _KINDS
+        and not path.name.startswith(".")
+        # what assignments begin with has solutions
+        and _BEGINNINGS not in path.parts
     }
 
 

@@ -238,7 +238,7 @@ def test_only_some_are_tried(validated):
     [
         (["tiy"], None, "There is no assignment 'tiy'. The course has 'tiny'. Did you mean 'tiny'?"),
         (["tiny"], "reference/tiny/solution.py", "error: reference/tiny/solution.py is missing"),
-        ([], TOML, "has no assignments. Begin one with reference/ASSIGNMENT/assignment.toml."),
+        ([], TOML, "has no assignments. Begin one: grader new-assignment ASSIGNMENT"),
     ],
 )
 def test_bad_input_is_told(validated, tiny_course, arguments, removed, sentence):

@@ -120,9 +120,7 @@ def test_an_unknown_assignment_is_told_which_exist(tmp_path: Path, name: str, ad
 
 
 def test_a_course_without_assignments_says_how_to_begin(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"has no assignments\. Begin one with reference/a/assignment\.toml\."
-    ):
+    with pytest.raises(UsageError, match=r"has no assignments\. Begin one: grader new-assignment a"):
         located_course(course_in(tmp_path), environment={}).reference("a")
 
 
