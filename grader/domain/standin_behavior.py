@@ -8,8 +8,8 @@ class StandIn:
     """A replacement with known behavior for one of the student's components.
 
     Its constructor takes anything. The i-th instance (0-based, in order of construction) computes
-    `scale[i] * x.roll(roll, dims=1) + shift[i]`, over tokens for `roll != 0`. With `wraps`, it applies that
-    to its input and hands it to the module that it was given (as PreNorm does).
+    `scale[i] * x.roll(roll, dims=1) + shift[i]`, over x's second axis for `roll != 0`. With `wraps`,
+    it applies that to its input and hands it to the module that it was given.
 
     Attributes:
         scale, shift: One per instance; the last is repeated.

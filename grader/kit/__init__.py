@@ -1,21 +1,29 @@
-"""All that a check or a data set may import. It holds no answers, and no torch at module level."""
+"""The neutral part of what a check or a data set may import: it knows no assignment and no family of models.
+
+It holds no answers, and no torch at module level. What knows a family stands beside it, in
+`grader.kit.transformers` and `grader.kit.convolutions`.
+"""
 
 from grader.domain.quoting import named, quoted
 from grader.domain.standin_behavior import StandIn
-from grader.kit.behavior import oddities
 from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, plain, stated
 from grader.kit.closeness import difference, same
-from grader.kit.encoders import block_weights, inline_attentions, inline_feed_forwards, without_biases
+from grader.kit.csv_rows import csv_rows
 from grader.kit.evaluations import evaluation_data, evaluations, losses
 from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Part, batches
-from grader.kit.fields import Fields, fields
-from grader.kit.layers import activations, feed_forwards, layer_norms, two_layers
+from grader.kit.gradients import GradientFault, gradient_fault
 from grader.kit.mismatch import Cause, Mismatch, Undecided
-from grader.kit.patches import grids, places_rearranged, rearranged
+from grader.kit.mixing import Cutmix, Mixup, cutmix_of, mixup_of
+from grader.kit.numbered_inputs import (
+    image_number,
+    image_numbers,
+    numbered_images,
+    numbered_tokens,
+    token_numbers,
+)
 from grader.kit.plots import ACCURACY, HeatMap, Picture, drawn, heat_maps, pictures
-from grader.kit.projections import Projections, UnreadableWeights, attention, readings
 from grader.kit.recognition import images_within
-from grader.kit.rig import RiggedData, classified_data, image_number, trainable_data
+from grader.kit.rig import RiggedData, classified_data, trainable_data
 from grader.kit.spare import at_rest, with_effect
 from grader.kit.splits import Examples, Splits, stratified_split
 from grader.kit.standins import answer, stand_in_class
@@ -26,58 +34,51 @@ __all__ = [
     "TRUE",
     "Batches",
     "Cause",
+    "Cutmix",
     "Examples",
     "Fake",
     "FakeCall",
     "FakeObject",
-    "Fields",
+    "GradientFault",
     "HeatMap",
     "Mismatch",
+    "Mixup",
     "Part",
     "Picture",
-    "Projections",
     "RiggedData",
     "Splits",
     "StandIn",
     "Undecided",
-    "UnreadableWeights",
-    "activations",
     "answer",
     "at_rest",
-    "attention",
     "batches",
-    "block_weights",
     "classes_named",
     "classified_data",
+    "csv_rows",
+    "cutmix_of",
     "difference",
     "drawn",
     "evaluation_data",
     "evaluations",
-    "feed_forwards",
-    "fields",
-    "grids",
+    "gradient_fault",
     "heat_maps",
     "image_number",
+    "image_numbers",
     "images_within",
-    "inline_attentions",
-    "inline_feed_forwards",
-    "layer_norms",
     "losses",
+    "mixup_of",
     "named",
+    "numbered_images",
+    "numbered_tokens",
     "numbers_named",
-    "oddities",
     "pictures",
-    "places_rearranged",
     "plain",
     "quoted",
-    "readings",
-    "rearranged",
     "same",
     "stand_in_class",
     "stated",
     "stratified_split",
+    "token_numbers",
     "trainable_data",
-    "two_layers",
     "with_effect",
-    "without_biases",
 ]

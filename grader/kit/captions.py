@@ -25,7 +25,7 @@ def plain(text: str) -> str:
 
 
 def class_of(text: str, class_names: Sequence[str]) -> int | None:
-    """The class that a tick label names, perhaps shortened (`pitted`, `ps`, `0: crazing`); None if none.
+    """The class that a tick label names, perhaps shortened (`trick`, `tr`, `0: tricycle`); None if none.
 
     Only letters and digits count. What would fit several classes names none.
     """
@@ -56,7 +56,7 @@ def _abbreviates(letters: str, name: str) -> bool:
 
 
 def classes_named(text: str, class_names: Sequence[str]) -> list[int]:
-    """The classes that a caption names, in order, by their names, perhaps cut (`pitted_s`, `pit`)."""
+    """The classes that a caption names, in order, by their names, perhaps cut (`tricy`, `tri`)."""
     return [label for _, label in _names(text, class_names)]
 
 

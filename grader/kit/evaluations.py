@@ -1,4 +1,4 @@
-"""The runs of evaluate that all its checks look at: on several rigged data sets, each with its answers."""
+"""Runs of a function that evaluates a model: on several rigged data sets, each with its answers."""
 
 import math
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from grader.kit.mismatch import Mismatch
-from grader.kit.rig import SHAPE, RiggedData, Shape, scored_data
+from grader.kit.numbered_inputs import SHAPE, Shape
+from grader.kit.rig import RiggedData, scored_data
 
 SETS = 4  # what is guessed is right for all of them in one of a hundred cases at most
 SIZES = (40, 40, 40, 7)  # a mean of the batches' means is another one than that over all images
@@ -23,28 +24,32 @@ Array = Any
 Evaluations = tuple[tuple[RiggedData, Any], ...]
 
 
-def evaluations(student: Any, class_names: tuple[str, ...], *, shape: Shape = SHAPE) -> Evaluations:
-    """Data sets and evaluate's runs on them, in one worker: the first model comes in evaluation mode.
+def evaluations(
+    student: Any, function: str, class_names: tuple[str, ...], *, shape: Shape = SHAPE
+) -> Evaluations:
+    """Data sets and a function's runs on them, in one worker: the first model comes in evaluation mode.
 
     Nothing tells the runs apart but what the model says. They are made once for all checks.
 
     Args:
+        function: The graded function that evaluates a model on a loader.
+        class_names: Of the data sets.
         shape: Channels, height and width of the images.
 
     Raises:
-        Mismatch: evaluate raised, or does not exist.
+        Mismatch: The function raised, or does not exist.
     """
 
     def make() -> Evaluations | Mismatch:
         try:
             return tuple(
-                (data, student.run("evaluate", data, initial_mode="train" if number else "eval"))
+                (data, student.run(function, data, initial_mode="train" if number else "eval"))
                 for number, data in enumerate(evaluation_data(class_names, student.next_seed(), shape))
             )
         except Mismatch as error:
             return error
 
-    found: Evaluations | Mismatch = student.shared("evaluate", make)
+    found: Evaluations | Mismatch = student.shared(function, make)
     if isinstance(found, Mismatch):
         raise found.again()
     return found

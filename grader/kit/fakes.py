@@ -8,6 +8,7 @@ import numpy as np
 
 from grader.domain.quoting import named, quoted
 from grader.kit.mismatch import Mismatch
+from grader.kit.numbered_inputs import ID_BITS, image_numbers, token_numbers
 
 Tensor = Any
 Kind = str  # one of KINDS
@@ -94,25 +95,43 @@ class Fake:
         return cls(looked_up, **settings)
 
     @classmethod
-    def rows(cls, rows: Any, *, bits: int = 10, further: Sequence[Any] = (), **settings: Any) -> "Fake":
-        """A model that answers for rigged images, by the numbers that are written in them.
+    def rows(
+        cls,
+        rows: Any,
+        *,
+        bits: int = ID_BITS,
+        vocabulary: int | None = None,
+        further: Sequence[Any] = (),
+        **settings: Any,
+    ) -> "Fake":
+        """A model that answers for rigged examples, by the numbers that are written in them.
 
         Args:
-            rows: Its answer for each image, (images, ...).
-            bits: How many pixels of an image's first row carry its number.
+            rows: Its answer for each example, (examples, ...).
+            bits: How many pixels of an image carry its number (`numbered_images`).
+            vocabulary: The examples are tokens of a vocabulary of that size (`numbered_tokens`), not images.
             further: More rows, one for each further value that it returns (weights beside logits).
         """
 
-        def of_images(call: FakeCall) -> Any:
-            images = _first(call)
-            if getattr(images, "ndim", 0) != 4:
-                raise Mismatch(f"`{call.fake}` was called with {_told(images)} instead of a batch of images.")
-            signs = np.asarray(images[:, 0, 0, :bits]) > 0
-            numbers = signs @ 2 ** np.arange(bits)
-            chosen = _indices(call, numbers, len(rows))
-            return tuple(each[chosen] for each in (rows, *further)) if further else rows[chosen]
+        def of_examples(call: FakeCall) -> Any:
+            examples = _first(call)
+            kind, axes = ("images", 4) if vocabulary is None else ("sequences of tokens", 2)
+            if getattr(examples, "ndim", 0) != axes:
+                raise Mismatch(
+                    f"`{call.fake}` was called with {_told(examples)} instead of a batch of {kind}."
+                )
+            if vocabulary is None:
+                numbers = image_numbers(examples, bits)
+            else:
+                numbers = token_numbers(examples, len(rows), vocabulary=vocabulary)
+            if not ((numbers >= 0) & (numbers < len(rows))).all():
+                raise Mismatch(
+                    f"`{call.fake}` was called with {kind} that are none of those it was to see.",
+                    hint="Hand them on as they come.",
+                )
+            return tuple(each[numbers] for each in (rows, *further)) if further else rows[numbers]
 
-        return cls(of_images, **settings)
+        return cls(of_examples, **settings)
 
     @classmethod
     def callback(cls, function: Callable[..., Any], **settings: Any) -> "Fake":

@@ -39,7 +39,7 @@ def folder_images(
 
     Images that say the same in all three channels are gray; where one does not, all are in color.
     Class folders stand at the top or one or two folders down; case, `-`, `_` and blanks in their names do
-    not matter. Without class folders, files are told apart by their names: `crazing_1.jpg`, `Cr_1.bmp`.
+    not matter. Without class folders, files are told apart by their names: `tricycle_1.jpg`, `Tr_1.bmp`.
     Images of another size than most have are scaled to the size that most have.
 
     Args:

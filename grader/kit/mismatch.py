@@ -27,7 +27,7 @@ class Mismatch(Interruption, AssertionError):
     Args:
         message: What is wrong, in a sentence or two for the student, without hidden values.
         hint: One thing to try.
-        diagnosis: The id of the mistake that was recognized, e.g. `missing_scale`; or what the grader itself
+        diagnosis: The id of the mistake that was recognized, e.g. `loss_summed`; or what the grader itself
             saw, whatever the check asks for.
         where: The place in the student's file, when it is better known than the component's first line.
         cause: What kind of cause it is, where other checks of the same component fail for the same.

@@ -9,7 +9,8 @@ import numpy as np
 
 from grader.kit.captions import class_of, role, speaks_of_both
 from grader.kit.mismatch import Mismatch
-from grader.kit.rig import SHAPE, RiggedData, Shape, classified_data, image_number
+from grader.kit.numbered_inputs import SHAPE, Shape, image_number
+from grader.kit.rig import RiggedData, classified_data
 
 BATCHES = (16,) * 9 + (10,)
 ACCURACY = 0.6  # of 4 images each of 6 classes, some are wrong whichever are chosen
@@ -196,7 +197,7 @@ def _shown_image(values: Array, data: RiggedData) -> int | None:
     if values.ndim not in (2, 3) or not np.isfinite(values).all():
         return None
     for shown in (values, -values):
-        number = image_number(shown, data.gray.shape[1])
+        number = image_number(shown, data.gray.shape[1:])
         if number is None or number >= len(data.labels):
             continue
         ours = data.gray[number]

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from grader.kit.rig import BLOCK, RiggedData
+from grader.kit.numbered_inputs import BLOCK
+from grader.kit.rig import RiggedData
 
 Array = Any
 FEWEST = 7  # cells per side of a picture: rigged images are coarse noise, of which a resized one keeps them
+FEWEST_CELLS = 4  # per side of our own images: fewer are like another image's by chance
 LIKENESS = 0.8  # the correlation of an image with itself in another form; that of another image is near 0
 MOST_PIXELS = 160_000  # of a picture that is searched
 MOST_TIMES = 4  # as large as it is
@@ -44,8 +46,8 @@ def _channels(values: Array) -> Array | None:
 
 def _alone(channels: Array, ours: Array) -> int | None:
     """Which image a picture is, whatever its size, its colors and which side is up."""
-    cells = ours.shape[1] // BLOCK
-    if min(channels.shape[1:]) < cells:
+    cells = min(ours.shape[1:]) // BLOCK
+    if cells < FEWEST_CELLS or min(channels.shape[1:]) < cells:
         return None
     shown = np.stack([_means(channel, cells) for channel in channels])
     known = np.stack([_means(image, cells) for image in ours])
@@ -75,7 +77,8 @@ def _among_others(picture: Array, ours: Array) -> set[int]:
     """Which images stand somewhere in a picture, in their own size or a whole number of times as large."""
     for times in range(1, MOST_TIMES + 1):
         small = picture[times // 2 :: times, times // 2 :: times]
-        if min(small.shape) >= ours.shape[1] and small.size <= MOST_PIXELS:
+        fits = all(side >= own for side, own in zip(small.shape, ours.shape[1:], strict=True))
+        if fits and small.size <= MOST_PIXELS:
             found = _standing_in(small, ours)
             if found:
                 return found

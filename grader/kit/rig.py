@@ -1,4 +1,4 @@
-"""Rigged data for train_epoch, evaluate and the plots: images whose right answers are known."""
+"""Rigged data for functions that train, measure or draw: images whose right answers are known."""
 
 import math
 from dataclasses import dataclass
@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 
-ID_BITS = 10
-BLOCK = 4  # pixels per side of a cell of the noise
-TINT = 0.3  # the share of the noise in which the channels differ
-SIDE = 28
-SHAPE = (1, SIDE, SIDE)  # channels, height, width: where a check does not say
+from grader.kit.numbered_inputs import ID_BITS, SHAPE, Shape, numbered_images
 
 Array = Any
-Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class RiggedData:
-    """Images with numbers written into their first row, labels, and what the rigged model says of them.
+    """Images with their numbers written into them, labels, and what the rigged model says of them.
 
     Attributes:
         batch_sizes: How the loader cuts them.
@@ -64,61 +59,6 @@ class RiggedData:
     def predictions(self) -> Array:
         """int64 (n,): the classes that the table says."""
         return self.table.argmax(axis=1)
-
-
-def numbered_images(count: int, seed: int, shape: Shape = SHAPE) -> Array:
-    """Images of coarse noise, float32 (count, channels, height, width) in [-1, 1], numbered in the first row.
-
-    The signs of the first 10 pixels are the number's bits, lowest first. The channels differ, but less than
-    the images do: whoever shows one of them, or their mean, shows the image.
-
-    Args:
-        shape: Channels, height and width; height and width are equal, and divisible by 4.
-    """
-    if count >= 2**ID_BITS:
-        raise ValueError(f"at most {2**ID_BITS - 1} images can be numbered")
-    images = _coarse_noise(count, seed, shape)
-    for bit in range(ID_BITS):
-        images[:, :, 0, bit] = np.where(np.arange(count) >> bit & 1, 0.95, -0.95)[:, None]
-    return images
-
-
-def _coarse_noise(count: int, seed: int, shape: Shape) -> Array:
-    channels, height, width = shape
-    if height != width or height % BLOCK or height < ID_BITS:
-        raise ValueError(f"images of {height} x {width}: take a square whose side is divisible by {BLOCK}")
-    random = np.random.default_rng(seed)
-    coarse = random.uniform(-0.9, 0.9, (count, 1, height // BLOCK, width // BLOCK))
-    if channels > 1:
-        tint = random.uniform(-0.9, 0.9, (count, channels, height // BLOCK, width // BLOCK))
-        coarse = (1 - TINT) * coarse + TINT * tint
-    noise: Array = coarse.repeat(BLOCK, axis=2).repeat(BLOCK, axis=3).astype(np.float32)
-    return noise
-
-
-def image_number(shown: Array, side: int = SIDE) -> int | None:
-    """The number written in a shown image, (height, width[, channels]), whatever its scale; else None.
-
-    An image that was enlarged by a whole number is read at the middle of its pixels.
-
-    Args:
-        side: Height and width of the images that have numbers.
-    """
-    gray = np.asarray(shown, dtype=np.float64)
-    if gray.ndim == 3:
-        gray = gray[..., 0] if gray.shape[-1] in (1, 3, 4) else gray[0]
-    if gray.ndim != 2 or not gray.size:
-        return None
-    times = gray.shape[0] // side
-    if times < 1 or gray.shape != (times * side, times * side):
-        return None
-    gray = gray[times // 2 :: times, times // 2 :: times]
-    row = gray[0, :ID_BITS]
-    low, high = gray.min(), gray.max()
-    if not np.isfinite(gray).all() or high <= low:
-        return None
-    bits = row > (low + high) / 2
-    return int((bits * 2 ** np.arange(ID_BITS)).sum())
 
 
 def classified_data(
@@ -201,7 +141,7 @@ def trainable_data(
     scale: float = 1.0,
     shape: Shape = SHAPE,
 ) -> RiggedData:
-    """Labels and features of a linear model that train_epoch trains.
+    """Labels and features of a linear model that can be trained.
 
     Args:
         features: How many each image has.

@@ -19,11 +19,11 @@ class Splits:
     """A data set, split.
 
     Attributes:
-        name: The data set's name, e.g. `neu_cls`.
+        name: The data set's name, e.g. `vehicles`.
         classes: Class names in the order of the labels.
         train_images: uint8, (n, height, width) gray or (n, height, width, 3) RGB.
         train_labels: int64, (n,).
-        train_names: The image's name within the data set, `crazing/crazing_1.jpg`, n of them.
+        train_names: The image's name within the data set, `tricycle/tricycle_1.jpg`, n of them.
         test_images: Like `train_images`.
         test_labels: Like `train_labels`.
         test_names: Like `train_names`.

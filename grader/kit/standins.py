@@ -9,7 +9,7 @@ Tensor = Any
 
 
 def answer(behavior: StandIn, instance: int, x: Tensor) -> Tensor:
-    """What the instance of a stand-in makes of x, of shape (batch, tokens, dim)."""
+    """What the instance of a stand-in makes of x, (batch, ...); it rolls the second axis."""
     y = x.roll(behavior.roll, dims=1) if behavior.roll else x
     index = max(instance, 0)
     return y * _of(behavior.scale, index) + _of(behavior.shift, index)

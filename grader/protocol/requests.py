@@ -206,7 +206,7 @@ class RunFunction:
         class_names: Of the data set.
         initial_mode: The mode in which the model is handed over: `train` or `eval`.
         learning_rate: Of the rigged SGD.
-        id_bits: How many pixels of an image's first row carry its number, lowest bit first, as signs.
+        id_bits: How many of an image's first pixels carry its number, lowest bit first, as signs.
         pictures: Whether the figures are wanted as pixels, which takes a while.
         arrays: `images` float32 (n, 1, height, width), `labels` int64 (n,), and for train_epoch `weights`
             float32 (k, classes).

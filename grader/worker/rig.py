@@ -1,7 +1,7 @@
 """A rigged model, loader and optimizer: their right answers are known to the judge, and to the judge only.
 
 What the student's functions do to them is recorded. Evaluation reads the images' ids from the pixels (the
-first row carries the id in bits), so that images may be looked at one by one and in any order; training
+first ones carry the id in bits), so that images may be looked at one by one and in any order; training
 takes them in the order in which the loader hands them out where a student's augmentation has changed the
 pixels, and by their ids where it has not.
 """
@@ -76,8 +76,8 @@ class Events:
 
 
 def ids_of(images: Tensor, bits: int) -> Tensor:
-    """The ids in the first row of images of shape (batch, channels, height, width), int64 (batch,)."""
-    return ((images[:, 0, 0, :bits] > 0).long() * (2 ** torch.arange(bits))).sum(dim=1)
+    """The ids in the first pixels of images of shape (batch, channels, height, width), int64 (batch,)."""
+    return ((images[:, 0].flatten(1)[:, :bits] > 0).long() * (2 ** torch.arange(bits))).sum(dim=1)
 
 
 class RiggedModel(nn.Module):

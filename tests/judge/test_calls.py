@@ -15,7 +15,7 @@ from grader.domain.errors import CourseError
 from grader.judge.student import Student
 from grader.judge.thing import Thing
 from grader.kit import Fake, FakeObject, Mismatch, Part, batches
-from grader.kit.rig import numbered_images
+from grader.kit.numbered_inputs import numbered_images
 from grader.protocol.link import WorkerFault, WorkerProcess
 
 STUBS = {

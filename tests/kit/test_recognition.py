@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.kit.numbered_inputs import SIDE, image_number, numbered_images
 from grader.kit.recognition import images_within
-from grader.kit.rig import SIDE, RiggedData, image_number, numbered_images
+from grader.kit.rig import RiggedData
 
 COUNT = 6
 

@@ -8,7 +8,8 @@ import pytest
 
 from grader.domain.program import place_of
 from grader.judge.forwards import ForwardRecord
-from grader.kit.rig import classified_data, image_number, numbered_images, trainable_data
+from grader.kit.numbered_inputs import image_number, numbered_images
+from grader.kit.rig import classified_data, trainable_data
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import ForwardPass, Ran

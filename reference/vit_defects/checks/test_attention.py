@@ -4,19 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from grader.kit import (
-    Mismatch,
-    Undecided,
-    UnreadableWeights,
-    at_rest,
-    attention,
-    named,
-    oddities,
-    readings,
-    same,
-    with_effect,
-    without_biases,
-)
+from grader.kit import Mismatch, Undecided, at_rest, named, same, with_effect
+from grader.kit.transformers import UnreadableWeights, attention, oddities, readings, without_biases
 
 pytestmark = pytest.mark.component("Attention")
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from grader.kit import Mismatch, Undecided, activations, feed_forwards, named, oddities, same, two_layers
+from grader.kit import Mismatch, Undecided, named, same
+from grader.kit.transformers import activations, feed_forwards, oddities, two_layers
 
 pytestmark = pytest.mark.component("FeedForward")
 

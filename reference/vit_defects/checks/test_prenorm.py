@@ -2,7 +2,8 @@
 
 import pytest
 
-from grader.kit import Mismatch, StandIn, answer, layer_norms, named, oddities, same
+from grader.kit import Mismatch, StandIn, answer, named, same
+from grader.kit.transformers import layer_norms, oddities
 
 pytestmark = pytest.mark.component("PreNorm")
 

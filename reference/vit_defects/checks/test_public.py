@@ -167,7 +167,7 @@ def test_evaluate_runs(student, class_names):
     from grader.kit import evaluations
     from grader.kit.reported import places
 
-    found = evaluations(student, class_names)
+    found = evaluations(student, "evaluate", class_names)
     for data, run in found:
         count, seen = sum(data.batch_sizes), sum(forward.size for forward in run.forwards)
         if seen != count:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from grader.kit import Mismatch, StandIn, fields, named, same
+from grader.kit import Mismatch, StandIn, named, same
+from grader.kit.transformers import fields
 
 pytestmark = pytest.mark.component("ViT")
 

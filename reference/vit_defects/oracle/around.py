@@ -1,6 +1,7 @@
 """The student's ViT around a stand-in for its encoder, whatever the encoder is called and made of."""
 
-from grader.kit import Mismatch, StandIn, Undecided, layer_norms, same, with_effect, without_biases
+from grader.kit import Mismatch, StandIn, Undecided, same, with_effect
+from grader.kit.transformers import layer_norms, without_biases
 
 from .inline import block, fits, inline_blocks, name_inline_mistake
 

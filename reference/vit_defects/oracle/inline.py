@@ -4,18 +4,13 @@ import itertools
 
 from torch import nn
 
-from grader.kit import (
-    Mismatch,
-    Undecided,
-    answer,
-    at_rest,
+from grader.kit import Mismatch, Undecided, answer, at_rest, same, with_effect
+from grader.kit.transformers import (
     attention,
     block_weights,
     inline_attentions,
     inline_feed_forwards,
     layer_norms,
-    same,
-    with_effect,
     without_biases,
 )
 

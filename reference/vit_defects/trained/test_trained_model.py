@@ -7,7 +7,8 @@ elsewhere, and their positions with them, it answers the same; what looks at nei
 import pytest
 import torch
 
-from grader.kit import Mismatch, grids, places_rearranged, rearranged, same
+from grader.kit import Mismatch, same
+from grader.kit.transformers import grids, places_rearranged, rearranged
 
 pytestmark = pytest.mark.component("ViT")
 

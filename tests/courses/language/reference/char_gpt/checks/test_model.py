@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from grader.kit import Mismatch, StandIn, UnreadableWeights, answer, readings, same
+from grader.kit import Mismatch, StandIn, answer, same
+from grader.kit.transformers import UnreadableWeights, readings
 
 ATTENTION = StandIn(scale=(0.7,), shift=(0.3,), roll=1, parameters=5)
 BLOCK = StandIn(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), parameters=7)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grader.kit.layers import activations, two_layers
-from grader.kit.projections import Projections, UnreadableWeights, readings
+from grader.kit.transformers.layers import activations, two_layers
+from grader.kit.transformers.projections import Projections, UnreadableWeights, readings
 
 Tensor = Any
 Part = Callable[[Tensor], Tensor]

@@ -3,7 +3,14 @@
 import torch
 from torch.nn import functional as F
 
-from grader.kit import attention, block_weights, inline_attentions, inline_feed_forwards, same, without_biases
+from grader.kit import same
+from grader.kit.transformers import (
+    attention,
+    block_weights,
+    inline_attentions,
+    inline_feed_forwards,
+    without_biases,
+)
 
 DIM, HEADS, DIM_HEAD, HIDDEN = 22, 5, 4, 31
 INNER = HEADS * DIM_HEAD

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from grader.kit import oddities
+from grader.kit.transformers import oddities
 
 DIM = 6
 Layer = Callable[[torch.Tensor], torch.Tensor]

@@ -4,14 +4,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from grader.kit import (
+from grader.kit import difference, same
+from grader.kit.transformers import (
     UnreadableWeights,
     attention,
-    difference,
     feed_forwards,
     layer_norms,
     readings,
-    same,
     two_layers,
 )
 

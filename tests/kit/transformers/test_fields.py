@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from grader.kit import Fields, fields
+from grader.kit.transformers import Fields, fields
 
 CHANNELS, SIDE, PATCH, DIM = 2, 12, 4, 5
 RANDOM = torch.Generator().manual_seed(1)

@@ -1,0 +1,99 @@
+"""Convolutions among a student's weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Tensor = Any
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One convolution's weights; its stride, padding and dilation are in no weight.
+
+    Attributes:
+        name: Of the kernel.
+        weight: (out channels, in channels / groups, ...), with one to three axes of the kernel.
+        bias: (out channels,), or None.
+    """
+
+    name: str
+    weight: Tensor
+    bias: Tensor | None
+
+    @property
+    def kernel(self) -> tuple[int, ...]:
+        """The sides of the kernel."""
+        return tuple(self.weight.shape[2:])
+
+    def __call__(
+        self, x: Tensor, *, stride: int = 1, padding: int | None = None, dilation: int = 1, groups: int = 1
+    ) -> Tensor:
+        """What PyTorch's own convolution makes of x with these weights.
+
+        Args:
+            x: (batch, in channels, ...).
+            padding: Zeros on each side; None: half the kernel, which keeps the size at a stride of 1.
+        """
+        from torch.nn import functional as F
+
+        function = (F.conv1d, F.conv2d, F.conv3d)[len(self.kernel) - 1]
+        half = tuple(dilation * (side - 1) // 2 for side in self.kernel)
+        pads = half if padding is None else padding
+        return function(x, self.weight, self.bias, stride, pads, dilation, groups)
+
+
+def convolutions(weights: Mapping[str, Tensor]) -> list[Convolution]:
+    """The convolutions that a component has, in order of registration.
+
+    A kernel has three to five axes. Its bias is the vector that is called alike (`conv.weight`, `conv.bias`);
+    else the only vector of its length that the same module registers between this kernel and the next.
+
+    Args:
+        weights: Parameters and buffers by name, as `component.weights()` gives them.
+    """
+    kernels = [name for name, value in weights.items() if _is_kernel(name, weights)]
+    names = list(weights)
+    ends = [*map(names.index, kernels[1:]), len(names)]
+    return [
+        Convolution(name, weights[name], _bias(name, names[names.index(name) + 1 : end], weights))
+        for name, end in zip(kernels, ends, strict=True)
+    ]
+
+
+def module_of(name: str) -> str:
+    """The path of the module that a weight belongs to."""
+    return name.rpartition(".")[0]
+
+
+def is_vector(value: Tensor) -> bool:
+    """Whether a weight has a number for each channel: (channels,), or (1, channels, 1, ...) as is added."""
+    shape = tuple(value.shape)
+    return len(shape) == 1 or (len(shape) > 2 and shape[0] == 1 and max(shape[2:]) == 1)
+
+
+def _is_kernel(name: str, weights: Mapping[str, Tensor]) -> bool:
+    """Whether a weight is a kernel, and none of a norm's vectors, which come in twos and more."""
+    value = weights[name]
+    if not 3 <= value.ndim <= 5 or not value.is_floating_point():
+        return False
+    alike = [other for other in weights if module_of(other) == module_of(name)]
+    return not is_vector(value) or sum(weights[other].shape == value.shape for other in alike) < 2
+
+
+def _bias(name: str, between: list[str], weights: Mapping[str, Tensor]) -> Tensor | None:
+    """The bias of a kernel.
+
+    Args:
+        between: What is registered behind it, up to the next kernel.
+    """
+    shape = (len(weights[name]),)
+    alike = name.removesuffix("weight") + "bias"
+    if name.endswith("weight") and alike in weights and tuple(weights[alike].shape) == shape:
+        return weights[alike]
+    fitting = [
+        weights[other]
+        for other in between
+        if module_of(other) == module_of(name) and tuple(weights[other].shape) == shape
+    ]
+    return fitting[0] if len(fitting) == 1 else None

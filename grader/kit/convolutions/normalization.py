@@ -1,0 +1,253 @@
+"""Batch normalization among a student's weights, and how a layer of it behaves.
+
+Source: Ioffe and Szegedy (2015), algorithms 1 and 2.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from grader.kit.closeness import same
+from grader.kit.convolutions.convolution import is_vector, module_of
+
+Tensor = Any
+ROLES = ("gain", "bias", "mean", "variance")
+TORCHS_NAMES = ("weight", "bias", "running_mean", "running_var")
+MOMENTUM, EPS = 0.1, 1e-5  # PyTorch's
+
+
+@dataclass(frozen=True)
+class BatchNorm:
+    """One batch normalization's weights.
+
+    Attributes:
+        name: The path of the module that has them; empty: the component itself.
+        gain, bias: (channels,), or None where there is none.
+        mean, variance: The running ones, (channels,), or None where no buffer holds them.
+        names: `gain`, `bias`, `mean`, `variance` -> what the student calls it, of those that are there.
+        shapes: By the same words, the shapes that they have in the student's module.
+    """
+
+    name: str
+    gain: Tensor | None
+    bias: Tensor | None
+    mean: Tensor | None
+    variance: Tensor | None
+    names: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def named(self, **values: Tensor) -> dict[str, Tensor]:
+        """Values by role, as the student calls and shapes them: what `component.set_weights` takes.
+
+        Args:
+            values: `gain`, `bias`, `mean`, `variance`; what the student has none of is left out.
+        """
+        return {
+            self.names[role]: value.reshape(self.shapes[role])
+            for role, value in values.items()
+            if role in self.names
+        }
+
+    def __call__(self, x: Tensor, *, train: bool = False, eps: float = EPS) -> Tensor:
+        """What PyTorch's own function makes of x, (batch, channels, ...): by its statistics if `train`."""
+        from torch.nn import functional as F
+
+        statistics = (None, None) if train else (self.mean, self.variance)
+        return F.batch_norm(x, *statistics, self.gain, self.bias, train, 0.0, eps)
+
+    def after(self, x: Tensor, *, momentum: float = MOMENTUM) -> "BatchNorm":
+        """The same after it has seen x, (batch, channels, ...), in training mode: other running statistics.
+
+        Args:
+            momentum: The share of the batch's statistics; the variance is that of n - 1.
+        """
+        from torch.nn import functional as F
+
+        if self.mean is None or self.variance is None:
+            return self
+        mean, variance = self.mean.clone(), self.variance.clone()
+        F.batch_norm(x, mean, variance, None, None, True, momentum)
+        return dataclasses.replace(self, mean=mean, variance=variance)
+
+
+def batch_norms(
+    weights: Mapping[str, Tensor],
+    *,
+    initial: Mapping[str, Tensor] | None = None,
+    trainable: Collection[str] = (),
+) -> list[BatchNorm]:
+    """The batch normalizations that a component has, in order of registration.
+
+    A module whose vectors are called as PyTorch calls them is one. In a module of the student's own they are
+    told by what they began as: the gain and the variance as ones, the bias and the mean as zeros; gain and
+    bias are trainable. Where a module keeps no running statistics, a gain and a bias are enough.
+
+    Args:
+        weights: Parameters and buffers by name, as `component.weights()` gives them.
+        initial: What they were when the component was built; without, only PyTorch's names are understood.
+        trainable: The names of the parameters.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in weights:
+        groups.setdefault(module_of(name), []).append(name)
+    found = []
+    for module, names in groups.items():
+        vectors = [name for name in names if is_vector(weights[name])]
+        lengths = {weights[name].numel() for name in vectors}
+        if len(vectors) < 2 or len(lengths) != 1:
+            continue
+        roles = _by_name(vectors) or _by_value(vectors, initial or {}, trainable)
+        if roles:
+            read = {role: weights[roles[role]].reshape(-1) if role in roles else None for role in ROLES}
+            shapes = {role: tuple(weights[name].shape) for role, name in roles.items()}
+            found.append(BatchNorm(module, **read, names=roles, shapes=shapes))
+    return found
+
+
+def _by_name(names: Sequence[str]) -> dict[str, str]:
+    """The roles, where all are called as PyTorch calls them."""
+    own = {name.rpartition(".")[2]: name for name in names}
+    if not set(own) <= set(TORCHS_NAMES) or "running_mean" not in own:
+        return {}
+    return {role: own[called] for role, called in zip(ROLES, TORCHS_NAMES, strict=True) if called in own}
+
+
+def _by_value(
+    names: Sequence[str], initial: Mapping[str, Tensor], trainable: Collection[str]
+) -> dict[str, str]:
+    """The roles, where what they began as tells them."""
+    roles: dict[str, str] = {}
+    for name in names:
+        value = initial.get(name)
+        if (
+            value is None
+            or not bool(((value == 0) | (value == 1)).all())
+            or bool((value != value.flatten()[0]).any())
+        ):
+            return {}
+        ones = bool(value.flatten()[0] == 1)
+        role = ("gain" if ones else "bias") if name in trainable else ("variance" if ones else "mean")
+        if role in roles:
+            return {}
+        roles[role] = name
+    return roles
+
+
+class Layer(Protocol):
+    """A component that is a batch normalization."""
+
+    @property
+    def parameters(self) -> Sequence[Any]:
+        """Its parameters, each with a name."""
+
+    def __call__(self, x: Tensor, *, train: bool = False) -> Tensor:
+        """The output for an input."""
+
+    def weights(self) -> dict[str, Tensor]:
+        """Parameters and buffers by name."""
+
+    def set_weights(self, values: Mapping[str, Tensor]) -> None:
+        """Overwrite parameters and buffers."""
+
+
+def batch_norm_oddities(
+    layer: Layer,
+    made: Callable[..., Tensor],
+    shape: Sequence[int],
+    *,
+    momentum: float = MOMENTUM,
+    eps: float = EPS,
+) -> Iterator[str]:
+    """Sentences about what a layer of batch normalization does that PyTorch's does not, a cause first.
+
+    Args:
+        layer: Just built.
+        made: A fresh standard-normal tensor of a shape: `student.tensor`.
+        shape: Of the input, (batch, channels, ...).
+        momentum: The share of the batch's statistics in the running ones.
+        eps: What is added to the variance.
+    """
+    weights = layer.weights()
+    trainable = [parameter.name for parameter in layer.parameters]
+    norms = batch_norms(weights, initial=weights, trainable=trainable)
+    if len(norms) != 1:
+        yield "Its parameters and buffers are not a gain, a bias, a running mean and a running variance."
+        return
+    if norms[0].mean is None or norms[0].variance is None:
+        yield (
+            "The running mean and variance are no buffers, so they are neither saved with the model nor "
+            "moved to its device."
+        )
+        return
+    values = {"gain": made(shape[1]) + 2, "bias": made(shape[1]), "mean": made(shape[1])}
+    values["variance"] = made(shape[1]) ** 2 + 0.5
+    layer.set_weights(norms[0].named(**values))
+    before = _read(layer, norms[0])
+    x = 1 + 2 * made(*shape)
+    trained = layer(x, train=True)
+    after = _read(layer, norms[0])
+    yield from _in_training(trained, before, x, eps)
+    yield from _of_running(before, after, x, momentum)
+    evaluated = layer(x)
+    if not same(evaluated, after(x, eps=eps)):
+        if same(evaluated, after(x, train=True, eps=eps)):
+            yield "In evaluation mode it normalizes by the batch's mean and variance, not the running ones."
+        else:
+            yield (
+                "In evaluation mode the output is not gain * (x - mean) / sqrt(variance + eps) + bias, with "
+                "the running mean and variance."
+            )
+    at_rest = _read(layer, norms[0])
+    if not (same(at_rest.mean, after.mean) and same(at_rest.variance, after.variance)):
+        yield "The running mean and variance change in evaluation mode, too."
+
+
+def _read(layer: Layer, norm: BatchNorm) -> BatchNorm:
+    """A norm with the weights that the layer holds now."""
+    weights = layer.weights()
+    return dataclasses.replace(norm, **{role: weights[name].reshape(-1) for role, name in norm.names.items()})
+
+
+def _in_training(output: Tensor, norm: BatchNorm, x: Tensor, eps: float) -> Iterator[str]:
+    """What is wrong with the output in training mode."""
+    if same(output, norm(x, train=True, eps=eps)):
+        return
+    if same(output, norm(x, eps=eps)):
+        yield "In training mode it normalizes by the running mean and variance, not by those of the batch."
+        return
+    axes = [0, *range(2, x.ndim)]
+    mean, gain, bias = x.mean(axes, keepdim=True), *(_shaped(each, x) for each in (norm.gain, norm.bias))
+    unbiased = (x - mean) / (x.var(axes, keepdim=True) + eps) ** 0.5
+    if same(output, unbiased * (1 if gain is None else gain) + (0 if bias is None else bias), tolerance=1e-5):
+        yield (
+            "In training mode the variance is a sum of squares over n - 1; a batch is normalized by one "
+            "over n."
+        )
+        return
+    yield (
+        "In training mode the output is not gain * (x - mean) / sqrt(variance + eps) + bias, with the mean "
+        "and variance of each channel over the batch and all places."
+    )
+
+
+def _shaped(vector: Tensor | None, x: Tensor) -> Tensor | None:
+    return None if vector is None else vector.view(1, -1, *[1] * (x.ndim - 2))
+
+
+def _of_running(before: BatchNorm, after: BatchNorm, x: Tensor, momentum: float) -> Iterator[str]:
+    """What is wrong with the running statistics after a call in training mode."""
+    expected, swapped = before.after(x, momentum=momentum), before.after(x, momentum=1 - momentum)
+    if same(after.mean, expected.mean) and same(after.variance, expected.variance):
+        return
+    if same(after.mean, before.mean) and same(after.variance, before.variance):
+        yield "The running mean and variance do not change in training mode."
+    elif same(after.mean, swapped.mean) and not same(after.mean, expected.mean):
+        yield (
+            f"The running mean takes {1 - momentum:g} of each batch's and keeps {momentum:g} of its own; "
+            "it should be the other way round."
+        )
+    elif same(after.mean, expected.mean):
+        yield "The running variance does not take the batch's variance of n - 1 numbers, as PyTorch's does."
+    else:
+        yield f"The running mean is not {1 - momentum:g} of itself and {momentum:g} of the batch's."

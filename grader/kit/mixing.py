@@ -1,0 +1,166 @@
+"""How mixed images were mixed, solved from the images alone: mixup's shares and partners, cutmix's box.
+
+Sources: Zhang et al. (2018), section 2; Yun et al. (2019), section 3.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grader.kit.mismatch import Mismatch
+
+FAR = 1e-3  # of the images' size: mixed images that are farther from every mix are none
+OWN = 1e-4  # of a share: of another image so small a part cannot be told from rounding
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Mixup:
+    """Of which images mixed images consist: `shares[i] * images[i] + (1 - shares[i]) * images[partners[i]]`.
+
+    Attributes:
+        shares: float64 (n,), each image's own; 1 where nothing of another image is in it.
+        partners: int64 (n,), the numbers of the others; its own number where there is none.
+    """
+
+    shares: Array
+    partners: Array
+
+    @property
+    def share(self) -> float:
+        """The share of all images.
+
+        Raises:
+            Mismatch: They have different ones.
+        """
+        mixed = self.shares[self.partners != np.arange(len(self.partners))]
+        if not len(mixed):
+            return 1.0
+        if np.ptp(mixed) > FAR:
+            raise Mismatch(
+                f"The images are not mixed by one share: it is {mixed.min():.3f} for one and "
+                f"{mixed.max():.3f} for another."
+            )
+        return float(np.median(mixed))
+
+
+def mixup_of(mixed: Array, images: Array) -> Mixup:
+    """How each of the mixed images is made of the image at its own place and one other, by least squares.
+
+    Args:
+        mixed: What mixup made, (n, ...), a tensor or an array.
+        images: What it was given, of the same shape. No two may be alike.
+
+    Raises:
+        Mismatch: One of the mixed images is no mix of the image at its place and another one.
+    """
+    given, made, scale = _flat(mixed, images)
+    shares, partners = np.ones(len(given)), np.arange(len(given))
+    for number, image in enumerate(made):
+        share, partner, rest = _solved(image, given, number)
+        alone = float(np.abs(image - given[number]).max(initial=0.0))
+        # so little of another image cannot be told from rounding
+        if alone <= FAR * scale and (alone <= rest or abs(share - 1) <= OWN):
+            continue
+        if rest > FAR * scale:
+            raise Mismatch(
+                f"Image {number} of those that were mixed is not share * images[{number}] + (1 - share) * "
+                "another image, whatever the share and the other image."
+            )
+        shares[number], partners[number] = share, partner
+    return Mixup(shares, partners)
+
+
+def _solved(image: Array, given: Array, number: int) -> tuple[float, int, float]:
+    """The share and the partner by which a mixed image is explained best, and how far it is from that.
+
+    Of partner j, image = given_j + share * (given_number - given_j), by least squares over all pixels.
+    """
+    apart, toward = given[number] - given, image - given
+    lengths = (apart**2).sum(axis=1)
+    lengths[number] = 1.0
+    shares = (apart * toward).sum(axis=1) / lengths
+    rest = np.abs(toward - shares[:, None] * apart).max(axis=1, initial=0.0)
+    rest[number] = np.inf
+    partner = int(rest.argmin())
+    return float(shares[partner]), partner, float(rest[partner])
+
+
+@dataclass(frozen=True)
+class Cutmix:
+    """Which box of the images comes from others.
+
+    Attributes:
+        box: (top, bottom, left, right) in pixels, without the bottom and the right; None where nothing was
+            changed.
+        share: What is left of an image's own, as a share of its area.
+        partners: int64 (n,), the numbers of the images that the boxes come from; its own where that cannot be
+            told from the image itself.
+    """
+
+    box: tuple[int, int, int, int] | None
+    share: float
+    partners: Array
+
+
+def cutmix_of(mixed: Array, images: Array) -> Cutmix:
+    """The box that was cut out of other images, the same for all, and which images these are.
+
+    Args:
+        mixed: What cutmix made, (n, channels, height, width), a tensor or an array.
+        images: What it was given, of the same shape. No two may be alike in any pixel of all channels.
+
+    Raises:
+        Mismatch: What was changed is not one box, or not filled from one other image at the same place.
+    """
+    _, _, scale = _flat(mixed, images)
+    given, made = _numbers(images), _numbers(mixed)
+    changed = np.abs(made - given).max(axis=1) > FAR * scale  # (n, height, width)
+    own = np.arange(len(given))
+    touched = np.flatnonzero(changed.any(axis=(1, 2)))
+    if not len(touched):
+        return Cutmix(None, 1.0, own)
+    boxes = [_box(changed[number]) for number in touched]
+    top, bottom, left, right = boxes[0]
+    for number, box in zip(touched, boxes, strict=True):
+        if not changed[number, box[0] : box[1], box[2] : box[3]].all():
+            raise Mismatch(f"What is changed of image {number} is no box of pixels.")
+        if box != boxes[0]:
+            raise Mismatch(
+                f"The box is not the same for all images: rows {top} to {bottom - 1}, columns {left} to "
+                f"{right - 1} of image {touched[0]}, rows {box[0]} to {box[1] - 1}, columns {box[2]} to "
+                f"{box[3] - 1} of image {number}."
+            )
+    inside = (slice(None), slice(None), slice(top, bottom), slice(left, right))
+    known, cut = given[inside].reshape(len(own), -1), made[inside].reshape(len(own), -1)
+    partners = own.copy()
+    for number in touched:
+        apart = np.abs(known - cut[number]).max(axis=1)
+        partners[number] = int(apart.argmin())
+        if apart.min() > FAR * scale:
+            raise Mismatch(f"The box in image {number} is not that of any one image at the same place.")
+    height, width = given.shape[2:]
+    return Cutmix(
+        (top, bottom, left, right), 1 - (bottom - top) * (right - left) / (height * width), partners
+    )
+
+
+def _flat(mixed: Array, images: Array) -> tuple[Array, Array, float]:
+    """The images and the mixed ones, float64 (n, numbers), and the size of their numbers."""
+    given, made = _numbers(images), _numbers(mixed)
+    if given.shape != made.shape:
+        raise Mismatch(f"Images of shape {given.shape} became mixed images of shape {made.shape}.")
+    return given.reshape(len(given), -1), made.reshape(len(made), -1), float(np.abs(given).max(initial=0.0))
+
+
+def _numbers(images: Array) -> Array:
+    detached = images.detach() if hasattr(images, "detach") else images
+    return np.asarray(detached, dtype=np.float64)
+
+
+def _box(changed: Array) -> tuple[int, int, int, int]:
+    """The rectangle around what is changed."""
+    rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+    return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
