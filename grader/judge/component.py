@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grader.domain.errors import CourseError
 from grader.domain.quoting import named
 from grader.judge import believed
 from grader.judge.thing import Owner, Thing
@@ -16,6 +17,7 @@ from grader.protocol.plain_values import Plain
 from grader.protocol.replies import Built, Called, Done, Module, Parameter, StandInCall, WeightValues
 from grader.protocol.requests import Call, SetWeights, Weights
 
+MAX_SHOWN = 8  # names that a message lists
 INNER = "inner"  # as a worker calls the stand-in that is handed over
 
 
@@ -167,7 +169,30 @@ class Component(Thing):
         return found
 
     def set_weights(self, values: Mapping[str, Tensor]) -> None:
-        """Overwrite parameters and buffers by name."""
+        """Overwrite parameters and buffers by name; those that are not named stay as they are.
+
+        Raises:
+            CourseError: It has none of that name, or one of another shape.
+        """
+        shapes = {
+            name: parameter.shape
+            for parameter in self.parameters
+            for name in (parameter.name, *parameter.shared_with)
+        }
+        if not values.keys() <= shapes.keys():  # buffers
+            shapes |= {name: tuple(value.shape) for name, value in self.weights().items()}
+        for name, value in values.items():
+            if name not in shapes:
+                have = ", ".join(list(shapes)[:MAX_SHOWN]) or "none"
+                raise CourseError(
+                    f"A check sets '{name}' of {self.name}, which has no parameter or buffer of that name. "
+                    f"Take the names from weights(); they are: {have}."
+                )
+            if shapes[name] != tuple(value.shape):
+                raise CourseError(
+                    f"A check sets '{name}' of {self.name} to a tensor of shape {tuple(value.shape)}; its own is "
+                    f"{shapes[name]}. Reshape it."
+                )
         arrays = {name: value.numpy() for name, value in values.items()}
         self._student.ask(SetWeights(self._handle, arrays), Done, self._link, self.name)
 

@@ -247,6 +247,40 @@ def test_a_factory_makes_a_component(student: Any) -> None:
     assert torch.equal(model.weights()["2.running_mean"], statistics)
 
 
+def test_buffers_are_read_and_set_like_parameters(student: Any) -> None:
+    """Running statistics move in training mode alone, and the output follows those that are set."""
+    model = student().build("make_model", 3)
+    x = torch.randn(8, 1, 2, 2, generator=torch.Generator().manual_seed(1))
+    statistics = {"2.running_mean": torch.ones(4), "2.running_var": torch.full((4,), 4.0)}
+    model.set_weights({**statistics, "2.num_batches_tracked": torch.tensor(7)})
+    before = model(x)
+    held = model.weights()
+    assert all(torch.equal(held[name], value) for name, value in statistics.items())
+    model(x, train=True)
+    after = model.weights()
+    assert int(after["2.num_batches_tracked"]) == 8
+    assert not torch.equal(after["2.running_mean"], held["2.running_mean"])
+    assert not torch.allclose(model(x), before)
+    model.set_weights(statistics)
+    assert torch.allclose(model(x), before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("2.mean", torch.ones(4), r"has no parameter or buffer of that name.*they are: 1\.weight, 1\.bias"),
+        ("2.running_mean", torch.ones(3), r"a tensor of shape \(3,\); its own is \(4,\)"),
+        ("1.weight", torch.ones(1, 4), r"a tensor of shape \(1, 4\); its own is \(4, 4\)"),
+    ],
+)
+def test_weights_that_are_not_there_are_the_checks_fault(
+    student: Any, name: str, value: torch.Tensor, words: str
+) -> None:
+    """Not the student's, and nothing is spread over a tensor of another shape."""
+    with pytest.raises(CourseError, match=words):
+        student().build("make_model", 3).set_weights({name: value})
+
+
 def test_what_a_function_returns_can_be_a_component(student: Any) -> None:
     """A module among what is returned is asked for its parameters."""
     part = student()
