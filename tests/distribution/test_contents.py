@@ -20,13 +20,17 @@ from grader.domain.errors import UsageError
 _SHARED = (
     "Counts, (true classes, predicted classes).",
     "raise Mismatch(run.message, hint=run.hint, diagnosis=run.diagnosis, where=run.where)",
+    "('block_weights,', 'inline_attentions,')",  # what is imported, one name below the other
     "LABEL_SMOOTHING = 0.1  # without label smoothing: 0.0",
 )
 _WHEEL_FILES = re.compile(r"grader/.+|vit_grader-[\d.]+\.dist-info/(METADATA|WHEEL|RECORD|\w+\.txt)")
 _SDIST_FILES = re.compile(
     r"grader/.+|vit_grader\.egg-info/.+|PKG-INFO|README\.md|MANIFEST\.in|pyproject\.toml|setup\.cfg"
 )
-_ENGINE_FILE = re.compile(r".+\.(py|j2|css)|grader/py\.typed|grader/analysis/words\.txt")
+_ENGINE_FILE = re.compile(
+    r".+\.(py|j2|css)|grader/py\.typed|grader/analysis/words\.txt|.+/beginnings/.+\.txt"
+)
+_BEGINNINGS = "grader/course/beginnings/"  # small assignments of nobody's: instructors install them
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,12 @@ def test_nothing_but_the_engine_is_in_it(distributions: Distributions, handed_ou
 
 
 def test_no_answer_is_in_it(answers: Answers, files: dict[str, bytes]) -> None:
-    assert leaks(answers, files) == []
+    engine = {name: content for name, content in files.items() if not name.startswith(_BEGINNINGS)}
+    assert leaks(answers, engine) == []
+
+
+def test_students_do_not_get_what_assignments_begin_with(handed_out: dict[str, bytes]) -> None:
+    assert not [name for name in handed_out if name.startswith(_BEGINNINGS)]
 
 
 def test_the_secret_is_not_in_it(files: dict[str, bytes]) -> None:
@@ -106,7 +115,9 @@ def test_the_sentence_of_a_mistake_would_be_found_however_it_is_wrapped(
 def test_the_wheel_that_is_handed_out_is_the_one_that_setuptools_builds(
     distributions: Distributions, handed_out: dict[str, bytes]
 ) -> None:
-    built = distributions.wheel
+    built = {
+        name: content for name, content in distributions.wheel.items() if not name.startswith(_BEGINNINGS)
+    }
     assert handed_out.keys() == built.keys()
     [information] = {name.split("/")[0] for name in built if ".dist-info/" in name}
     own = {f"{information}/{name}" for name in ("METADATA", "WHEEL", "RECORD")}
