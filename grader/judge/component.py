@@ -190,8 +190,8 @@ class Component(Thing):
                 )
             if shapes[name] != tuple(value.shape):
                 raise CourseError(
-                    f"A check sets '{name}' of {self.name} to a tensor of shape {tuple(value.shape)}; its "
-                    f"own is {shapes[name]}. Reshape it."
+                    f"A check sets '{name}' of {self.name} to a tensor of shape {tuple(value.shape)}; "
+                    f"its own is {shapes[name]}. Reshape it."
                 )
         arrays = {name: value.numpy() for name, value in values.items()}
         self._student.ask(SetWeights(self._handle, arrays), Done, self._link, self.name)

@@ -38,7 +38,8 @@ def moves_with_input(layer: Layer, x: Tensor, *, stride: int = 1, margin: int = 
     Args:
         layer: (batch, channels, height, width) -> (batch, other channels, ...), in evaluation mode.
         x: An input; what it is moved by is taken from its other side.
-        margin: Places at each edge of the output that are not compared, because padding reaches them.
+        margin: Places at each edge of the output that are not compared, because padding and the moved edge
+            reach them: 2 are enough for one convolution with a kernel of 3, and 1 more for each further one.
     """
     for axis in (2, 3):
         still, moved = layer(x), layer(x.roll(stride, dims=axis))
