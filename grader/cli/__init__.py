@@ -122,7 +122,7 @@ class LazyGroup(click.Group):
         """The commands, by who uses them."""
         for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, text) for name, (_, text) in commands.items()], col_max=12)
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()], col_max=16)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; whatever goes wrong in it is told in a sentence."""
