@@ -111,6 +111,7 @@ def test_a_value_beside_the_slopes_of_a_kink_is_wrong(at_zero: float) -> None:
     fault = gradient_fault(lambda x: np.maximum(x, 0).sum(), x, relu_gradient(x, at_zero))
     assert fault is not None
     assert fault.entry == (2, 3)
+    assert fault.measured == pytest.approx(0.0 if at_zero < 0 else 1.0)  # the nearer slope
 
 
 def test_a_wrong_entry_beside_kinks_is_found() -> None:
