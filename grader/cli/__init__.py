@@ -42,7 +42,7 @@ INSTRUCTORS = {
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
     "new-assignment": (
         "grader.cli.new_assignment:command",
-        "Write a small assignment that validates at once, to begin with.",
+        "Begin an assignment: small, and valid at once.",
     ),
     "new-course": ("grader.cli.new_course:command", "Make the folder of a course."),
     "new-term": ("grader.cli.new_term:command", "Begin a term: its values, and all templates anew."),
