@@ -14,6 +14,7 @@ from pathlib import Path
 LONG_LINE = 50
 SHORT_LINE = 14
 SENTENCE = 40
+_IMPORTED = re.compile(r"\w+,")  # a line of an import in parentheses
 _TEXTS = {".py", ".toml", ".md"}
 
 
@@ -84,7 +85,8 @@ def _significant(text: str) -> Iterator[str]:
     """The lines that say something, stripped: no imports, no brackets that close."""
     for line in text.splitlines():
         line = line.strip()
-        if len(line) >= SHORT_LINE and not line.startswith(("import ", "from ", "def __init__")):
+        is_import = line.startswith(("import ", "from ")) or _IMPORTED.fullmatch(line)
+        if len(line) >= SHORT_LINE and not is_import and not line.startswith("def __init__"):
             yield line
 
 
