@@ -20,10 +20,6 @@ from grader.domain.errors import UsageError
 _SHARED = (
     "Counts, (true classes, predicted classes).",
     "raise Mismatch(run.message, hint=run.hint, diagnosis=run.diagnosis, where=run.where)",
-    # what is imported, one name below the other
-    "('block_weights,', 'inline_attentions,')",
-    "('inline_attentions,', 'inline_feed_forwards,')",
-    "('inline_feed_forwards,', 'without_biases,')",
     "LABEL_SMOOTHING = 0.1  # without label smoothing: 0.0",
 )
 _WHEEL_FILES = re.compile(r"grader/.+|vit_grader-[\d.]+\.dist-info/(METADATA|WHEEL|RECORD|\w+\.txt)")
