@@ -484,6 +484,23 @@ points = 4
 [rubric.components]
 Doubler = 4
 """,
+    "reference/tiny/student_readme.md": "# Doubling\n",
+    "reference/tiny/checks/test_public.py": """
+import pytest
+
+
+@pytest.mark.component("Doubler")
+def test_doubler_returns_something(student):
+    \"""Doubler returns a tensor.\"""
+    student.build("Doubler", 3)(student.tensor(2, 3))
+""",
+    "datasets/none.py": """
+NAME, TITLE = "none", "No images"
+
+
+def load(source, *, seed, train_share=0.7, cache=None):
+    raise ValueError("There are none.")
+""",
     "reference/tiny/solution.py": """
 import torch
 from torch import nn

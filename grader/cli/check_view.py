@@ -13,6 +13,7 @@ from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.drawn_values import Value, shown_values
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
+from grader.domain.measure import call_in_words
 from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Omission, Place, Program
 from grader.domain.quoting import as_code, named
@@ -150,10 +151,11 @@ class CheckView:
             page.heading("Notes")
             for note in notes:
                 page.item("note", note)
-        show_omissions(page, program, details=details, trains=self._assignment.data is not None)
+        show_omissions(page, program, details=details, replayed=self._assignment.replays_training)
         page.verdict(found.passed, verdict(found))
 
     def _show_plans(self, found: LocalCheck) -> None:
+        show_calls(self._page, self._assignment)
         parameters = found.parameters  # the checks build the first model alone
         for measure in self._assignment.measures:
             if measure.id in found.plans:
@@ -205,17 +207,34 @@ class CheckView:
         return next((rule.reason for rule in self._assignment.forbidden if rule.pattern == pattern), "")
 
 
-def show_omissions(page: Page, program: Program, *, details: bool, trains: bool) -> None:
+def call_rows(assignment: Assignment) -> list[tuple[str, str]]:
+    """What is trained by a call, each model with its call, as names and values."""
+    several = len(assignment.measures) > 1
+    return [
+        (measure.title if several else "called", call_in_words(measure.call).strip("`"))
+        for measure in assignment.measures
+        if measure.call is not None
+    ]
+
+
+def show_calls(page: Page, assignment: Assignment) -> None:
+    """Print the calls by which the grader trains, where there are any."""
+    if rows := call_rows(assignment):
+        page.heading("What the grader calls to train")
+        page.pairs(rows)
+
+
+def show_omissions(page: Page, program: Program, *, details: bool, replayed: bool) -> None:
     """What is executed neither on loading nor for training, by reason or line by line.
 
     Args:
-        trains: The grader trains what is handed in.
+        replayed: The grader trains by what the program itself does.
     """
     omissions = program.omissions
     if not omissions:
         return
     page.heading(f"Left out on loading: {counted(len(omissions), 'statement')}")
-    later = ", your loop over epochs when it is trained" if trains else " with what they need"
+    later = ", your loop over epochs when it is trained" if replayed else " with what they need"
     page.detail(f"Definitions are executed on loading{later}; these are not.", indent=2)
     if not details:
         for reason, places in _by_reason(omissions).items():

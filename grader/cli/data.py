@@ -43,12 +43,18 @@ def preview(
       grader data preview
       grader data preview --data synthetic --out synthetic.png --assignment vit_defects
     """
+    from grader.domain.errors import UsageError
     from grader.reports.plots.data_preview import write_preview
     from grader.students.handout import local_assignment
     from grader.students.own_training import image_source, student_split
 
     picture = _png(out)
     local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
+    if not local.assignment.required_data().are_images:
+        raise UsageError(
+            f"The data of {local.assignment.id} are arrays, so there is no picture of them. "
+            f"To look at them: datasets/{local.assignment.required_data().synthetic}.py"
+        )
     splits = student_split(local, image_source(local, data, beside=Path.cwd()))
     write_preview(splits, picture)
     click.echo(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from grader.cli.check_view import show_omissions, training_rows
+from grader.cli.check_view import show_calls, show_omissions, training_rows
 from grader.cli.page import Page
 from grader.domain.formatting import counted
 from grader.domain.plan import plan_of
@@ -29,10 +29,11 @@ def show_package(packed: Package, *, zipped: bool) -> None:
     elif zipped:
         page.item("skipped", "zip      not made, because not everything is in order")
     if packed.program is not None:
-        if packed.trains:
+        show_calls(page, packed.assignment)
+        if packed.assignment.replays_training:
             page.heading("What will be trained")
             page.pairs(training_rows(packed.program, None, plan_of(packed.program.script)))
-        show_omissions(page, packed.program, details=False, trains=packed.trains)
+        show_omissions(page, packed.program, details=False, replayed=packed.assignment.replays_training)
     page.verdict(packed.complete, _verdict(packed))
 
 

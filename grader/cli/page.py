@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.cli.terminal import console
-from grader.domain.formatting import SPACE, clipped, printable
+from grader.domain.formatting import SPACE, clipped, printable, revealed
 
 LONGEST = 600
 WIDEST = 100
@@ -64,6 +64,10 @@ class Page:
     def detail(self, text: str, *, style: str = "", indent: int = 4) -> None:
         """A line that belongs to the one above."""
         self._print(prose(text, style), indent)
+
+    def printed(self, text: str, *, style: str = "", indent: int = 4) -> None:
+        """A line of what a program printed or raised, however long it is."""
+        self._print(Text(revealed(text), style=style), indent)
 
     def code(self, place: str, line: str, *, indent: int = 4) -> None:
         """A place in the student's file and the line that stands there."""

@@ -34,6 +34,8 @@ def command(
       grader program
       grader program homework.ipynb --code
     """
+    from grader.cli.check_view import show_calls
+    from grader.cli.page import Page
     from grader.cli.program_view import show_program
     from grader.students.homework import HomeworkRequest, homework
     from grader.students.own_machine import own_program
@@ -45,9 +47,11 @@ def command(
         plans = untried_plans(program, own.local.assignment)
     else:
         program, plans = tried_program(own)
-    if not plans:
+    assignment = own.local.assignment
+    show_calls(Page(), assignment)
+    if not plans and all(measure.call is None for measure in assignment.measures):
         click.echo("This assignment measures nothing, so nothing is trained.")
-    for measure in own.local.assignment.measures:
+    for measure in assignment.measures:
         if measure.id in plans:
             show_program(program.read_for(measure.id), plans[measure.id], own.path, measure.title, code=code)
     sys.exit(0 if all(plan.can_be_trained for plan in plans.values()) else 1)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from grader.cli.check_view import line_at, training_rows
+from grader.cli.check_view import call_rows, line_at, training_rows
 from grader.cli.page import Page
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, points
-from grader.domain.measure import call_in_words
 from grader.domain.plan import plan_of
 from grader.domain.program import Program
 from grader.kit.splits import Splits
@@ -60,10 +59,8 @@ class TrainView:
         """The file was read."""
         self._program = program
         self._page.blank()
-        calls = [measure.call for measure in self._assignment.measures if measure.call is not None]
-        rows = [("called", call_in_words(call).strip("`")) for call in calls]
-        rows = rows or training_rows(program, None, plan_of(program.script))[1:]
-        self._page.pairs(rows, width=WIDTH)
+        calls = call_rows(self._assignment)
+        self._page.pairs(calls or training_rows(program, None, plan_of(program.script))[1:], width=WIDTH)
         if self._page.live:
             self._bar.start()
             self._task = self._bar.add_task(

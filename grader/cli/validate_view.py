@@ -133,11 +133,11 @@ class ValidateView:
         for trace in outcome.traces:
             self._page.heading(f"{printable(outcome.variant.name)}: {trace.check}")
             if trace.raised:
-                self._page.detail(printable(trace.raised), style="red")
+                self._page.printed(trace.raised, style="red")
             for line in trace.lines:
-                self._page.detail(printable(line), style="dim")
+                self._page.printed(line, style="dim")
             for line in trace.printed.splitlines():
-                self._page.detail(f"| {printable(line)}")
+                self._page.printed(f"| {line}")
 
 
 def _table(report: MutationReport, title: str) -> Table:

@@ -384,6 +384,11 @@ class Assignment:
     digest: str = ""
 
     @property
+    def replays_training(self) -> bool:
+        """Whether a model is trained by what the student's own program does, and not by a call."""
+        return self.data is not None and any(measure.call is None for measure in self.measures)
+
+    @property
     def program_rules(self) -> ProgramRules:
         """What a program that is handed in is read by."""
         first, *others = self.measures

@@ -35,6 +35,9 @@ def share(component: str, maximum: float, checks: Sequence[CheckSpec], findings:
         findings: All findings about the submission.
     """
     own = [check for check in checks if check.component == component]
+    if not own and not maximum:
+        reason = "It is given, and no points stand for it."
+        return Share(ComponentScore(component, 0.0, maximum, 0, 0, reason), 0.0)
     if not own:
         reason = f"No check judges {component}."
         return Share(ComponentScore(component, None, maximum, 0, 0, reason), 0.0)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from grader.domain.assignment import Assignment, RubricItem
-from grader.domain.evidence import Evidence
+from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.score import ComponentScore, LineState, ScoreLine, Waiver, rounded
 from grader.scoring.components import share, undecided_share, without_points
 from grader.scoring.forbidden_costs import Forbidden
@@ -30,6 +30,8 @@ def scored_line(
         line = _components_line(item, item.components, assignment, evidence, found, waived)
     elif item.measured is not None:
         line = _after_training(measured_line(item, evidence.of_measure(item.measured)), found)
+        if changed := _changed(item.measured, assignment, evidence):
+            line = _asking(line, changed)
     else:
         line = person_line(item)
     if item.id in found.costs:
@@ -69,6 +71,30 @@ def _asking(line: ScoreLine, reason: str) -> ScoreLine:
         return line
     told = f"{line.reason} {reason} A person decides."
     return replace(line, points=None, state=LineState.AWAITING, floor=None, reason=told)
+
+
+def _changed(measure: str, assignment: Assignment, evidence: Evidence) -> str:
+    """What is to be said where a given function that the measure calls is not as it was given.
+
+    A component is given when no points stand for it. Its checks say whether it is what it was.
+    """
+    call = next((each.call for each in assignment.measures if each.id == measure), None)
+    if call is None:
+        return ""
+    points = [item.components or {} for item in assignment.rubric]
+    told = [
+        f"`{name}` is given, and it no longer does what it did: {failed.message}"
+        for name in dict.fromkeys((call.model, call.function))
+        if not any(each.get(name) for each in points)
+        for failed in [_failed(name, evidence)]
+        if failed is not None
+    ]
+    return " ".join(told)
+
+
+def _failed(component: str, evidence: Evidence) -> Finding | None:
+    own = [finding for finding in evidence.findings if finding.component == component]
+    return next((finding for finding in own if finding.status is Status.FAILED), None)
 
 
 def _after_training(line: ScoreLine, found: Forbidden) -> ScoreLine:

@@ -14,11 +14,14 @@ STOPS = {FindingKind.NOT_IMPLEMENTED, FindingKind.MISSING_NAME, FindingKind.HANG
 
 
 def untried_plans(program: Program, assignment: Assignment) -> dict[str, Plan]:
-    """What the source says of what would be trained, by the id of what is measured."""
+    """What the source says of what would be trained, by the id of what is measured.
+
+    What is trained by a call has no plan: nothing of the program is read for it.
+    """
     return {
         measure.id: plan_of(program.read_for(measure.id).script)
         for measure in assignment.measures
-        if assignment.item_measured(measure.id) is not None
+        if measure.call is None and assignment.item_measured(measure.id) is not None
     }
 
 

@@ -49,15 +49,20 @@ class Package:
         modules: The modules that the code imports, under the names that it imports them by.
         archive: The zip, if one was asked for and everything is in it.
         program: The code as it was read: what will be trained, and what is left out.
-        trains: The grader trains it.
+        assignment: Whose files they are.
     """
 
     folder: Path
+    assignment: Assignment
     files: tuple[PackedFile, ...]
     modules: tuple[PackedFile, ...] = ()
     archive: Path | None = None
     program: Program | None = None
-    trains: bool = True
+
+    @property
+    def trains(self) -> bool:
+        """Whether the grader trains it."""
+        return self.assignment.data is not None
 
     @property
     def complete(self) -> bool:
@@ -114,7 +119,7 @@ def package(
         files.append(PackedFile(asked.role, target.name, one.path, done, problem.text, also, title, needed))
     code = _code_of(found)
     modules = _packed_modules(code, program, destination, force) if code and program else ()
-    packed = Package(destination, tuple(files), modules, program=program, trains=assignment.data is not None)
+    packed = Package(destination, assignment, tuple(files), modules, program=program)
     if not (zipped and packed.complete):
         return packed
     name = assignment.file_stem.replace(STUDENT_ID, student_id)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
+from grader.course.solution_signatures import compare_signatures
+from grader.course.student_template import handed_out_copy, student_files
 from grader.course.variants import variants
 from grader.domain.assignment import Assignment
 from grader.domain.drawn_values import Value, each_choice
@@ -93,7 +95,10 @@ def _validated(
     course: Course, assignment_id: str, request: ValidationRequest, watch: ValidationWatcher
 ) -> Iterator[ValidatedAssignment]:
     started = time.monotonic()
-    assignment = read_assignment(course.reference(assignment_id))
+    folder = course.reference(assignment_id)
+    assignment = read_assignment(folder)
+    student_files(folder, course.datasets, handed_out_copy(course, assignment_id))  # what a template misses
+    compare_signatures(folder, assignment.components)
     batches = [
         (values, trials(assignment, found, values, thorough=request.thorough))
         for values in _value_sets(course, assignment, every=request.all_variants)

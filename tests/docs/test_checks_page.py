@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import grader.kit
 from grader.analysis import program
+from grader.cli import cli
 from grader.domain.assignment import Assignment, Component
 from grader.judge.component import Component as BuiltComponent
+from grader.judge.examination import Checks
 from grader.judge.student import Student
 from grader.judge.thing import SETTINGS, Outcome, Thing
 from grader.judge.value import Value
@@ -22,7 +25,7 @@ from grader.protocol.link import WorkerProcess
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/checks.md"
 TEXT = PAGE.read_text("utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+BLOCKS = re.findall(r"(?<!-->\n\n)^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 HOMEWORK = "# homework.py\n"
 IMPORTS, *_ = BLOCKS
 WRITTEN = "\n\n".join(block for block in BLOCKS if block.startswith(HOMEWORK))
@@ -92,6 +95,50 @@ def test_every_public_name_has_an_example(package: Any) -> None:
                 assert imported <= used, f"imported and not shown: {imported - used}"
                 shown |= imported
     assert sorted(set(package.__all__) - shown) == []
+
+
+NAMED = re.search(r"<!-- example: test_softmax.py -->\n\n```python\n(.*?)```", TEXT, re.DOTALL)
+SOFTMAX = (
+    "import numpy as np\n\n\n"
+    "def softmax(scores):\n    # >>> TODO softmax: shares of each row\n    {}\n    # <<<\n"
+)
+RIGHT = "powers = np.exp(scores)\n    return powers / powers.sum(axis=1, keepdims=True)"
+
+
+def test_a_mistake_is_named_as_the_page_says(tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of a whole check names a mistake of its part."""
+    assert NAMED is not None
+    folder = tiny_course / "reference/tiny"
+    for name in ("forms/added.py", "mistakes/tripled.py", "checks/test_doubler.py"):
+        (folder / name).unlink()
+    settings = (folder / "assignment.toml").read_text()
+    settings = settings.replace('"Doubler"', '"softmax"').replace("Doubler =", "softmax =")
+    settings = settings.replace('"class"', '"function"').replace('"dim"', '"scores"')
+    whole = RIGHT.replace("axis=1", "axis=0")
+    files = {
+        "assignment.toml": settings,
+        "solution.py": SOFTMAX.format(RIGHT),
+        "checks/test_softmax.py": NAMED[1],
+        "checks/test_public.py": (
+            '"""Public."""\n\nimport pytest\n\n\n@pytest.mark.component("softmax")\n'
+            'def test_runs(student):\n    """It runs."""\n'
+            '    student.call("softmax", student.tensor(2, 3).numpy()).returned.array(2, 3)\n'
+        ),
+        "mistakes/softmax_of_columns.py": (
+            f'"""The columns are shares."""\n\nimport numpy as np\n\n\ndef softmax(scores):\n    {whole}\n'
+        ),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    monkeypatch.setenv("GRADER_COURSE", str(tiny_course))
+    done = CliRunner().invoke(cli, ["validate", "tiny"])
+    assert "mistakes 1 of 1 detected, 1 named" in done.output, done.output
+
+
+def test_every_fixture_is_on_the_page() -> None:
+    own = {name for name, value in vars(Checks).items() if type(value) is type(Checks.student)}
+    assert own > {"student", "reference"}
+    assert [name for name in own if f"| `{name}` |" not in TEXT] == []
 
 
 def public(kind: type) -> set[str]:

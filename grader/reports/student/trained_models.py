@@ -103,6 +103,7 @@ def _shown(
     assignment: Assignment, measure: Measure, evidence: Evidence, images: Mapping[str, bytes], prefix: str
 ) -> ShownModel:
     training, item = evidence.training, assignment.item_measured(measure.id)
+    replayed = measure.call is None and evidence.plan.why
     threshold, words = item.threshold if item else None, measured_words(assignment, measure)
     return ShownModel(
         title=measure.title if len(assignment.measures) > 1 else "",
@@ -113,7 +114,7 @@ def _shown(
         asks_weights=any(file.role == Role.CHECKPOINT for file in assignment.files),
         threshold=threshold,
         outcome=outcome_sentence(training, measure.call),
-        plan=plan_rows(evidence.plan, evidence.code_file) if evidence.plan.why else [],
+        plan=plan_rows(evidence.plan, evidence.code_file) if replayed else [],
         trial=evidence.plan.rehearsal is not None,
         lines=excerpt(evidence.source, training.where),
         measured_band=training_charts.measured_band(

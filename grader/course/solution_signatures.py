@@ -1,0 +1,76 @@
+"""The signatures that `assignment.toml` states, compared with those of the solution."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from grader.domain.assignment import Component
+from grader.domain.errors import CourseError
+
+_CONSTRUCTOR = "__init__"
+
+
+def compare_signatures(folder: Path, components: Sequence[Component]) -> None:
+    """Let each component's signature be the solution's, whose stubs students fill in.
+
+    Args:
+        folder: `reference/<id>` of a course.
+
+    Raises:
+        CourseError: One is another, or the solution has no such class or function.
+    """
+    name = f"reference/{folder.name}/solution.py"
+    try:
+        tree = ast.parse((folder / "solution.py").read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise CourseError(f"{name}:{error.lineno}: it is not valid Python ({error.msg}). Mend it.") from error
+    defined = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    for component in components:
+        where = f"reference/{folder.name}/assignment.toml: component '{component.name}'"
+        if component.name not in defined:
+            raise CourseError(f"{where}: {name} defines no such {component.kind}. Use one name in both.")
+        function = _function(defined[component.name])
+        if function is None:  # a class with the constructor of its base
+            continue
+        stated, own = _stated(component.signature), list(_parameters(function))
+        if stated != own:
+            raise CourseError(
+                f"{where}: the signature is '{component.signature}', and {name}:{function.lineno} has "
+                f"'{', '.join(own)}'. Make them the same."
+            )
+
+
+def _function(node: ast.ClassDef | ast.FunctionDef) -> ast.FunctionDef | None:
+    if isinstance(node, ast.FunctionDef):
+        return node
+    return next(
+        (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == _CONSTRUCTOR), None
+    )
+
+
+def _stated(signature: str) -> list[str]:
+    stub = ast.parse(f"def stub({signature}): ...").body[0]
+    return list(_parameters(stub)) if isinstance(stub, ast.FunctionDef) else []
+
+
+def _parameters(function: ast.FunctionDef) -> Iterator[str]:
+    """Names with their defaults, without `self` and types."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing = len(positional) - len(arguments.defaults)
+    defaults: list[ast.expr | None] = [*[None] * missing, *arguments.defaults]
+    for given, default in zip(positional, defaults, strict=True):
+        if given.arg != "self":
+            yield _written(given.arg, default)
+    if arguments.vararg is not None:
+        yield f"*{arguments.vararg.arg}"
+    elif arguments.kwonlyargs:
+        yield "*"
+    for given, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _written(given.arg, default)
+    if arguments.kwarg is not None:
+        yield f"**{arguments.kwarg.arg}"
+
+
+def _written(name: str, default: ast.expr | None) -> str:
+    return name if default is None else f"{name}={ast.unparse(default)}"
