@@ -7,6 +7,7 @@ from pathlib import Path
 from grader.domain.assignment import Component
 from grader.domain.errors import CourseError
 
+_KINDS = {"class": ast.ClassDef, "function": ast.FunctionDef}
 _CONSTRUCTOR = "__init__"
 
 
@@ -27,7 +28,7 @@ def compare_signatures(folder: Path, components: Sequence[Component]) -> None:
     defined = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     for component in components:
         where = f"reference/{folder.name}/assignment.toml: component '{component.name}'"
-        if component.name not in defined:
+        if not isinstance(defined.get(component.name), _KINDS[component.kind]):
             raise CourseError(f"{where}: {name} defines no such {component.kind}. Use one name in both.")
         function = _function(defined[component.name])
         if function is None:  # a class with the constructor of its base

@@ -55,6 +55,33 @@ def validated(run, tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
 
 
 @pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ((TOML, '"dim"', '"width"'), "the signature is 'width', and reference/tiny/solution.py:7 has 'dim'."),
+        ((TOML, '"dim"', '"dim=3"'), "the signature is 'dim=3', and reference/tiny/solution.py:7 has 'dim'."),
+        ((TOML, '"class"', '"function"'), "reference/tiny/solution.py defines no such function."),
+    ],
+)  # fmt: skip
+def test_what_the_solution_contradicts_is_told(validated, change, told):
+    result = validated(change)
+    assert result.exit_code == 2 and told in result.output, result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("student_readme.md", "student_readme.md"),
+        ("checks/test_public.py", "test_public.py"),
+    ],
+)
+def test_what_the_template_would_miss_is_told(validated, tiny_course, name, told):
+    """Before anything is tried, in the sentence of `grader template`."""
+    (tiny_course / "reference/tiny" / name).unlink()
+    result = validated()
+    assert result.exit_code == 2 and told in result.output, result.output
+
+
+@pytest.mark.parametrize(
     ("name", "told"),
     [
         ("keeps_the_shape", "names 'keeps_the_shape' as its cause, and there is no such check. Did you mean"),
@@ -157,7 +184,11 @@ def test_every_assignment_of_the_course_is_tried(validated):
             id="too few are named",
         ),
         pytest.param(
-            [(TOML, "[[rubric]]", SECOND_PART), (TOML, "Doubler = 4", "Doubler = 3\nOther = 1")],
+            [
+                (TOML, "[[rubric]]", SECOND_PART),
+                (TOML, "Doubler = 4", "Doubler = 3\nOther = 1"),
+                ("reference/tiny/solution.py", "import torch\n", "import torch\n\n\ndef Other(x): ...\n"),
+            ],
             "Other carries 1 of the points, but no check judges it.",
             id="no check judges a component",
         ),
@@ -183,7 +214,7 @@ def test_a_check_that_breaks_is_told_once(validated):
 
 @pytest.mark.slow
 def test_debugging_shows_what_a_check_raised_where_and_what_it_printed(validated):
-    broken = 'print("sizes", [2, 3])\n    [][3]'
+    broken = 'print("sizes", [2, 3])\n    print("x" * 2000 + "end")\n    [][3]'
     result = validated(
         (CHECKS, 'student.build("Doubler", 3)(student.tensor(2, 3), shape=(2, 3))', broken),
         arguments=("tiny", "--only", "reference", "--debug"),
@@ -191,6 +222,7 @@ def test_debugging_shows_what_a_check_raised_where_and_what_it_printed(validated
     told = result.stdout.replace("\N{NO-BREAK SPACE}", " ")
     assert "reference: doubler_keeps_the_shape" in told
     assert "IndexError: list index out of range" in told and "| sizes [2, 3]" in told
+    assert "xend" in told, "prints are shown whole"
     assert "checks/test_doubler.py:" in told and "[][3]" in told
     plain = validated(arguments=("tiny", "--only", "reference"))
     assert "IndexError: list index" not in plain.stdout, "it is shown where it was asked for"

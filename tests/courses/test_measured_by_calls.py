@@ -161,3 +161,24 @@ def test_a_student_measures_at_home(small: Small, run: Run, tmp_path: Path) -> N
     done = run("train", homework)
     assert done.exit_code == 0 and small.call in done.output, done.output
     assert small.assignment.measures[0].title in done.output
+
+
+def said_of_replays(text: str) -> list[str]:
+    """What would be said of a script whose own loops are replayed, and of pictures."""
+    words = ("optimizer", "transform", "handed out", "nothing:", "your loop over epochs", "made-up images")
+    return [word for word in words if word in text]
+
+
+def test_a_student_is_shown_the_call(run: Run, small: Small, tmp_path: Path, on_warm_hosts: None) -> None:
+    """`check`, `program` and `pack` tell what the grader calls, and ask for no loop of the student's."""
+    assert run("template", small.id).exit_code == 0
+    folder = tmp_path / "course" / "template" / small.id
+    homework = folder / "homework.py"
+    homework.write_text(small.text(solved_source), encoding="utf-8")
+    packed = ("pack", folder, "--id", "400101204", "--out", tmp_path / "handin")
+    for words in (("check", homework), ("program", homework), packed):
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+        assert small.call in done.output and said_of_replays(done.output) == [], done.output
+    preview = run("data", "preview", "--assignment-folder", folder)
+    assert preview.exit_code == 2 and "are arrays, so there is no picture of them" in preview.output

@@ -35,7 +35,7 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
-from grader.domain.measure import Scale
+from grader.domain.measure import Scale, TrainingCall
 from grader.domain.program import LOADING, TRAINING, Claim, ForbiddenUse, Place
 from grader.domain.quoting import named
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, Waiver
@@ -241,6 +241,37 @@ def test_a_component_without_checks_is_undecided() -> None:
     model = line_of(score(assignment, PERFECT), "model")
     assert (model.points, model.floor) == (None, 8.0)
     assert model.reason == "ViT is undecided: No check judges ViT."
+
+
+def test_a_given_part_without_checks_holds_nothing_up() -> None:
+    """No points stand for it, so there is nothing to decide."""
+    checks = tuple(one for one in CHECKS if one.component != "ViT")
+    given = replace(ASSIGNMENT.rubric[0], points=8, components={"Attention": 8, "ViT": 0})
+    model = line_of(score(replace(ASSIGNMENT, checks=checks, rubric=(given,)), PERFECT), "model")
+    assert (model.points, model.state, model.reason) == (8.0, LineState.DECIDED, "All checks passed.")
+
+
+@pytest.mark.parametrize(("points", "given"), [(0, True), (4, False)])
+def test_a_given_part_that_was_changed_leaves_what_it_trained_to_a_person(points: int, given: bool) -> None:
+    call = TrainingCall("Attention", "ViT")
+    item = replace(ASSIGNMENT.rubric[0], points=8 + points, components={"Attention": 8, "ViT": points})
+    assignment = replace(
+        ASSIGNMENT,
+        rubric=(item, ASSIGNMENT.rubric[1]),
+        measures=(replace(ASSIGNMENT.measures[0], call=call),),
+    )
+    failed = replace(finding("logits", Status.FAILED, Blame.STUDENT), message="It takes twice the epochs.")
+    own = line_of(score(assignment, PERFECT), "training")
+    changed = line_of(score(assignment, evidence_with(failed)), "training")
+    assert own.state is LineState.DECIDED
+    if given:
+        assert (changed.points, changed.state, changed.floor) == (None, LineState.AWAITING, None)
+        told = (
+            "`ViT` is given, and it no longer does what it did: It takes twice the epochs. A person decides."
+        )
+        assert told in changed.reason
+    else:
+        assert changed == own, "what is graded has lost its own points"
 
 
 def test_points_are_rounded_and_still_add_up() -> None:
