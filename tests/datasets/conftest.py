@@ -27,6 +27,12 @@ def dataset_module(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def dataset() -> Callable[[str], ModuleType]:
+    """A data set file of the course, by its name."""
+    return dataset_module
+
+
+@pytest.fixture(scope="session")
 def neu_cls() -> ModuleType:
     return dataset_module("neu_cls")
 
