@@ -5,7 +5,7 @@ check that stumbled over them would look like the instructor's fault; it is the 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -169,9 +169,8 @@ def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
     """
     if len(ran.printed) > MAX_PRINTED or len(ran.events) > MAX_EVENTS:
         raise nonsense()
-    if len(ran.figures) > MAX_FIGURES or not all(map(_is_drawable, ran.figures)):
-        raise nonsense()
     found = dict(ran.arrays)
+    figures(ran.figures, found)
     for name in ("returned", "history"):
         if array(found, name).ndim != 1:
             raise nonsense()
@@ -181,11 +180,23 @@ def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
         if ran.steps:
             shape = (min(ran.steps, MAX_STEPS), *data.arrays["weights"].shape)
             array(found, "step_gradients", shape)
-    for figure in ran.figures:
-        for axes in figure.axes:
-            for number in (*axes.images, *axes.heat_maps):
-                array(found, f"image{number}")
     return found
+
+
+def figures(drawn: Sequence[DrawnFigure], arrays: dict[str, Any]) -> None:
+    """Let figures be as small as our own worker would tell them, and their arrays be there.
+
+    Raises:
+        WorkerFault: They are not.
+    """
+    if len(drawn) > MAX_FIGURES or not all(map(_is_drawable, drawn)):
+        raise nonsense()
+    for axes in (axes for figure in drawn for axes in figure.axes):
+        for number in (*axes.images, *axes.heat_maps):
+            array(arrays, f"image{number}")
+        for number in axes.lines:
+            if array(arrays, f"line{number}").shape[:-1] != (2,):
+                raise nonsense()
 
 
 def _is_drawable(figure: DrawnFigure) -> bool:
@@ -193,8 +204,11 @@ def _is_drawable(figure: DrawnFigure) -> bool:
     if len(figure.axes) > MAX_AXES or len(figure.title) > MAX_WORDS:
         return False
     for axes in figure.axes:
-        lists = (axes.x_ticks, axes.y_ticks, axes.texts, axes.row_names, axes.column_names, axes.headings)
-        if max(map(len, (*lists, axes.images, axes.heat_maps))) > MAX_TEXTS:
+        lists = (axes.x_ticks, axes.y_ticks, axes.texts, axes.row_names, axes.column_names, axes.headings,
+                 axes.line_names)  # fmt: skip
+        if max(map(len, (*lists, axes.images, axes.heat_maps, axes.lines))) > MAX_TEXTS:
+            return False
+        if len(axes.line_names) != len(axes.lines):
             return False
         texts = (axes.title, axes.x_label, axes.y_label, *(text for texts in lists for text in texts))
         if any(len(text) > MAX_WORDS for text in texts):

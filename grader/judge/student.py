@@ -415,7 +415,7 @@ class Student:
             CourseError: A fake computes what is graded.
         """
         for name, value in replace.items():
-            if isinstance(value, Fake) and value.computes:
+            if isinstance(value, Fake) and value.asks_the_check:
                 raise CourseError(
                     f"A check puts a callback in the place of {name}, which is graded: whoever asks it gets "
                     "what is to be written. Use Fake.script, Fake.table or Fake.rows."
@@ -480,14 +480,14 @@ class Student:
             keywords or {},
             data.id_bits,
             self.next_seed(),
-            pictures=self._pictures and not any(component == function for component, _ in self.figures),
+            pictures=self.pictures_of(function),
             arrays=data.shown,
         )
         record = ForwardRecord(data)
         label = f"{function}(...)"
         ran = self.ask(request, Ran, self.link, function, label, {ForwardPass: record.rows})
         arrays = believed.run_arrays(ran, data)
-        self._keep(function, [arrays.get(f"figure{figure.pixels}") for figure in ran.figures])
+        self.keep_figures(function, ran.figures, arrays)
         return Run(
             ran.printed,
             tuple(arrays["returned"].tolist()),
@@ -586,11 +586,15 @@ class Student:
             return
         raise cannot_be_had(name, kind, found, self.program, self.loaded, self._granted)
 
-    def _keep(self, component: str, pictures: Sequence[Any]) -> None:
-        """Keep the pictures of a function's first run for the report, once they look like pictures."""
-        if any(name == component for name, _ in self.figures):
+    def pictures_of(self, component: str) -> bool:
+        """Whether figures of a component are wanted as pixels: those of its first run, for the report."""
+        return self._pictures and not any(name == component for name, _ in self.figures)
+
+    def keep_figures(self, component: str, figures: Sequence[DrawnFigure], arrays: Mapping[str, Any]) -> None:
+        """Keep the pixels of figures for the report, once they look like pixels."""
+        if not self.pictures_of(component):
             return
-        for pixels in pictures[:MAX_PICTURES]:
+        for pixels in [arrays.get(f"figure{figure.pixels}") for figure in figures[:MAX_PICTURES]]:
             if pixels is not None and pixels.dtype == np.uint8 and pixels.ndim == 3:
                 height, width, channels = pixels.shape
                 if channels == 4 and 0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE:

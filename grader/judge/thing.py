@@ -1,7 +1,7 @@
 """What a student's code made and stays in its worker: it can be called, asked and changed from here."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,8 +15,8 @@ from grader.kit import Mismatch
 from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Part
 from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link
-from grader.protocol.replies import FakeCalled, Invoked
-from grader.protocol.requests import FILE, FakeAnswer, FakeForm, Invoke
+from grader.protocol.replies import DrawnFigure, FakeCalled, Invoked
+from grader.protocol.requests import DRAWN, FILE, FakeAnswer, FakeForm, Invoke
 from grader.protocol.trees import MAX_VALUES, Node, Packer, Unpacker
 
 MAX_PRINTED = 100_000  # characters
@@ -37,6 +37,8 @@ class Outcome:
         attached: Whether a tensor that it returned still belongs to a graph of gradients.
         files: The content of those of the files asked for that it wrote.
         calls: Of fakes, in order.
+        figures: What it drew, where that was asked for.
+        arrays: Of the figures: `image0`, `line0`, ...
     """
 
     returned: Value
@@ -47,6 +49,8 @@ class Outcome:
     attached: bool = False
     files: Mapping[str, bytes] = field(default_factory=dict)
     calls: tuple[FakeCall, ...] = ()
+    figures: tuple[DrawnFigure, ...] = ()
+    arrays: Mapping[str, Any] = field(default_factory=dict)
 
     def calls_of(self, fake: str) -> list[FakeCall]:
         """The calls of one fake."""
@@ -92,6 +96,12 @@ class Owner(Protocol):
     @property
     def fakes(self) -> "Fakes":
         """The fakes that are in use."""
+
+    def pictures_of(self, component: str) -> bool:
+        """Whether figures of a component are wanted as pixels."""
+
+    def keep_figures(self, component: str, figures: Sequence[DrawnFigure], arrays: Mapping[str, Any]) -> None:
+        """Keep the pixels of figures, for the report."""
 
 
 class Thing:
@@ -175,7 +185,7 @@ class Thing:
         return invoked(self._student, request, self.name, label, (args, kwargs), packing)
 
 
-SETTINGS = ("reads", "files", "training", "gradients", "cotangent")
+SETTINGS = ("reads", "files", "training", "figures", "gradients", "cotangent")
 
 
 class Fakes:
@@ -206,7 +216,9 @@ class Fakes:
         self._counts.append(0)
         shape = {key: tuple(sides) for key, sides in fake.parameters.items()}
         made = "class" if kind == "class" else "function" if kind == "function" else fake.kind
-        return FakeForm(len(self._fakes) - 1, name, made, shape, fake.marks)  # type: ignore[arg-type]
+        number = len(self._fakes) - 1
+        methods = {method: self.form(own, method).number for method, own in fake.methods.items()}
+        return FakeForm(number, name, made, shape, fake.marks, methods)  # type: ignore[arg-type]
 
     def begin(self) -> None:
         """Forget the calls; those of the next request come."""
@@ -272,6 +284,7 @@ class Packing:
                         "kind": form.kind,
                         "parameters": shapes,
                         "marks": form.marks,
+                        "methods": form.methods,
                     }
                 }
             case Batches():
@@ -311,6 +324,7 @@ class Packing:
             kwargs=named_nodes,
             reads=tuple(settings.get("reads", ())),
             training=settings.get("training"),
+            figures=bool(settings.get("figures", False)),
             gradients=bool(settings.get("gradients", False)) or cotangent is not None,
             cotangent=cotangent,
             seed=seed,
@@ -338,6 +352,8 @@ def invoked(
         Mismatch: The student's code raised.
         WorkerFault: The worker hung, died or talked nonsense.
     """
+    if request.figures and student.pictures_of(component):
+        request = replace(request, pictures=True)
     reply: Invoked = student.ask(request, Invoked, student.link, component, label)
     args, kwargs = given
     same_names = set(reply.kwargs) == set(kwargs)
@@ -371,7 +387,16 @@ def invoked(
             raise believed.nonsense()
         files[name] = believed.array(reply.arrays, FILE + name, kind="u").tobytes()
     calls = tuple(student.fakes.calls)
-    return Outcome(value, reply.printed, after, after_named, gradients, reply.attached, files, calls)
+    drawn = {
+        name.removeprefix(DRAWN): array for name, array in reply.arrays.items() if name.startswith(DRAWN)
+    }
+    believed.figures(reply.figures, drawn)
+    if reply.figures:
+        student.keep_figures(component, reply.figures, drawn)
+    return Outcome(
+        *(value, reply.printed, after, after_named, gradients, reply.attached, files, calls, reply.figures),
+        arrays=drawn,
+    )
 
 
 def unpacker(student: Owner, arrays: Mapping[str, Any], component: str, label: str) -> Unpacker:

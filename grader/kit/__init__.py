@@ -21,7 +21,7 @@ from grader.kit.numbered_inputs import (
     numbered_tokens,
     token_numbers,
 )
-from grader.kit.plots import ACCURACY, HeatMap, Picture, drawn, heat_maps, pictures
+from grader.kit.plots import ACCURACY, Curve, HeatMap, Picture, curves, drawn, heat_maps, pictures
 from grader.kit.recognition import images_within
 from grader.kit.rig import RiggedData, classified_data, trainable_data
 from grader.kit.spare import at_rest, with_effect
@@ -34,6 +34,7 @@ __all__ = [
     "TRUE",
     "Batches",
     "Cause",
+    "Curve",
     "Cutmix",
     "Examples",
     "Fake",
@@ -55,6 +56,7 @@ __all__ = [
     "classes_named",
     "classified_data",
     "csv_rows",
+    "curves",
     "cutmix_of",
     "difference",
     "drawn",

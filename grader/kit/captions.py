@@ -27,7 +27,7 @@ def plain(text: str) -> str:
 def class_of(text: str, class_names: Sequence[str]) -> int | None:
     """The class that a tick label names, perhaps shortened (`trick`, `tr`, `0: tricycle`); None if none.
 
-    Only letters and digits count. What would fit several classes names none.
+    Only letters and digits count. What would match several classes names none.
     """
     said = plain(text)
     names = [plain(name) for name in class_names]

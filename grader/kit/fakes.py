@@ -53,6 +53,7 @@ class Fake:
         marks: Each call fills the parameters of the first module among its arguments with the number of the
             call: so a check sees of which epoch the weights are that a training loop keeps.
         computes: It is a callback, which may not take the place of a part that is graded.
+        methods: Of a module, besides its call: name -> the fake that answers.
     """
 
     answer: Callable[[FakeCall], Any]
@@ -61,10 +62,16 @@ class Fake:
     parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     marks: bool = False
     computes: bool = False
+    methods: Mapping[str, "Fake"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"a fake is a {' or a '.join(KINDS)}, not a {self.kind}")
+
+    @property
+    def asks_the_check(self) -> bool:
+        """Whether a callback answers, be it to one of its methods."""
+        return self.computes or any(method.asks_the_check for method in self.methods.values())
 
     @classmethod
     def script(cls, answers: Sequence[Any], **settings: Any) -> "Fake":

@@ -47,7 +47,7 @@ def gradient_fault(
 ) -> GradientFault | None:
     """An entry at which a gradient is not that of a function; None when it is the function's gradient.
 
-    All entries are tried together, along a few random directions; only where these do not fit, or meet a
+    All entries are tried together, along a few random directions; only where these do not agree, or meet a
     kink, some are tried apart. A good gradient takes some 20 calls of the function whatever the size of x,
     a wrong one a few dozen. At a kink (of a ReLU at 0, say) any value between the two slopes is right.
 

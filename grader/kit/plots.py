@@ -118,6 +118,38 @@ def _first_number(text: str) -> float | None:
     return float(digits) if digits.count(".") < 2 and digits.strip(".") else None
 
 
+# --- curves ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a figure.
+
+    Attributes:
+        name: In the legend; empty where it has none.
+        x, y: Where its points are, float64 (points,).
+        x_label, y_label, title: Of its axes.
+    """
+
+    name: str
+    x: Array
+    y: Array
+    x_label: str
+    y_label: str
+    title: str
+
+
+def curves(run: Any) -> list[Curve]:
+    """The lines of a run's figures, or of a call's."""
+    return [
+        Curve(name, x, y, axes.x_label, axes.y_label, axes.title)
+        for figure in run.figures
+        for axes in figure.axes
+        for number, name in zip(axes.lines, axes.line_names, strict=True)
+        for x, y in [run.arrays[f"line{number}"]]
+    ]
+
+
 # --- pictures -------------------------------------------------------------------------------------------
 
 

@@ -187,42 +187,6 @@ class FakeCalled:
 
 
 @dataclass(frozen=True)
-class Invoked:
-    """Something was used.
-
-    Attributes:
-        value: Packed: what it returned.
-        printed: What it wrote to the standard streams, the end of it all.
-        args, kwargs: The arguments as they are afterwards, packed, each by itself; `{"same": true}` in the
-            place of one that did not change.
-        gradients: Packed: one for each positional argument, None where there is none.
-        attached: Whether a tensor that it returned still belongs to a graph of gradients.
-        files: The names of those that were asked for and are there; `file:<name>` among the arrays.
-    """
-
-    value: Node = None
-    printed: str = ""
-    args: tuple[Node, ...] = ()
-    kwargs: dict[str, Node] = field(default_factory=dict)
-    gradients: tuple[Node, ...] = ()
-    attached: bool = False
-    files: tuple[str, ...] = ()
-    arrays: Arrays = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class WeightValues:
-    """The parameters and buffers by name, as arrays."""
-
-    arrays: Arrays = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Done:
-    """Done, nothing to say."""
-
-
-@dataclass(frozen=True)
 class Axes:
     """One axes of a figure.
 
@@ -230,6 +194,8 @@ class Axes:
         images, heat_maps: The numbers of arrays `image<k>`.
         row_names, column_names: The tick label beside each row and column of the first image or heat map
             with up to 40 of them, in the order of its array; empty where there is none.
+        lines: The numbers of arrays `line<k>`, (2, points): what stands along and what stands up.
+        line_names: Of each, as a legend has it, or would; empty where it has none.
         headings: Titles of the subfigures that it is in, and texts of the figure beside or above it.
         place: Left, bottom, right and top as shares of the figure.
     """
@@ -244,6 +210,8 @@ class Axes:
     heat_maps: tuple[int, ...] = ()
     row_names: tuple[str, ...] = ()
     column_names: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    line_names: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     place: tuple[float, float, float, float] = (0.0, 0.0, 1.0, 1.0)
 
@@ -255,6 +223,44 @@ class DrawnFigure:
     pixels: int
     title: str = ""
     axes: tuple[Axes, ...] = ()
+
+
+@dataclass(frozen=True)
+class Invoked:
+    """Something was used.
+
+    Attributes:
+        value: Packed: what it returned.
+        printed: What it wrote to the standard streams, the end of it all.
+        args, kwargs: The arguments as they are afterwards, packed, each by itself; `{"same": true}` in the
+            place of one that did not change.
+        gradients: Packed: one for each positional argument, None where there is none.
+        attached: Whether a tensor that it returned still belongs to a graph of gradients.
+        files: The names of those that were asked for and are there; `file:<name>` among the arrays.
+        figures: What was drawn; `drawn:<name>` among the arrays.
+    """
+
+    value: Node = None
+    printed: str = ""
+    args: tuple[Node, ...] = ()
+    kwargs: dict[str, Node] = field(default_factory=dict)
+    gradients: tuple[Node, ...] = ()
+    attached: bool = False
+    files: tuple[str, ...] = ()
+    figures: tuple[DrawnFigure, ...] = ()
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WeightValues:
+    """The parameters and buffers by name, as arrays."""
+
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Done:
+    """Done, nothing to say."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +289,7 @@ class Ran:
         returned_kind: What it returned, in words.
         history_keeps_graph: The history holds tensors with their graph.
         steps: Optimizer steps taken.
-        events: `zero_grad`, `forward`, `backward`, `step`, in order, the first 4000.
+        events: `zero_grad`, `forward`, `backward`, `step`, `schedule`, in order, the first 4000.
         training_after: The model's mode afterwards.
         gradients_after: Whether gradients were enabled afterwards.
         figures: What was drawn.

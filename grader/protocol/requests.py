@@ -14,6 +14,7 @@ from grader.protocol.trees import Node
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
 STATE = "state:"  # before the name of each parameter and buffer among a message's arrays
+DRAWN = "drawn:"  # in front of the names of a figure's arrays
 FILE = "file:"  # before the name of each file among the arrays of a message
 MOST_STATE = 400_000_000  # bytes of a model's parameters and buffers
 MOST_TENSORS = 4000  # of one model
@@ -52,6 +53,7 @@ class FakeForm:
             called `offset` is added to the answer.
         marks: Each call fills the parameters and buffers of the first module among its arguments with the
             number that the answer says.
+        methods: Of the module, besides its call: name -> the number of the fake that answers.
     """
 
     number: int
@@ -59,6 +61,7 @@ class FakeForm:
     kind: Literal["function", "class", "module"] = "function"
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
     marks: bool = False
+    methods: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,8 @@ class Invoke:
         replace: The same with a stand-in.
         reads: The names of files that are wanted when it is done.
         training: The mode of a module that is called.
+        figures: What is drawn is wanted.
+        pictures: The figures are wanted as pixels too, which takes a while.
         gradients: Also return the gradients of the sum of what it returned, times `cotangent`, by the tensors
             among its positional arguments.
         cotangent: Packed; None: ones.
@@ -149,6 +154,8 @@ class Invoke:
     replace: dict[str, StandIn] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     training: bool | None = None
+    figures: bool = False
+    pictures: bool = False
     gradients: bool = False
     cotangent: Node = None
     seed: int = 0

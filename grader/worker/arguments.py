@@ -57,6 +57,8 @@ def role_of(name: str) -> str | None:
         return "data_loader"
     if "hist" in lowered or lowered in ("losses", "loss_list", "train_losses", "test_losses"):
         return "loss_history"
+    if lowered in ("criterion", "loss_fn", "loss_function", "loss_func"):
+        return "criterion"
     if "sched" in lowered:
         return "scheduler"
     if "opt" in lowered:

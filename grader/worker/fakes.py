@@ -81,6 +81,9 @@ class FakeModule(nn.Module):
     def __init__(self, owner: Fakes, form: FakeForm, instance: int) -> None:
         super().__init__()
         self._owner, self._form, self._instance = owner, form, instance
+        for method, number in form.methods.items():
+            # a plain attribute: copies and state dicts know nothing of it
+            object.__setattr__(self, method, self._method(FakeForm(number, method)))
         for name, shape in form.parameters.items():
             *path, last = name.split(".")
             place: nn.Module = self
@@ -99,6 +102,12 @@ class FakeModule(nn.Module):
         if isinstance(answered, tuple) and answered and isinstance(answered[0], Tensor):
             return (answered[0] + offset, *answered[1:])
         return answered + offset if isinstance(answered, Tensor) else answered
+
+    def _method(self, form: FakeForm) -> Callable[..., Any]:
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return self._owner.answer(form, self._instance, self.training, args, kwargs)
+
+        return method
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FakeModule":
         copied = type(self).__new__(type(self))

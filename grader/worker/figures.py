@@ -17,6 +17,7 @@ MAX_AXES = 80
 MAX_WIDTH, MAX_HEIGHT = 900, 1400  # pixels; what a report shows, so that nobody needs to make it smaller
 MAX_INCHES = 100  # of a figure that is drawn as large as it wants to be
 MAX_TEXT = 300
+MAX_LINES, MAX_POINTS = 60, 100_000
 
 
 class KeptFigures:
@@ -105,6 +106,8 @@ def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
     ]
     images = [_stored(image.get_array(), arrays) for image in ax.images[:4]]
     heat_maps = [_stored(mesh.get_array(), arrays) for mesh in meshes]
+    stored = [(_stored_line(line, arrays), _line_name(line)) for line in ax.lines[:MAX_LINES]]
+    lines = [(number, name) for number, name in stored if number is not None]
     x_ticks, y_ticks = tick_labels(ax, "x"), tick_labels(ax, "y")
     rows, columns = cell_names([*ax.images[:4], *meshes], x_ticks, y_ticks)
     return Axes(
@@ -118,6 +121,8 @@ def _described(ax: Any, arrays: dict[str, Any]) -> Axes:
         heat_maps=tuple(number for number in heat_maps if number is not None),
         row_names=tuple(map(_short, rows)),
         column_names=tuple(map(_short, columns)),
+        lines=tuple(number for number, _ in lines),
+        line_names=tuple(name for _, name in lines),
         headings=tuple(_short(text) for text in headings(ax)),
         place=place(ax),
     )
@@ -131,6 +136,22 @@ def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
     number = sum(name.startswith("image") for name in arrays)
     arrays[f"image{number}"] = value
     return number
+
+
+def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
+    """Keep a line's points as float64 (2, points); None when they are no numbers, or too many."""
+    points = [np.ma.filled(np.ma.asarray(each, dtype=np.float64), math.nan) for each in line.get_data()]
+    if points[0].ndim != 1 or points[0].shape != points[1].shape or points[0].size > MAX_POINTS:
+        return None
+    number = sum(name.startswith("line") for name in arrays)
+    arrays[f"line{number}"] = np.stack(points)
+    return number
+
+
+def _line_name(line: Any) -> str:
+    """The name that it was given; matplotlib's own begin with an underscore."""
+    name = _short(line.get_label())
+    return "" if name.startswith("_") else name
 
 
 def _short(text: object) -> str:

@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from grader.protocol.replies import Invoked
-from grader.protocol.requests import FILE, FakeForm, Invoke
+from grader.protocol.requests import DRAWN, FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.fakes import AskJudge, Fakes
 from grader.worker.fault import students_code
+from grader.worker.figures import kept_figures
 from grader.worker.objects import Kept, Objects
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.standin import StandIns
@@ -64,12 +66,15 @@ class Invocations:
         with (
             _folder(request) as folder,
             self._student.replaced(dict(around.replacements)),
+            kept_figures() if request.figures else nullcontext() as drawn,
             quiet() as printed,
             logs_in(printed),
             torch.set_grad_enabled(True),
         ):
             with students_code():
                 value = self._used(request, kept.value, args, kwargs)
+            shown: dict[str, Any] = {}
+            figures = drawn.described(shown, pictures=request.pictures) if drawn is not None else ()
             files = dict(_files(folder, request.reads)) if folder is not None else {}
         packing = packer(self._objects, around)
         if request.action == "keep":
@@ -88,8 +93,9 @@ class Invocations:
                 for name, node in request.kwargs.items()
             }
         arrays = {**packing.arrays, **{FILE + name: content for name, content in files.items()}}
+        arrays |= {DRAWN + name: array for name, array in shown.items()}
         said = printed.getvalue()[-MAX_PRINTED:]
-        return Invoked(told, said, after, named, gradients, attached, tuple(files), arrays)
+        return Invoked(told, said, after, named, gradients, attached, tuple(files), figures, arrays)
 
     def _around(self, request: Invoke, kept: Kept) -> Kept:
         """What stands in the places of the student's names meanwhile, and records it."""

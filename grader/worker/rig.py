@@ -181,3 +181,17 @@ class RecordingSGD(torch.optim.SGD):
         """Clear the gradients."""
         self._events.add("zero_grad")
         super().zero_grad(set_to_none)
+
+
+class RecordingSchedule(torch.optim.lr_scheduler.LambdaLR):
+    """A schedule that leaves the learning rate as it is, and tells when it takes a step."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, events: Events) -> None:
+        super().__init__(optimizer, lambda step: 1.0)
+        self._events = events
+
+    def step(self, epoch: int | None = None) -> None:
+        """Take a step; the first is PyTorch's own, when it is made."""
+        if hasattr(self, "_events"):
+            self._events.add("schedule")
+        super().step(epoch)
