@@ -74,7 +74,7 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 template: $(STAMP)
-	@$(BIN)/grader template vit_defects
+	@for assignment in reference/*/; do $(BIN)/grader template $$(basename $$assignment) || exit 1; done
 
 # one with a mistake that the checks name
 REPORT := demo/results/students/400101204/report.html

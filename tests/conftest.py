@@ -112,6 +112,16 @@ def course_root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def course_of_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a course whose only assignment is `vit_defects`."""
+    course = tmp_path_factory.mktemp("course of one")
+    for name in ("course.toml", "datasets", "reference/vit_defects", "template/vit_defects"):
+        (course / name).parent.mkdir(exist_ok=True)
+        (course / name).symlink_to(ROOT / name)
+    return course
+
+
+@pytest.fixture(scope="session")
 def assignment() -> Assignment:
     """The assignment `vit_defects`."""
     return read_assignment(ROOT / "reference" / "vit_defects")

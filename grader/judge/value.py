@@ -47,7 +47,7 @@ class Value:
         return Mismatch(f"{_capital(self.label)} is {self.in_words}; it should be {should_be}.", hint=hint)
 
     def tensor(self, *shape: int | None, whole: bool = False, finite: bool = True) -> Tensor:
-        """A tensor; an array of numpy's is as good.
+        """A tensor; an array of numpy's is as good, and so are numbers in a list, or in lists of one length.
 
         Args:
             shape: What it must be; None for a side of any length. Without any: whatever it is.
@@ -60,6 +60,8 @@ class Value:
         kind = "whole numbers" if whole else "floating point numbers"
         expected = f"a tensor of {kind}" + (f" of shape {_shape(shape)}" if shape else "")
         value = self.plain
+        if isinstance(value, list | tuple) and _are_numbers(value):
+            value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
             value = torch.from_numpy(value)
         if not isinstance(value, Tensor):
@@ -256,3 +258,10 @@ def _key(key: object) -> str:
 
 def _capital(label: str) -> str:
     return label[:1].upper() + label[1:]
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Whether a list holds numbers alone, or lists of them of one length."""
+    if values and all(isinstance(each, list | tuple) for each in values):
+        return len({len(each) for each in values}) == 1 and all(map(_are_numbers, values))
+    return bool(values) and all(isinstance(each, int | float) for each in values)

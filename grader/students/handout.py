@@ -44,6 +44,7 @@ def local_assignment(
 
     Args:
         near: Where to look for the handed-out files, in this order: beside the homework, the working folder.
+            A folder of an assignment's reference means that assignment.
         folder: The folder with them, when the person names it.
         assignment_id: Of an assignment of a course: then its template is used. It need not be given where
             the course has one assignment.
@@ -64,9 +65,11 @@ def local_assignment(
         if _present(candidate) == 1 and not (candidate / "checks").is_dir():
             return _handed_out(candidate)  # says which of the two is missing
     found = _course_around(course)
-    if found is not None and len(found.assignments()) == 1:
-        return _template(found, found.assignments()[0])
     if found is not None:
+        assignments = found.assignments()
+        meant = [name for name in assignments if any(_within(place, found, name) for place in near)]
+        if len(meant or assignments) == 1:
+            return _template(found, (meant or assignments)[0])
         known = ", ".join(found.assignments())
         raise UsageError(
             f"Which assignment of the course is meant? Say so: --assignment ID ({known or 'none yet'})."
@@ -75,6 +78,11 @@ def local_assignment(
         f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_CHECKS} are not in {_named(near)}. "
         "Go to the folder that the course handed out, or name it: --assignment-folder FOLDER."
     )
+
+
+def _within(place: Path, course: Course, assignment_id: str) -> bool:
+    """Whether a folder belongs to the reference of an assignment."""
+    return place.resolve().is_relative_to((course.root / "reference" / assignment_id).resolve())
 
 
 def _course_around(given: Path | None) -> Course | None:

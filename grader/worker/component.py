@@ -32,7 +32,7 @@ class Components:
         replacements = {
             name: stand_ins.replacement(name, behavior) for name, behavior in request.replace.items()
         }
-        replacements |= self._invocations.replacements(request.fakes)
+        replacements |= self._invocations.replacements(request.fakes, stand_ins)
         seed_all(request.seed)
         unpacking = self._invocations.unpacker(request)
         args = [unpacking.value(node) for node in request.args]

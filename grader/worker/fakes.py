@@ -1,6 +1,6 @@
 """Fakes in a worker: what they answer is known to the judge alone, who is asked for each call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,9 @@ class RefusedCallError(Interruption):
     """A fake was called with what it has no answer for; the judge knows, and says it."""
 
 
+Note = Callable[[str, Sequence[Any], dict[str, Any]], None]
+
+
 class Fakes:
     """Makes fakes; all of them ask the same judge."""
 
@@ -35,10 +38,14 @@ class Fakes:
         """
         self._ask, self._packed, self._unpacked = ask, packed, unpacked
 
-    def made(self, form: FakeForm) -> Any:
-        """The fake: a module, a function, or a class whose instances are such modules."""
+    def made(self, form: FakeForm, note: Note = lambda name, args, kwargs: None) -> Any:
+        """The fake: a module, a function, or a class whose instances are such modules.
+
+        Args:
+            note: Told what an instance of a class is constructed with.
+        """
         if form.kind == "class":
-            return self._class(form)
+            return self._class(form, note)
         return FakeModule(self, form, 0) if form.kind == "module" else self._function(form)
 
     def answer(self, form: FakeForm, instance: int, training: bool, args: Any, kwargs: Any) -> Any:
@@ -64,12 +71,13 @@ class Fakes:
         fake.__name__ = fake.__qualname__ = form.name
         return fake
 
-    def _class(self, form: FakeForm) -> type[nn.Module]:
+    def _class(self, form: FakeForm, note: Note) -> type[nn.Module]:
         owner, numbers = self, iter(range(10_000))
 
         class Fake(FakeModule):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(owner, form, next(numbers))
+                note(form.name, args, kwargs)
 
         Fake.__name__ = Fake.__qualname__ = form.name
         return Fake

@@ -48,9 +48,9 @@ class Invocations:
         """Unpacks the trees of a message of the judge's."""
         return unpacker(message.arrays, self._objects, self._part, self.fakes.made)
 
-    def replacements(self, fakes: Mapping[str, FakeForm]) -> dict[str, Any]:
+    def replacements(self, fakes: Mapping[str, FakeForm], stand_ins: StandIns) -> dict[str, Any]:
         """What stands in the places of the student's names."""
-        return {name: self.fakes.made(form) for name, form in fakes.items()}
+        return {name: self.fakes.made(form, stand_ins.note) for name, form in fakes.items()}
 
     def invoked(self, request: Invoke) -> Invoked:
         """The reply to a request; whatever the student's code raises goes through."""
@@ -103,7 +103,7 @@ class Invocations:
             return kept
         stand_ins = StandIns()
         replaced = {name: stand_ins.replacement(name, form) for name, form in request.replace.items()}
-        fakes = self.replacements(request.fakes)
+        fakes = self.replacements(request.fakes, stand_ins)
         return Kept(kept.value, stand_ins, {**kept.replacements, **replaced, **fakes})
 
     def _used(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -89,10 +89,10 @@ def test_details_list_every_statement(desk, run):
     assert "torch.manual_seed(42)" in result.output and "Line by line" not in result.output
 
 
-def test_in_a_course_the_template_of_its_only_assignment_is_meant(course_root, run, tmp_path, monkeypatch):
+def test_in_a_course_the_template_of_its_only_assignment_is_meant(course_of_one, run, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("class Attention:\n    pass\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    result = run("--course", course_root, "check", "mine.py", "--json")
+    result = run("--course", course_of_one, "check", "mine.py", "--json")
     assert result.exit_code == 1, result.output
     assert json.loads(result.output)["assignment"] == "vit_defects"
 

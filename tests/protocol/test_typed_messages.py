@@ -101,7 +101,8 @@ MESSAGES = [
         (None,),
         True,
         ("metrics.csv",),
-        {"file:metrics.csv": np.zeros(3, dtype=np.uint8)},
+        (DrawnFigure(-1, "Curves", (Axes("", "epoch", "loss", lines=(0,), line_names=("training",)),)),),
+        {"file:metrics.csv": np.zeros(3, dtype=np.uint8), "drawn:line0": np.zeros((2, 4))},
     ),
     Call(3, True, False, 8, True, {"0": np.ones((2, 3), dtype=np.float32)}),
     Loaded(

@@ -45,12 +45,12 @@ def test_half_a_folder_is_told_what_it_lacks(folders):
         local_assignment([handed_out, empty])
 
 
-def test_in_a_course_its_template_is_meant(folders, course_root):
+def test_in_a_course_its_template_is_meant(folders, course_root, course_of_one):
     _, empty = folders
-    for named in ({"assignment_id": "vit_defects"}, {}):
-        found = local_assignment([empty], course=course_root, **named)
-        assert found.assignment.folder == course_root / "template" / "vit_defects"
-        assert found.datasets == course_root / "datasets"
+    for course, named in ((course_root, {"assignment_id": "vit_defects"}), (course_of_one, {})):
+        found = local_assignment([empty], course=course, **named)
+        assert found.assignment.folder == course / "template" / "vit_defects"
+        assert found.datasets == course / "datasets"
     with pytest.raises(UsageError, match="Did you mean 'vit_defects'"):
         local_assignment([empty], course=course_root, assignment_id="vit_defect")
 

@@ -1,0 +1,88 @@
+"""EncoderBlock, with a stand-in for its attention."""
+
+import pytest
+import torch.nn.functional as F
+
+from grader.kit import Mismatch, StandIn, answer, same
+from grader.kit.transformers import layer_norms
+
+pytestmark = pytest.mark.component("EncoderBlock")
+ATTENTION = StandIn(scale=(0.7,), shift=(0.3,), roll=1, parameters=5)
+REPLACED = {"MultiHeadSelfAttention": ATTENTION}
+
+
+@pytest.mark.weight(5)
+def test_block_adds_attention_and_mlp(student, reference):
+    """A block computes x = x + attention(norm(x)), then x = x + mlp(norm(x))."""
+    oracle = reference.oracle
+    block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=REPLACED)
+    x = student.tensor(2, 6, oracle.DIM)
+    y = block(x, shape=tuple(x.shape))
+    block.inputs_of("MultiHeadSelfAttention")
+    found = oracle.mlps(block.weights(), 4 * oracle.DIM)
+    if not found:
+        raise reference.named("block_mlp_ratio_ignored")
+    attend = lambda each: answer(ATTENTION, 0, each)  # noqa: E731
+    for name, mlp in found.items():
+        right, wrong = oracle.block_results(x, attend, mlp)
+        if same(y, right):
+            if name == "none":
+                raise reference.named("block_without_activation")
+            return
+        for id_, each in wrong.items():
+            if same(y, each):
+                raise reference.named(id_)
+    raise Mismatch(
+        "A block does not compute x + attention(norm(x)) and then x + mlp(norm(x)).",
+        hint="Two residual connections, each around a norm and what follows it.",
+    )
+
+
+@pytest.mark.weight(1)
+@pytest.mark.because("block_adds_attention_and_mlp")
+def test_block_has_norms_of_its_own(student, reference):
+    """Each of the two sub-layers has a norm of its own, which learns."""
+    oracle = reference.oracle
+    block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=REPLACED)
+    x = student.tensor(2, 6, oracle.DIM)
+    before = [
+        value
+        for value in block.weights().values()
+        if value.numel() == oracle.DIM and bool((value == 1).all())
+    ]
+    if len(before) == 1:
+        raise reference.named("block_shares_its_norm")
+    weights = block.randomize()
+    block(x)
+    [seen] = block.inputs_of("MultiHeadSelfAttention")
+    if not any(same(seen, each) for each in layer_norms(x, weights)) and not same(
+        seen, F.layer_norm(x, (oracle.DIM,))
+    ):
+        raise Mismatch("What the attention is given is not the normalized input.")
+
+
+@pytest.mark.weight(1)
+def test_block_hands_its_sizes_on(student, reference):
+    """dim, heads and dropout reach the attention; the MLP has mlp_ratio times the width."""
+    oracle = reference.oracle
+    block = student.build("EncoderBlock", oracle.DIM, 11, mlp_ratio=1.5, dropout=0.25, replace=REPLACED)
+    for given in block.constructions("MultiHeadSelfAttention"):
+        if given.get("heads") != 11:
+            raise reference.named("block_heads_ignored")
+        if given.get("dim") != oracle.DIM:
+            raise Mismatch(f"The attention gets dim={given.get('dim')}; it should get {oracle.DIM}.")
+    if not oracle.mlps(block.weights(), 33):
+        raise reference.named("block_mlp_ratio_ignored")
+    x = student.tensor(2, 6, oracle.DIM)
+    if not same(block(x), block(x)):
+        raise reference.named("block_dropout_in_evaluation")
+
+
+@pytest.mark.weight(1)
+def test_block_lets_gradients_through(student, reference):
+    """The gradient reaches the input through both sums."""
+    oracle = reference.oracle
+    block = student.build("EncoderBlock", oracle.DIM, oracle.HEADS, replace=REPLACED)
+    found = block.gradients(student.tensor(2, 6, oracle.DIM), student.tensor(2, 6, oracle.DIM))
+    if found.input is None:
+        raise Mismatch("No gradient reaches the input.", hint="Look for detach, .data or no_grad.")

@@ -1,0 +1,174 @@
+"""Measures and their export, exactly by the contract."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from grader.kit import Mismatch, csv_rows
+
+
+def cases(student):
+    """(targets, probabilities) of several kinds: many images, ties, absent classes, a single image."""
+    many = (2 * student.tensor(40, 4)).softmax(dim=1).numpy()
+    labels = torch.randint(0, 4, (40,), generator=student.random).numpy()
+    ties = np.round(many[:24], 1)
+    absent = np.where(labels[:24] == 2, 0, labels[:24])
+    one = np.array([[0.2, 0.5, 0.3]])
+    return {
+        "40 images of four classes": (labels, many),
+        "tied probabilities": (labels[:24], ties),
+        "a class that does not occur": (absent, many[:24]),
+        "a single image": (np.array([1]), one),
+    }
+
+
+def told(student, numbers, targets, probabilities):
+    """What classification_metrics gives, as arrays and numbers."""
+    returned = student.call("classification_metrics", targets, probabilities).returned
+    classes = probabilities.shape[1]
+    found = {"confusion": numbers(returned.at("confusion"), classes, classes)}
+    for name in ("precision", "recall", "f1", "support", "roc_auc"):
+        found[name] = numbers(returned.at(name), classes)
+        for kind in ("macro", "weighted") if name != "support" else ():
+            found[f"{kind}_{name}"] = returned.at(f"{kind}_{name}").number(finite=False)
+    return found
+
+
+@pytest.mark.component("classification_metrics")
+@pytest.mark.weight(4)
+def test_measures_are_right(student, reference):
+    """Confusion matrix, precision, recall, F1, support, ROC-AUC and both kinds of means are exact."""
+    judged(student, reference, ["40 images of four classes"])
+
+
+@pytest.mark.component("classification_metrics")
+@pytest.mark.weight(2)
+@pytest.mark.because("measures_are_right")
+def test_measures_are_right_at_the_corners(student, reference):
+    """So they are with tied probabilities, absent classes and a single image."""
+    judged(student, reference, ["tied probabilities", "a class that does not occur", "a single image"])
+
+
+def judged(student, reference, names):
+    oracle, given = reference.oracle, cases(student)
+    found = {name: told(student, oracle.numbers, *given[name]) for name in names}
+
+    def wrong(made):
+        return {name: oracle.wrong_measures(found[name], made(*given[name])) for name in names}
+
+    others = wrong(reference.classification_metrics)
+    if not any(others.values()):
+        return
+    for mistake in reference.mistakes_of("classification_metrics"):
+        try:
+            if not any(wrong(mistake.namespace["classification_metrics"]).values()):
+                raise reference.named(mistake.id)
+        except (ValueError, KeyError, ZeroDivisionError):
+            continue
+    case, measures = next((name, each) for name, each in others.items() if each)
+    right = reference.classification_metrics(*given[case])[measures[0]]
+    raise Mismatch(
+        f"For {case}, {measures[0]!r} is {_short(found[case][measures[0]])}; it should be {_short(right)}."
+    )
+
+
+def _short(value):
+    return np.array2string(np.asarray(value, dtype=float), precision=3, separator=", ")
+
+
+# --- export -----------------------------------------------------------------------------------------------
+
+NESTED = {
+    "vit": {"accuracy": 0.5, "recall": {"ox": 0.25, "hen": 0.75}, "f1": np.array([0.1, 0.2, 0.3])},
+    "resnet": {"accuracy": 0.625},
+    "seconds": 12.5,
+}
+FLAT = {
+    "vit.accuracy": 0.5, "vit.recall.ox": 0.25, "vit.recall.hen": 0.75, "vit.f1.0": 0.1, "vit.f1.1": 0.2,
+    "vit.f1.2": 0.3, "resnet.accuracy": 0.625, "seconds": 12.5,
+}  # fmt: skip
+
+
+@pytest.mark.component("export_metrics")
+@pytest.mark.weight(3)
+def test_export_writes_every_number(student, reference):
+    """The CSV has the columns metric and value, and a row for each number, nested names joined by dots."""
+    outcome = student.call("export_metrics", NESTED, "metrics.csv", reads=["metrics.csv"])
+    content = outcome.file("metrics.csv")
+    first = next(csv.reader(io.StringIO(content.decode("utf-8", "replace"))), [])
+    if first and [each.strip().lower() for each in first[:2]] == ["vit.accuracy", "0.5"]:
+        raise reference.named("export_without_header")
+    rows = csv_rows(content, {"metric": str, "value": float}, name="metrics.csv")
+    found = {row["metric"]: row["value"] for row in rows}
+    if {name: found.get(name) for name in FLAT} == FLAT or _close(found):
+        return
+    if any("/" in name or "_" in name.replace("_", "", 0) for name in found if name not in FLAT):
+        raise reference.named("export_joins_otherwise")
+    if "accuracy" in found and "vit.accuracy" not in found:
+        raise reference.named("export_loses_outer_names")
+    if "vit.f1.1" in found and "vit.f1.0" not in found:
+        raise reference.named("export_counts_from_one")
+    missing = [name for name in FLAT if name not in found]
+    if missing:
+        raise Mismatch(
+            f"metrics.csv has no row {missing[0]!r}; it has {', '.join(list(found)[:6]) or 'none'}."
+        )
+    name = next(name for name in FLAT if not math.isclose(found[name], FLAT[name], rel_tol=1e-3))
+    raise Mismatch(f"In metrics.csv, {name!r} is {found[name]}; it should be {FLAT[name]}.")
+
+
+def _close(found):
+    return all(
+        name in found and math.isclose(found[name], value, rel_tol=1e-3) for name, value in FLAT.items()
+    )
+
+
+@pytest.mark.component("export_metrics")
+@pytest.mark.weight(1)
+@pytest.mark.because("export_writes_every_number")
+def test_export_writes_what_the_measures_are(student):
+    """What classification_metrics gives can be exported; matrices may be left out."""
+    metrics = {
+        "confusion": np.eye(3),
+        "support": np.array([3, 4, 5]),
+        "macro_f1": float("nan"),
+        "accuracy": 0.5,
+    }
+    outcome = student.call("export_metrics", {"vit": metrics}, "metrics.csv", reads=["metrics.csv"])
+    text = outcome.file("metrics.csv").decode("utf-8", "replace")
+    for name in ("vit.support.2", "vit.accuracy"):
+        if name not in text:
+            raise Mismatch(f"metrics.csv has no row {name!r}.")
+
+
+# --- parameters -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("parameter_table")
+def test_table_adds_up(student, reference):
+    """The numbers add up to all parameters, those of no layer and those that are not learned among them."""
+    for depth, positions in ((1, "learned"), (3, "sinusoidal")):
+        sizes = {"image_size": 8, "dim": 12, "depth": depth, "heads": 2, "positions": positions}
+        made = student.build("VisionTransformer", **sizes)
+        count = sum(int(np.prod(p.shape)) for p in made.parameters)
+        frozen = [p for p in made.parameters if not p.trainable]
+        rows = student.call("parameter_table", made).returned.items(None, "rows")
+        found = 0
+        for row in rows:
+            name, number = row.items(2, "values: a name and a number")
+            name.text()
+            found += number.whole_number(0)
+        if found == count:
+            continue
+        own = [int(np.prod(p.shape)) for p in made.parameters if "." not in p.name]
+        if found == count - sum(own):
+            raise reference.named("table_of_layers_only")
+        if frozen and found == count - sum(int(np.prod(p.shape)) for p in frozen):
+            raise reference.named("table_of_what_learns")
+        if found > count and not frozen:
+            raise reference.named("table_of_the_first_level_twice")
+        raise Mismatch(f"The numbers of the table add up to {found}; the model has {count} parameters.")

@@ -1,0 +1,120 @@
+"""PatchEmbedding by what each pixel does to each token, and the fixed positions by their numbers."""
+
+import pytest
+import torch
+
+from grader.kit import Mismatch, same
+
+
+def patched(student, oracle):
+    """The component as a function of images, and its map: see `operator`."""
+    component = student.build("PatchEmbedding", oracle.SIDE, oracle.PATCH, oracle.CHANNELS, oracle.WIDTH)
+    component.randomize()
+    tokens = (oracle.SIDE // oracle.PATCH) ** 2
+
+    def embed(images):
+        return component(images, shape=(len(images), tokens, oracle.WIDTH))
+
+    return embed, *oracle.operator(embed)
+
+
+@pytest.mark.component("PatchEmbedding")
+@pytest.mark.weight(1)
+def test_patches_give_tokens(student, reference):
+    """PatchEmbedding gives a token for each patch, for other sizes too."""
+    for size, patch, channels, dim in ((12, 4, 2, 7), (10, 2, 3, 5), (6, 6, 1, 4)):
+        component = student.build("PatchEmbedding", size, patch, channels, dim)
+        found = component.call("", student.tensor(3, channels, size, size)).returned.tensor()
+        shape = (3, (size // patch) ** 2, dim)
+        if tuple(found.shape) == (3, dim, shape[1]) and dim != shape[1]:
+            raise reference.named("patches_dim_first")
+        if tuple(found.shape) != shape:
+            raise Mismatch(
+                f"For images of {size} x {size} and patches of {patch}, the tokens have the shape "
+                f"{tuple(found.shape)}; it should be {shape}: (batch, patches, dim)."
+            )
+
+
+@pytest.mark.component("PatchEmbedding")
+@pytest.mark.weight(3)
+@pytest.mark.because("patches_give_tokens")
+def test_tokens_see_their_own_patches(student, reference):
+    """Each token sees the pixels of its own patch, in all channels and no others, row by row."""
+    oracle = reference.oracle
+    _, _, slopes = patched(student, oracle)
+    found = oracle.seen(slopes)
+    if torch.equal(found, oracle.own_patches()):
+        return
+
+    def result(made):
+        module = made(oracle.SIDE, oracle.PATCH, oracle.CHANNELS, oracle.WIDTH).eval()
+        with torch.no_grad():
+            return oracle.seen(oracle.operator(module)[1])
+
+    oracle.name(reference, "PatchEmbedding", found, result, torch.equal)
+    missing = int((oracle.own_patches() & ~found).sum())
+    said = f"{missing} pixels reach no token" if missing else "tokens see pixels of other patches"
+    raise Mismatch(f"The tokens are not the patches, row by row: {said}.")
+
+
+@pytest.mark.component("PatchEmbedding")
+@pytest.mark.weight(2)
+@pytest.mark.because("patches_give_tokens")
+def test_patches_are_mapped_by_one_linear_map(student, reference):
+    """All patches go through the same linear map, and nothing else happens to them."""
+    oracle = reference.oracle
+    embed, bias, slopes = patched(student, oracle)
+    x = student.tensor(2, oracle.CHANNELS, oracle.SIDE, oracle.SIDE)
+    linear = torch.einsum("bp,ptd->btd", x.flatten(1), slopes) + bias
+    if not same(embed(x), linear, tolerance=1e-3):
+        if same(embed(2000 * x), embed(1000 * x), tolerance=1e-2):  # a norm takes the size away
+            raise reference.named("patches_normalized")
+        if bool((embed(x) >= -0.18).all()):
+            raise reference.named("patches_with_activation")
+        raise Mismatch(
+            "PatchEmbedding is not linear: twice the image does not give twice the tokens (less the bias).",
+            hint="No activation and no normalization here.",
+        )
+    if not same(bias, bias[:1].expand_as(bias)):
+        raise Mismatch(
+            "A black image gives other tokens in other places.",
+            hint="Positions are added later, by the VisionTransformer.",
+        )
+    side, patch = oracle.SIDE // oracle.PATCH, oracle.PATCH
+    grid = slopes.view(oracle.CHANNELS, side, patch, side, patch, side * side, oracle.WIDTH)
+    maps = [grid[:, n // side, :, n % side, :, n] for n in range(side * side)]
+    if not all(same(each, maps[0]) for each in maps):
+        raise Mismatch("Patches in other places go through another map.", hint="One map for all of them.")
+
+
+@pytest.mark.component("sinusoidal_positions")
+@pytest.mark.weight(3)
+def test_positions_are_sines_and_cosines(student, reference):
+    """Column 2i holds sin(pos / 10000^(2i/dim)), column 2i + 1 the cosine of the same."""
+    for tokens, dim in ((65, 12), (7, 10)):
+        found = torch.from_numpy(
+            student.call("sinusoidal_positions", tokens, dim).returned.array(tokens, dim)
+        ).float()
+        expected = reference.sinusoidal_positions(tokens, dim)
+        if same(found, expected, tolerance=1e-3):
+            continue
+        if same(found, torch.cat([expected[:, 0::2], expected[:, 1::2]], dim=1), tolerance=1e-3):
+            student.policy(
+                "concatenated_positions",
+                "The sines stand in the first half of the columns and the cosines in the second; the handout "
+                "has them take turns.",
+            )
+            continue
+        reference.oracle.name(
+            reference,
+            "sinusoidal_positions",
+            found,
+            lambda made, sizes=(tokens, dim): made(*sizes),
+            lambda a, b: same(a, b, tolerance=1e-3),
+        )
+        wrong = (found - expected).abs() > 1e-3
+        row, column = wrong.nonzero()[0].tolist()
+        raise Mismatch(
+            f"sinusoidal_positions({tokens}, {dim}) has {float(found[row, column]):.4f} at position {row}, "
+            f"column {column}; it should be {float(expected[row, column]):.4f}."
+        )

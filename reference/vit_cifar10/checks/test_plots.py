@@ -1,0 +1,280 @@
+"""The plots, read from the figures."""
+
+import numpy as np
+import pytest
+import torch
+
+from grader.kit import (
+    Fake,
+    Mismatch,
+    classes_named,
+    classified_data,
+    curves,
+    heat_maps,
+    images_within,
+    pictures,
+)
+
+NAMES = ("anvil", "bell", "crown", "drum")
+MEAN, STD = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3)
+SHOWN = 4
+
+
+def drawn(student, name, *args):
+    """The outcome of a call of a plotting function, with its figures."""
+    outcome = student.call(name, *args, figures=True)
+    if not outcome.figures:
+        raise Mismatch(
+            f"{name} draws nothing, or its figure cannot be found.", hint="Leave it open, or return it."
+        )
+    return outcome
+
+
+def texts(outcome):
+    """All that is written in the figures, in one text."""
+    words = []
+    for figure in outcome.figures:
+        words.append(figure.title)
+        for axes in figure.axes:
+            words += [axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names]
+            words += [*axes.x_ticks, *axes.y_ticks]
+    return "\n".join(words)
+
+
+# --- curves -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("plot_learning_curves")
+@pytest.mark.weight(3)
+def test_learning_curves_are_the_history(student, reference):
+    """The history of three epochs gives curves of three points each, of losses and of accuracies."""
+    fakes = {
+        "train_epoch": Fake.script([(0.91, 0.31), (0.72, 0.52), (0.63, 0.63)]),
+        "evaluate": Fake.script([told(0.84, 0.41), told(0.75, 0.47), told(0.77, 0.45)]),
+    }
+    model = student.keep(Fake.script([0.0], parameters={"weight": (2, 2)}), "plot_learning_curves")
+    loader = {part: _loader() for part in ("train", "validation")}
+    history = student.attempted(
+        lambda: student.call("fit", model, loader, 3, torch.device("cpu"), replace=fakes).returned
+    )
+    if history is None:
+        raise Mismatch("There is no history to draw: fit has to work first.")
+    outcome = drawn(student, "plot_learning_curves", history.plain)
+    found = curves(outcome)
+    for what, values in (
+        ("training loss", (0.91, 0.72, 0.63)),
+        ("validation loss", (0.84, 0.75, 0.77)),
+        ("validation accuracy", (0.41, 0.47, 0.45)),
+    ):
+        if not any(_draws(curve, values) for curve in found):
+            lines = [curve for curve in found if len(curve.y) == 3]
+            if what != "training loss" and lines:
+                raise reference.named("curves_without_validation")
+            raise Mismatch(f"No curve shows the {what}, epoch by epoch.")
+    if all(curve.x_label + curve.y_label + curve.title + curve.name == "" for curve in found):
+        raise reference.named("curves_without_names")
+
+
+def told(loss, accuracy):
+    halves = torch.full((2, 2), 0.5)
+    return {
+        "loss": loss, "accuracy": accuracy, "targets": torch.tensor([0, 1]),
+        "predictions": torch.tensor([0, 1]), "probabilities": halves,
+    }  # fmt: skip
+
+
+def _loader():
+    from grader.kit import batches
+
+    return batches(torch.zeros(2, 3, 8, 8), torch.tensor([0, 1]), [1, 1])
+
+
+def _draws(curve, values):
+    """Whether a curve has these values, or the same in percent."""
+    return any(
+        len(curve.y) == len(values) and np.allclose(curve.y, factor * np.array(values), atol=1e-3 * factor)
+        for factor in (1, 100)
+    )
+
+
+@pytest.mark.component("plot_roc")
+@pytest.mark.weight(3)
+def test_roc_curves_are_right(student, reference):
+    """Each class has its ROC curve from (0, 0) to (1, 1), and its name."""
+    shares = (1.5 * student.tensor(60, len(NAMES))).softmax(dim=1).numpy()
+    targets = torch.randint(0, len(NAMES), (60,), generator=student.random).numpy()
+    outcome = drawn(student, "plot_roc", targets, shares, list(NAMES))
+    found = curves(outcome)
+    for label, name in enumerate(NAMES):
+        corners = reference.oracle.roc(targets, shares, label)
+        fitting = [curve for curve in found if _same_curve(curve, corners)]
+        if not fitting:
+            if any(_same_curve(curve, corners[:, ::-1]) for curve in found):
+                raise reference.named("roc_axes_exchanged")
+            predicted = np.eye(len(NAMES))[shares.argmax(axis=1)]
+            if any(_same_curve(curve, reference.oracle.roc(targets, predicted, label)) for curve in found):
+                raise reference.named("roc_of_predictions")
+            raise Mismatch(f"No curve is the ROC curve of {name!r} against all other classes.")
+        if label not in classes_named("\n".join(curve.name for curve in fitting) or texts(outcome), NAMES):
+            raise reference.named("roc_without_names")
+
+
+def _same_curve(curve, corners):
+    """Whether a curve goes through the corners: what lies between them on a line may be left out or in."""
+    points = np.stack([curve.x, curve.y], axis=1)
+    if len(points) < 2 or not np.isfinite(points).all():
+        return False
+    points = points[np.lexsort((points[:, 1], points[:, 0]))]
+    grid = np.linspace(0, 1, 41) + 1e-4
+    if points[0].max() > 1e-6 + corners[1].max() or points[-1].min() < 1 - 1e-6:
+        return False
+    area = np.trapezoid if hasattr(np, "trapezoid") else np.trapz
+    same_area = abs(area(points[:, 1], points[:, 0]) - area(corners[:, 1], corners[:, 0])) < 2e-3
+    high = [corners[corners[:, 0] <= x + 1e-9, 1].max() for x in grid]
+    own = [points[points[:, 0] <= x + 1e-9, 1].max(initial=0.0) for x in grid]
+    return same_area and float(np.abs(np.array(high) - np.array(own)).mean()) < 0.03
+
+
+# --- the confusion matrix ---------------------------------------------------------------------------------
+
+
+@pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.weight(3)
+def test_confusion_matrix_is_shown(student, reference):
+    """The counts stand with the true classes as rows, and both axes have the names."""
+    matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
+    outcome = drawn(student, "plot_confusion_matrix", matrix, list(NAMES))
+    found = heat_maps(outcome, NAMES)
+    if not found:
+        raise Mismatch("No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.")
+    shown = found[0]
+    rows = matrix / matrix.sum(axis=1, keepdims=True)
+    ways = {"counts": matrix, "shares": rows, "percent": 100 * rows}
+    transposed = shown.row_role == "predicted" or shown.column_role == "true"
+    if not any(
+        np.allclose(shown.values.T if transposed else shown.values, way, atol=1e-2) for way in ways.values()
+    ):
+        if any(np.allclose(shown.values.T, way, atol=1e-2) for way in ways.values()):
+            raise reference.named("matrix_transposed")
+        raise Mismatch("What the map shows is not the matrix.")
+    if not shown.is_named:
+        raise reference.named("matrix_without_names")
+
+
+# --- images -----------------------------------------------------------------------------------------------
+
+
+def images(student):
+    """Rigged images as they look, and the same normalized as students' loaders do."""
+    data = classified_data(NAMES, (SHOWN,), accuracy=0.5, seed=student.next_seed(), shape=(3, 16, 16))
+    looks = torch.from_numpy(data.arrays["images"]) * 0.5 + 0.5
+    mean, std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
+    return data, looks, (looks - mean) / std
+
+
+@pytest.mark.component("plot_top3")
+@pytest.mark.weight(3)
+def test_top3_are_the_likeliest(student, reference):
+    """With each image stand its true class and the three likeliest classes, the likeliest first."""
+    data, _, normalized = images(student)
+    shares = (2 * student.tensor(SHOWN, len(NAMES))).softmax(dim=1)
+    labels = shares.argmin(dim=1)  # so that the true class is none of the three
+    outcome = drawn(student, "plot_top3", normalized, labels, shares, list(NAMES), MEAN, STD)
+    if images_within(outcome, data) < SHOWN:
+        raise Mismatch(f"Of {SHOWN} images, {images_within(outcome, data)} are shown.")
+    _, found = pictures(outcome, data)
+    for picture in found:
+        text = "\n".join(picture.captions)
+        best = shares[picture.number].topk(3).indices.tolist()
+        said = classes_named(text, NAMES)
+        true = int(labels[picture.number])
+        without = [label for label in said if label in best]
+        if not set(best) <= set(said):
+            if set(shares[picture.number].topk(3, largest=False).indices.tolist()) <= set(said):
+                raise reference.named("top3_of_the_least")
+            raise Mismatch(
+                f"With an image, {NAMES[best[0]]!r}, {NAMES[best[1]]!r} and {NAMES[best[2]]!r} should stand."
+            )
+        if true not in said:
+            raise reference.named("top3_without_truth")
+        order = [label for label in without if said.count(label) == 1]
+        if order != [label for label in best if label in order]:
+            raise Mismatch("The three likeliest classes do not stand in their order.")
+
+
+@pytest.mark.component("plot_top3")
+@pytest.mark.weight(1)
+@pytest.mark.because("top3_are_the_likeliest")
+def test_top3_shows_images_as_they_were(student, reference):
+    """Images are shown as they were before they were normalized."""
+    data, looks, normalized = images(student)
+    shares = student.tensor(SHOWN, len(NAMES)).softmax(dim=1)
+    outcome = drawn(
+        student, "plot_top3", normalized, torch.from_numpy(data.labels), shares, list(NAMES), MEAN, STD
+    )
+    if not restored(outcome, looks):
+        raise reference.named("top3_not_restored")
+
+
+def restored(outcome, looks):
+    """Whether some image of a figure is one of these as it looks, from 0 to 1 or to 255."""
+    wanted = looks.permute(0, 2, 3, 1).numpy()
+    for value in outcome.arrays.values():
+        if value.shape == wanted.shape[1:]:
+            scaled = value / 255 if value.max() > 1.5 else value
+            if any(np.abs(scaled - each).max() < 0.02 for each in wanted):
+                return True
+    return False
+
+
+@pytest.mark.component("plot_attention")
+@pytest.mark.weight(3)
+def test_attention_is_shown_with_the_image(student, reference):
+    """For each image there are the image as it was, its attention map, and the map laid over the image."""
+    data, looks, normalized = images(student)
+    attention = (2 * student.tensor(1, 2, 17, 17)).softmax(dim=-1)
+    fake = Fake.script([0.0], parameters={"weight": (1,)}, methods={"attention": Fake.script([attention])})
+    model = student.keep(fake, "plot_attention")
+    student.component(model).call("eval")
+    heat = torch.rand(16, 16, generator=student.random)
+    replaced = {"attention_map": Fake.script([heat])}
+    outcome = student.call(
+        *("plot_attention", model, normalized, torch.from_numpy(data.labels), list(NAMES), MEAN, STD),
+        figures=True,
+        replace=replaced,
+    )
+    if not restored(outcome, looks):
+        if not outcome.figures:
+            raise Mismatch("plot_attention draws nothing.", hint="Leave the figure open, or return it.")
+        raise reference.named("attention_not_restored")
+    maps = [each for each in outcome.arrays.values() if each.shape == (16, 16) and _like(each, heat.numpy())]
+    own = [each for each in outcome.arrays.values() if each.ndim == 2 and each.shape == (16, 16)]
+    if not maps:
+        if not outcome.calls_of("attention_map") and own:
+            return  # its own way to the map: what that should be is another part's affair
+        raise Mismatch("No figure shows the attention map.")
+    overlays = sum(_is_overlay(axes, outcome, looks) for figure in outcome.figures for axes in figure.axes)
+    if not overlays and not _blended(outcome, looks):
+        raise reference.named("attention_without_overlay")
+    if not any(label in classes_named(texts(outcome), NAMES) for label in data.labels.tolist()):
+        raise reference.named("attention_without_labels")
+
+
+def _like(found, heat):
+    """Whether a map is this one, scaled as one likes."""
+    return abs(np.corrcoef(found.ravel(), heat.ravel())[0, 1]) > 0.999
+
+
+def _is_overlay(axes, outcome, looks):
+    """Whether an axes has both an image in color and a map."""
+    shapes = [outcome.arrays[f"image{number}"].ndim for number in axes.images]
+    return 3 in shapes and 2 in shapes
+
+
+def _blended(outcome, looks):
+    """Whether a picture is none of the images, and yet colored: image and map blended by hand."""
+    wanted = looks.permute(0, 2, 3, 1).numpy()
+    colored = [
+        each for each in outcome.arrays.values() if each.shape[:2] == wanted.shape[1:3] and each.ndim == 3
+    ]
+    return any(all(np.abs(each[..., :3] - one).max() > 0.05 for one in wanted) for each in colored)

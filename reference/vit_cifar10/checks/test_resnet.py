@@ -1,0 +1,217 @@
+"""BasicBlock and ResNet18: by readings of their convolutions and norms."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from grader.kit import Fake, Mismatch, Undecided, named, same
+from grader.kit.convolutions import batch_norms, convolutions, shortcut
+
+BLOCKS = [(5, 5, 1), (5, 8, 1), (5, 10, 2), (6, 6, 2)]
+
+
+def computed(x, weights, stride, train=False):
+    """What a block gives, with the norm after each convolution in the order of registration."""
+    layers, norms = convolutions(weights), batch_norms(weights)
+    if len(layers) != len(norms) or len(layers) not in (2, 3):
+        return None
+    small = [each for each in zip(layers, norms, strict=True) if each[0].kernel == (1, 1)]
+    large = [each for each in zip(layers, norms, strict=True) if each[0].kernel == (3, 3)]
+    if len(large) != 2:
+        return None
+    (one, norm_one), (two, norm_two) = large
+    if two.weight.shape[1] != one.weight.shape[0]:
+        (one, norm_one), (two, norm_two) = large[::-1]
+    y = F.relu(norm_one(one(x, stride=stride), train=train))
+    y = norm_two(two(y), train=train)
+    around = x
+    for layer, norm in small:
+        around = norm(layer(x, stride=stride, padding=0), train=train)
+    return F.relu(y + around) if y.shape == around.shape else None
+
+
+@pytest.mark.component("BasicBlock")
+@pytest.mark.weight(5)
+@pytest.mark.parametrize(("ins", "outs", "stride"), BLOCKS)
+def test_block_is_a_residual_block(student, reference, ins, outs, stride):
+    """relu(bn(conv(relu(bn(conv(x))))) + shortcut(x)), with running statistics in evaluation."""
+    x = 1 + student.tensor(3, ins, 8, 8)
+    block = student.build("BasicBlock", ins, outs, stride)
+    block.randomize()
+    statistics = {}
+    for norm in batch_norms(block.weights()):
+        statistics |= norm.named(
+            mean=student.tensor(len(norm.mean)), variance=1 + student.tensor(len(norm.mean)) ** 2
+        )
+    block.set_weights(statistics)
+    weights = block.weights()
+    if ins == outs and stride > 1 and not any(layer.kernel == (1, 1) for layer in convolutions(weights)):
+        raise reference.named("block_shortcut_by_channels_only")
+    found = block.call("", x, training=False).returned.tensor()
+    expected = computed(x, weights, stride)
+    if expected is not None and same(found, expected, tolerance=1e-3):
+        return
+    if tuple(found.shape) != (3, outs, 8 // stride, 8 // stride):
+        raise Mismatch(
+            f"BasicBlock({ins}, {outs}, stride={stride}) makes {tuple(found.shape)} of {tuple(x.shape)}; "
+            f"it should be {(3, outs, 8 // stride, 8 // stride)}."
+        )
+    for mistake in reference.mistakes_of("BasicBlock"):
+        module = reference.oracle.transplanted(reference.wrong(mistake, ins, outs, stride), block)
+        if module is not None:
+            with torch.no_grad():
+                wrong = reference.oracle.attempted(module, x)
+            if wrong is not None and same(found, wrong, tolerance=1e-3):
+                raise reference.named(mistake.id)
+    if not batch_norms(weights):
+        raise Mismatch("There is no batch normalization in BasicBlock: one follows each convolution.")
+    around = shortcut(block, x, batch_norms(weights))
+    if around.kind == "none":
+        raise reference.named("block_without_shortcut")
+    raise Mismatch("BasicBlock does not compute relu(bn(conv(relu(bn(conv(x))))) + shortcut(x)).")
+
+
+@pytest.mark.component("BasicBlock")
+@pytest.mark.weight(1)
+@pytest.mark.because("block_is_a_residual_block")
+def test_block_normalizes_by_the_batch_in_training(student, reference):
+    """In training, the norms use the batch, and move their running statistics."""
+    x = 1 + student.tensor(6, 5, 8, 8)
+    block = student.build("BasicBlock", 5, 10, 2)
+    block.randomize()
+    weights = block.weights()
+    found = block(x, train=True)
+    expected = computed(x, weights, 2, train=True)
+    if expected is None or not same(found, expected, tolerance=1e-3):
+        raise Mismatch("In training mode, the block does not normalize by the batch's own mean and variance.")
+
+
+WIDTH, CLASSES = 4, 5
+CHANNELS = [WIDTH * 2**group for group in range(4) for _ in range(2)]
+SIDES = [32 // 2**group for group in range(4) for _ in range(2)]
+
+
+def with_fakes(student):
+    """(network, answers) of a ResNet around eight blocks whose answers are known."""
+    answers = [
+        student.tensor(2, channels, side, side) for channels, side in zip(CHANNELS, SIDES, strict=True)
+    ]
+    network = student.build("ResNet18", CLASSES, WIDTH, replace={"BasicBlock": Fake.script(answers)})
+    network.randomize()
+    return network, answers
+
+
+@pytest.mark.component("ResNet18")
+@pytest.mark.weight(3)
+def test_resnet_has_eight_blocks(student, reference):
+    """Four groups of two blocks; from group to group twice the channels, and half the side."""
+    network, _ = with_fakes(student)
+    made = network.constructions("BasicBlock")
+    if not made:  # its blocks are written in some other way: the kernels tell them
+        whole(student, reference)
+        return
+    kernels = convolutions(student.build("ResNet18", CLASSES, WIDTH).weights())
+    if len(made) == 4 or sum(layer.kernel == (3, 3) for layer in kernels) == 9:
+        raise reference.named("resnet_four_blocks")
+    if len(made) != 8:
+        raise Mismatch(f"ResNet18 has {len(made)} blocks; it should be 8: two in each of four groups.")
+    channels = [given.get("channels") for given in made]
+    if channels != CHANNELS:
+        if channels == [2 * each for each in CHANNELS]:
+            raise reference.named("resnet_width_ignored")
+        raise Mismatch(f"With width={WIDTH}, the blocks have {channels} channels; it should be {CHANNELS}.")
+    strides = [given.get("stride", 1) for given in made]
+    if strides != [1, 1, 2, 1, 2, 1, 2, 1]:
+        if max(strides) == 1:
+            raise reference.named("resnet_never_strides")
+        raise Mismatch(f"The blocks have the strides {strides}; it should be [1, 1, 2, 1, 2, 1, 2, 1].")
+    into = [given.get("in_channels") for given in made]
+    if into != [WIDTH, *CHANNELS[:-1]]:
+        raise Mismatch(f"The blocks get {into} channels; it should be {[WIDTH, *CHANNELS[:-1]]}.")
+
+
+@pytest.mark.component("ResNet18")
+@pytest.mark.weight(3)
+@pytest.mark.because("resnet_has_eight_blocks")
+def test_resnet_goes_from_its_stem_to_the_mean(student, reference):
+    """The stem keeps height and width, the blocks follow each other, and their mean is classified."""
+    network, answers = with_fakes(student)
+    outcome = network.call("", student.tensor(2, 3, 32, 32), training=False)
+    calls = outcome.calls_of("BasicBlock")
+    if not calls:
+        whole(student, reference)
+        return
+    seen = [
+        torch.as_tensor(call.args[0] if call.args else next(iter(call.kwargs.values()))) for call in calls
+    ]
+    if len(calls) != 8:
+        raise Mismatch(f"ResNet18 calls {len(calls)} blocks; it should be 8.")
+    if tuple(seen[0].shape) != (2, WIDTH, 32, 32):
+        kernels = [layer.kernel for layer in convolutions(network.weights())]
+        if (7, 7) in kernels:
+            raise reference.named("resnet_stem_of_large_images")
+        stem = reference.ResNet18(CLASSES, WIDTH).stem
+        pooled = bool((seen[0] >= 0).all()) and float((seen[0] > 0).float().mean()) > 0.6
+        if tuple(seen[0].shape) == (2, WIDTH, 16, 16):
+            raise reference.named("resnet_pools_after_its_stem" if pooled else "resnet_stem_strides")
+        raise Mismatch(
+            f"The first block gets {tuple(seen[0].shape)} of images of 32 x 32; it should be "
+            f"{(2, WIDTH, 32, 32)}: {len(stem)} layers that keep height and width."
+        )
+    for number, (given, answer) in enumerate(zip(seen[1:], answers[:-1], strict=True), start=2):
+        if not same(given, answer):
+            raise Mismatch(f"What block {number} gets is not what the block before it gave.")
+    found, weights = outcome.returned.tensor(2, CLASSES), network.weights()
+    head = next((w for w in weights.values() if tuple(w.shape) == (CLASSES, CHANNELS[-1])), None)
+    bias = next((w for w in weights.values() if tuple(w.shape) == (CLASSES,)), torch.zeros(CLASSES))
+    if head is None:
+        raise Mismatch(f"There is no linear layer from {CHANNELS[-1]} channels to {CLASSES} scores.")
+    if same(found, answers[-1].mean(dim=(2, 3)) @ head.T + bias, tolerance=1e-3):
+        return
+    if same(found, answers[-1].amax(dim=(2, 3)) @ head.T + bias, tolerance=1e-3):
+        raise reference.named("resnet_takes_the_maximum")
+    raise Mismatch(
+        "The scores are not the linear layer of the mean over the image of what the last block gives."
+    )
+
+
+def whole(student, reference):
+    """Judge a ResNet as a whole, by its kernels: where it does not use BasicBlock.
+
+    Raises:
+        Mismatch: It computes something else than the template's ResNet with its kernels.
+        Undecided: Its kernels are others.
+    """
+    network = student.build("ResNet18", CLASSES, WIDTH)
+    network.randomize()
+    # norms without effect, and no biases: then the kernels alone decide, whatever they are called
+    plain = {}
+    for norm in batch_norms(network.weights()):
+        ones, zeros = torch.ones(len(norm.mean)), torch.zeros(len(norm.mean))
+        plain |= norm.named(gain=ones, bias=zeros, mean=zeros, variance=ones)
+    weights = network.weights()
+    for layer in convolutions(weights):
+        if layer.bias is not None:
+            plain |= {name: value * 0 for name, value in weights.items() if value is layer.bias}
+    network.set_weights(plain)
+    weights, x = network.weights(), student.tensor(2, 3, 32, 32)
+    found = network(x, shape=(2, CLASSES))
+    right = reference.oracle.with_kernels(reference.ResNet18(CLASSES, WIDTH), weights)
+    if right is None:
+        raise Undecided("The kernels are not the template's, so a person has to look.")
+    with torch.no_grad():
+        if not same(found, right(x), tolerance=1e-3):
+            raise Mismatch("With its own kernels, the ResNet gives other scores than the template's would.")
+
+
+@pytest.mark.component("ResNet18")
+@pytest.mark.weight(1)
+def test_resnet_takes_any_image(student, reference):
+    """The mean over the image makes other sizes fit, and all parameters learn."""
+    network = student.build("ResNet18", 5, 4)
+    network(student.tensor(2, 3, 16, 16), shape=(2, 5))
+    found = network.gradients(student.tensor(2, 3, 16, 16), student.tensor(2, 5), train=True)
+    if found.missing:
+        raise Mismatch(
+            f"The parameter {named(found.missing[0])} receives no gradient: it is not used, or cut off."
+        )

@@ -1,0 +1,297 @@
+"""Schedule, train_epoch, evaluate and fit, each by itself."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from grader.kit import Fake, Mismatch, batches, numbered_images, trainable_data
+
+NAMES = ("a", "b", "c", "d")
+SIZES = (8, 8, 8, 5)
+
+
+# --- the schedule -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("warmup_cosine")
+def test_schedule_rises_and_falls(student, reference):
+    """Linear from 0 to 1 over the warm-up, half a cosine to 0 afterwards, and 0 from the end on."""
+    for warmup, total in ((10, 50), (0, 20), (4, 9)):
+        steps = [*range(total + 1), total + 7]
+        found = [student.call("warmup_cosine", step, warmup, total).returned.number() for step in steps]
+
+        def agree(one, other):
+            return np.allclose(one, other, atol=1e-6)
+
+        if agree(found, [reference.warmup_cosine(step, warmup, total) for step in steps]):
+            continue
+        reference.oracle.name(
+            reference,
+            "warmup_cosine",
+            found,
+            lambda made, steps=steps, sizes=(warmup, total): [made(step, *sizes) for step in steps],
+            agree,
+        )
+        expected = [reference.warmup_cosine(step, warmup, total) for step in steps]
+        pairs = zip(steps, found, expected, strict=True)
+        step = next(step for step, one, other in pairs if abs(one - other) > 1e-6)
+        raise Mismatch(
+            f"warmup_cosine({step}, {warmup}, {total}) is {found[steps.index(step)]:.4f}; it should be "
+            f"{expected[steps.index(step)]:.4f}."
+        )
+
+
+# --- an epoch ---------------------------------------------------------------------------------------------
+
+
+def trained(student):
+    """(data, run) of an epoch of which all is known."""
+
+    def make():
+        data = trainable_data(NAMES, SIZES, features=5, seed=student.next_seed())
+        try:
+            return data, student.run("train_epoch", data)
+        except Mismatch as error:
+            return data, error
+
+    data, run = student.shared("train_epoch", make)
+    if isinstance(run, Mismatch):
+        raise Mismatch(run.message, hint=run.hint, diagnosis=run.diagnosis, where=run.where)
+    return data, run
+
+
+@pytest.mark.component("train_epoch")
+@pytest.mark.weight(3)
+def test_each_batch_is_a_step(student, reference):
+    """Each batch has one step along its own gradient of the criterion, and one step of the schedule."""
+    data, run = trained(student)
+    if run.steps == 0:
+        raise reference.named("epoch_without_step")
+    if run.steps != len(SIZES):
+        raise Mismatch(f"For {len(SIZES)} batches, the optimizer takes {run.steps} steps.")
+    own = []
+    for (scores, labels), size in zip(reference.oracle.of_batches(data, run), SIZES, strict=True):
+        start = sum(len(each) for each, _ in own)
+        features = torch.from_numpy(data.arrays["features"])[start : start + size]
+        slope = (scores.softmax(dim=1) - F.one_hot(labels, len(NAMES))) / size
+        own.append((features, features.T @ slope))
+    used = [torch.from_numpy(each) for each in run.arrays["step_gradients"]]
+    right = [gradient for _, gradient in own]
+    if not all(torch.allclose(a, b, atol=1e-4) for a, b in zip(used, right, strict=True)):
+        summed = [sum(right[: n + 1]) for n in range(len(right))]
+        if torch.allclose(used[1], used[0] + right[1], atol=1e-4) or torch.allclose(
+            used[1], summed[1], atol=1e-4
+        ):
+            raise reference.named("epoch_without_zero_grad")
+        raise Mismatch("The optimizer's steps do not follow the criterion's gradients of their own batches.")
+    schedule = run.events.count("schedule")
+    if schedule == 1:
+        raise reference.named("schedule_per_epoch")
+    if schedule != len(SIZES):
+        raise (
+            reference.named("schedule_not_stepped")
+            if not schedule
+            else Mismatch(f"For {len(SIZES)} batches, the schedule takes {schedule} steps.")
+        )
+
+
+@pytest.mark.component("train_epoch")
+@pytest.mark.weight(1)
+def test_epoch_runs_in_training_mode(student, reference):
+    """The model is in training mode."""
+    _, run = trained(student)
+    if not all(forward.training for forward in run.forwards):
+        raise reference.named("epoch_in_evaluation_mode")
+
+
+@pytest.mark.component("train_epoch")
+@pytest.mark.weight(2)
+@pytest.mark.because("each_batch_is_a_step")
+def test_epoch_tells_means_over_images(student, reference):
+    """The mean loss and the accuracy are over images, as they were when each batch was trained on."""
+    data, run = trained(student)
+    if run.steps != len(SIZES):
+        raise Mismatch(f"For {len(SIZES)} batches, the optimizer takes {run.steps} steps.")
+    if len(run.returned) != 2:
+        raise Mismatch(
+            f"train_epoch returns {len(run.returned)} numbers; it should be two: mean loss and accuracy."
+        )
+    found = list(reference.oracle.of_batches(data, run))
+    losses = [F.cross_entropy(scores, labels).item() for scores, labels in found]
+    hits = [(scores.argmax(dim=1) == labels).sum().item() for scores, labels in found]
+    count = sum(SIZES)
+    loss = sum(loss * size for loss, size in zip(losses, SIZES, strict=True)) / count
+    accuracy = sum(hits) / count
+    if abs(run.returned[0] - loss) < 1e-4 and abs(run.returned[1] - accuracy) < 1e-6:
+        return
+    if abs(run.returned[0] - sum(losses) / len(losses)) < 1e-4 and abs(run.returned[1] - accuracy) < 1e-6:
+        raise reference.named("epoch_means_batches")
+    if abs(run.returned[0] - losses[-1]) < 1e-4:
+        raise reference.named("epoch_tells_the_last_batch")
+    if abs(run.returned[1] - 100 * accuracy) < 1e-3:
+        raise reference.named("epoch_accuracy_in_percent")
+    wrong = "loss" if abs(run.returned[0] - loss) >= 1e-4 else "accuracy"
+    raise Mismatch(f"The {wrong} that train_epoch returns is not the mean over all images of the epoch.")
+
+
+@pytest.mark.component("train_epoch")
+@pytest.mark.weight(1)
+@pytest.mark.because("each_batch_is_a_step")
+def test_epoch_works_without_a_schedule(student):
+    """With scheduler=None there is none."""
+    data = trainable_data(NAMES, SIZES, features=5, seed=student.next_seed())
+    run = student.run("train_epoch", data, keywords={"scheduler": None})
+    if run.steps != len(SIZES):
+        raise Mismatch(f"With scheduler=None, {len(SIZES)} batches have {run.steps} steps of the optimizer.")
+
+
+# --- evaluation -------------------------------------------------------------------------------------------
+
+
+def evaluated(student):
+    """(scores, labels, outcome) of an evaluation of rigged images, in batches of unequal size."""
+    count, classes = 21, 4
+    scores = 2 * student.tensor(count, classes)
+    labels = torch.randint(0, classes, (count,), generator=student.random)
+    images = torch.from_numpy(numbered_images(count, student.next_seed(), (3, 16, 16)))
+
+    def criterion(given, targets):
+        return F.cross_entropy(torch.as_tensor(given).float(), torch.as_tensor(targets))
+
+    outcome = student.call(
+        "evaluate",
+        Fake.rows(scores),
+        batches(images, labels, [8, 8, 5]),
+        Fake.callback(criterion, kind="function", name="criterion"),
+        torch.device("cpu"),
+    )
+    return scores, labels, outcome
+
+
+@pytest.mark.component("evaluate")
+@pytest.mark.weight(3)
+def test_evaluation_tells_all(student, reference):
+    """loss and accuracy are means over images; the others are in the loader's order."""
+    scores, labels, outcome = evaluated(student)
+    count = len(labels)
+    told = outcome.returned
+    targets = reference.oracle.numbers(told.at("targets"), count)
+    if not np.array_equal(targets, labels.numpy()):
+        raise Mismatch("'targets' are not the labels of all images in the loader's order.")
+    shares = torch.from_numpy(told.at("probabilities").array(count, scores.shape[1])).float()
+    if not torch.allclose(shares, scores.softmax(dim=1), atol=1e-4):
+        if torch.allclose(shares, scores, atol=1e-4):
+            raise reference.named("evaluate_gives_logits")
+        if torch.allclose(shares, scores.log_softmax(dim=1), atol=1e-4):
+            raise reference.named("evaluate_gives_log_probabilities")
+        raise Mismatch("'probabilities' are not the softmax of the model's scores.")
+    if not np.array_equal(
+        reference.oracle.numbers(told.at("predictions"), count), scores.argmax(dim=1).numpy()
+    ):
+        raise Mismatch("'predictions' are not the classes with the largest probabilities.")
+    accuracy = (scores.argmax(dim=1) == labels).float().mean().item()
+    found = told.at("accuracy").number()
+    if abs(found - accuracy) > 1e-5:
+        if abs(found - 100 * accuracy) < 1e-3:
+            raise reference.named("evaluate_accuracy_in_percent")
+        raise Mismatch("'accuracy' is not the share of images whose prediction is right.")
+    loss = told.at("loss").number()
+    if abs(loss - F.cross_entropy(scores, labels).item()) < 1e-4:
+        return
+    parts = [
+        F.cross_entropy(own, given).item()
+        for own, given in zip(scores.split([8, 8, 5]), labels.split([8, 8, 5]), strict=True)
+    ]
+    if abs(loss - sum(parts) / 3) < 1e-4:
+        raise reference.named("evaluate_means_batches")
+    raise Mismatch("'loss' is not the mean over all images.")
+
+
+@pytest.mark.component("evaluate")
+@pytest.mark.weight(1)
+def test_evaluation_changes_nothing(student, reference):
+    """The model is in evaluation mode, and no gradients are kept."""
+    _, _, outcome = evaluated(student)
+    calls = outcome.calls_of("model")
+    if any(call.training for call in calls):
+        raise reference.named("evaluate_in_training_mode")
+    if any(call.gradients for call in calls):
+        raise reference.named("evaluate_keeps_gradients")
+
+
+# --- fit --------------------------------------------------------------------------------------------------
+
+
+def fitted(student, reference, values, epochs):
+    """(epoch whose weights are left, outcome) of a fit whose validation accuracies are scripted."""
+    model = student.keep(Fake.script([torch.zeros(2, 3)], parameters={"head.weight": (3, 2)}), "fit")
+    told = [
+        {
+            "loss": 1.0 - value,
+            "accuracy": value,
+            "targets": torch.tensor([0, 1]),
+            "predictions": torch.tensor([0, 1]),
+            "probabilities": torch.full((2, 3), 1 / 3),
+        }
+        for value in values
+    ]
+    fakes = {
+        # training gets better and better: whoever chooses by it takes the last
+        "train_epoch": Fake.script([(1.0 - n / 100, n / 100) for n in range(1, epochs + 1)], marks=True),
+        "evaluate": Fake.script(told),
+    }
+    images = torch.from_numpy(numbered_images(4, student.next_seed(), (3, 16, 16)))
+    loaders = {
+        "train": batches(images[:2], torch.tensor([0, 1]), [1, 1]),
+        "validation": batches(images[2:], torch.tensor([2, 0]), [2]),
+    }
+    outcome = student.call("fit", model, loaders, epochs, torch.device("cpu"), replace=fakes)
+    if not outcome.calls_of("train_epoch") or not outcome.calls_of("evaluate"):
+        raise reference.oracle.unlike_others("fit")
+    left = student.component(model).weights()["head.weight"].unique().tolist()
+    return left[0] if len(left) == 1 else math.nan, outcome
+
+
+@pytest.mark.component("fit")
+@pytest.mark.weight(4)
+def test_fit_keeps_the_best_weights(student, reference):
+    """The model is left with the weights of the best epoch by validation accuracy, of equals the first."""
+    scripts = (([0.2, 0.6, 0.4, 0.5], 2), ([0.3, 0.7, 0.7, 0.1], 2), ([0.1, 0.2, 0.3], 3), ([0.9, 0.2], 1))
+    for values, best in scripts:
+        left, outcome = fitted(student, reference, values, len(values))
+        if len(outcome.calls_of("train_epoch")) != len(values):
+            raise Mismatch(
+                f"fit(..., epochs={len(values)}) trains {len(outcome.calls_of('train_epoch'))} epochs."
+            )
+        if left == best:
+            continue
+        if left == len(values) and values[-1] < max(values):
+            source = "\n".join(student.program.source.values()).rpartition("def fit(")[2]
+            raise reference.named(
+                "fit_keeps_by_reference" if "load_state_dict" in source else "fit_never_restores"
+            )
+        if values[int(left) - 1] == max(values):
+            raise reference.named("fit_keeps_the_last_of_equals")
+        if values[int(left) - 1] == min(values):
+            raise reference.named("fit_keeps_the_worst")
+        raise Mismatch(f"With validation accuracies of {values}, the weights of epoch {left:.0f} are left.")
+
+
+@pytest.mark.component("fit")
+@pytest.mark.weight(1)
+def test_fit_chooses_by_validation_images(student, reference):
+    """train_epoch gets the training images, evaluate the validation images."""
+    _, outcome = fitted(student, reference, [0.2, 0.4], 2)
+    for call in outcome.calls_of("evaluate"):
+        given = (*call.args, *call.kwargs.values())
+        for loader in [value for value in given if getattr(value, "kind", "") == "object"][:1]:
+            if len_of(loader) == 2:
+                raise reference.named("fit_chooses_by_training_images")
+
+
+def len_of(loader):
+    """How many batches a loader in the worker has."""
+    return loader.call("__len__").returned.whole_number()

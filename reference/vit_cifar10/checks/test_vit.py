@@ -1,0 +1,208 @@
+"""VisionTransformer: tokens, chain of blocks and head with stand-ins; its attention as a whole."""
+
+import itertools
+
+import pytest
+import torch
+
+from grader.kit import Fake, Mismatch, StandIn, answer, named, numbered_images, same
+from grader.kit.transformers import layer_norms
+
+pytestmark = pytest.mark.component("VisionTransformer")
+SIDE, PATCH, CHANNELS, CLASSES, DIM, DEPTH, HEADS = 8, 4, 3, 7, 12, 3, 2
+PATCHES = (SIDE // PATCH) ** 2
+BLOCK = StandIn(scale=(0.9, 0.6, 1.2), shift=(0.3, -0.2, 0.1), roll=1, parameters=7)
+SIZES = {"image_size": SIDE, "patch_size": PATCH, "in_channels": CHANNELS, "num_classes": CLASSES, "dim": DIM}
+
+
+class Inside:
+    """A model with a stand-in for its blocks and known patches, and what went through it.
+
+    Attributes:
+        patches: (images, patches, dim), as the patch embedding gives them.
+        first: What the first block was given, (images, tokens, dim).
+        last: What the last block should have given.
+    """
+
+    def __init__(self, student, *, moved=True, images=2, **settings):
+        self.patches = student.tensor(images, PATCHES, DIM)
+        places = {"PatchEmbedding": Fake.rows(self.patches), "EncoderBlock": BLOCK}
+        sizes = {**SIZES, "depth": DEPTH, "heads": HEADS, "dropout": 0.0, **settings}
+        self.model = student.build("VisionTransformer", replace=places, **sizes)
+        self.weights = self.model.randomize() if moved else self.model.weights()
+        shown = torch.from_numpy(numbered_images(images, student.next_seed(), (CHANNELS, SIDE, SIDE)))
+        self.output = self.model(shown, shape=(images, CLASSES))
+        seen = self.model.inputs_of("EncoderBlock")
+        self.instances = [call.instance for call, _ in self.model.calls if call.component == "EncoderBlock"]
+        self.first = self.last = seen[0]
+        for instance in self.instances:
+            self.last = answer(BLOCK, instance, self.last)
+
+    def scores(self, pooled):
+        """The head's scores, under every reading of its weights."""
+        heads = [w for w in self.weights.values() if tuple(w.shape) == (CLASSES, DIM)]
+        biases = [torch.zeros(CLASSES), *(w for w in self.weights.values() if tuple(w.shape) == (CLASSES,))]
+        for head, bias in itertools.product(heads, biases):
+            yield pooled @ head.T + bias
+
+
+@pytest.mark.weight(3)
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_tokens_are_patches_with_positions(student, reference, pool):
+    """The blocks get the patches, each plus its position; with pool='cls', a class token is in front."""
+    inside = Inside(student, pool=pool)
+    tokens, extra = inside.first.shape[1], pool == "cls"
+    if tokens != PATCHES + extra:
+        if pool == "mean" and tokens == PATCHES + 1:
+            raise reference.named("vit_class_token_with_mean")
+        raise Mismatch(
+            f"With pool='{pool}' and {PATCHES} patches, the blocks get {tokens} tokens; it should be "
+            f"{PATCHES + extra}."
+        )
+    rest = inside.first[:, extra:] - inside.patches
+    if not same(rest[1:], rest[:-1], tolerance=1e-3):
+        behind = inside.first[:, :PATCHES] - inside.patches
+        if extra and same(behind[1:], behind[:-1], tolerance=1e-3):
+            raise reference.named("vit_class_token_last")
+        raise Mismatch("What the blocks get is not the patches plus something that every image shares.")
+    if extra and not same(inside.first[1:, 0], inside.first[:-1, 0], tolerance=1e-3):
+        raise Mismatch("The class token is another one for each image.")
+    if float(rest[0].std(dim=0).max()) < 1e-4:
+        raise reference.named("vit_without_positions")
+    learned = [w for w in inside.weights.values() if w.numel() in (tokens * DIM, PATCHES * DIM)]
+    whole = any(w.numel() == tokens * DIM for w in learned)
+    if extra and not whole and any(same(rest[0], w.reshape(PATCHES, DIM)) for w in learned):
+        raise reference.named("vit_positions_of_patches_only")
+
+
+@pytest.mark.weight(2)
+@pytest.mark.because("tokens_are_patches_with_positions")
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_fixed_positions_are_the_table(student, reference, pool):
+    """With positions='sinusoidal', the fixed table is added; its position 0 is the class token's."""
+    inside, extra = Inside(student, pool=pool, positions="sinusoidal", moved=False), pool == "cls"
+    if inside.first.shape[1] != PATCHES + extra:
+        raise Mismatch(f"With pool='{pool}', the blocks get {inside.first.shape[1]} tokens.")
+    table = reference.sinusoidal_positions(PATCHES + extra, DIM)
+    own = torch.from_numpy(
+        student.call("sinusoidal_positions", PATCHES + extra, DIM).returned.array(PATCHES + extra, DIM)
+    ).float()
+    rest = (inside.first[:, extra:] - inside.patches)[0]
+    if any(same(rest, each[extra:], tolerance=1e-3) for each in (table, own)):
+        if any(p.trainable and p.shape[-2:] == (PATCHES + extra, DIM) for p in inside.model.parameters):
+            raise reference.named("vit_fixed_positions_learn")
+        return
+    if extra and any(same(rest, each[:-1], tolerance=1e-3) for each in (table, own)):
+        raise reference.named("vit_positions_of_patches_only")
+    if any(
+        same(rest, w.reshape(-1, DIM)[-PATCHES:])
+        for w in inside.weights.values()
+        if w.numel() >= PATCHES * DIM
+    ):
+        raise reference.named("vit_positions_ignored")
+    raise Mismatch(
+        "With positions='sinusoidal', what is added to the patches is not the table of sines and cosines."
+    )
+
+
+@pytest.mark.weight(3)
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_scores_come_from_the_last_block(student, reference, pool):
+    """depth blocks follow each other; their result is normalized, pooled and scored, without a softmax."""
+    inside = Inside(student, pool=pool)
+    if len(inside.instances) == DEPTH and len(set(inside.instances)) < DEPTH:
+        raise reference.named("vit_shares_a_block")
+    if len(inside.instances) != DEPTH:
+        if len(inside.instances) == DEPTH - 1:
+            raise reference.named("vit_skips_the_last_block")
+        raise Mismatch(f"With depth={DEPTH}, {len(inside.instances)} blocks are called.")
+    last, weights = inside.last, inside.weights
+    pooled = {"cls": last[:, 0], "mean": last.mean(dim=1)}
+
+    def outputs(x):
+        yield from inside.scores(x)
+
+    def normed(x):
+        return (each for z in layer_norms(x, weights) for each in inside.scores(z))
+
+    def normed_first():
+        for z in layer_norms(last, weights):
+            yield from inside.scores(z[:, 0] if pool == "cls" else z.mean(dim=1))
+
+    right = (normed(pooled[pool]), normed_first())
+    if any(same(inside.output, each) for kind in right for each in kind):
+        return
+    if any(same(inside.output, each) for each in outputs(pooled[pool])):
+        raise reference.named("vit_without_last_norm")
+    other = "mean" if pool == "cls" else "cls"
+    spread = (each for z in layer_norms(last, weights) for each in inside.scores(z.mean(dim=1)))
+    if any(same(inside.output, each) for kind in (normed(pooled[other]), spread) for each in kind):
+        raise reference.named("vit_pool_ignored")
+    if same(inside.output.sum(dim=1), torch.ones(len(inside.output))) and bool((inside.output >= 0).all()):
+        raise reference.named("vit_softmax")
+    raise Mismatch("The scores are not head(norm(...)) of what the last block gives.")
+
+
+@pytest.mark.weight(1)
+def test_sizes_are_handed_on(student, reference):
+    """The blocks get dim, heads, mlp_ratio and dropout as they were given."""
+    inside = Inside(student, mlp_ratio=1.5, dropout=0.25, moved=False)
+    for given in inside.model.constructions("EncoderBlock"):
+        expected = {"dim": DIM, "heads": HEADS, "mlp_ratio": 1.5, "dropout": 0.25}
+        for name, value in expected.items():
+            if name in given and given[name] != value:
+                raise Mismatch(f"The blocks get {name}={given[name]}; they should get {value}.")
+        for name in ("heads", "mlp_ratio"):
+            if name not in given:
+                raise reference.named("vit_block_sizes_ignored")
+
+
+@pytest.mark.weight(1)
+def test_everything_learns(student, reference):
+    """Class token, positions, patches, blocks, norm and head receive gradients."""
+    model = student.build("VisionTransformer", depth=2, heads=HEADS, mlp_ratio=2.0, dropout=0.0, **SIZES)
+    model.randomize()
+    found = model.gradients(student.tensor(3, CHANNELS, SIDE, SIDE), student.tensor(3, CLASSES))
+    if found.missing:
+        raise Mismatch(f"The parameter {named(found.missing[0])} receives no gradient: it is cut off.")
+    numbers = {torch.Size(p.shape).numel() for p in model.parameters if p.trainable}
+    if (PATCHES + 1) * DIM not in numbers and PATCHES * DIM not in numbers:
+        raise reference.named("vit_positions_not_learned")
+    learned = {p.name for p in model.parameters if p.trainable}
+    fixed = [value for name, value in model.weights().items() if name not in learned]
+    if any(value.numel() == DIM for value in fixed):
+        raise reference.named("vit_class_token_not_learned")
+
+
+@pytest.mark.weight(2)
+def test_attention_is_that_of_the_last_block(student, reference):
+    """model.attention gives the last block's weights, (batch, heads, tokens, tokens), for each image."""
+    sizes = {"heads": HEADS, "mlp_ratio": 2.0, "dropout": 0.0, **SIZES}
+    one, two = (student.build("VisionTransformer", depth=depth, **sizes) for depth in (1, 2))
+    initial, moved = one.weights(), two.randomize()
+    images, tokens = student.tensor(2, CHANNELS, SIDE, SIDE), PATCHES + 1
+
+    def shown(model=two):
+        found = model.call("attention", images, training=False).returned.tensor()
+        if tuple(found.shape) == (2, tokens, tokens):
+            raise Mismatch("attention gives one matrix for each image; it should give one for each head.")
+        if tuple(found.shape) != (2, HEADS, tokens, tokens):
+            raise Mismatch(
+                f"attention gives a tensor of the shape {tuple(found.shape)}; it should be "
+                f"{(2, HEADS, tokens, tokens)}: (batch, heads, tokens, tokens)."
+            )
+        return found
+
+    before = shown()
+    if not same(before.sum(dim=-1), torch.ones(before.shape[:-1]), tolerance=1e-3):
+        raise Mismatch("The rows of what attention gives do not sum to 1: each should be a softmax.")
+    own = set(moved) - set(initial)  # of the second block
+    changed = {name: value + student.tensor(*value.shape) for name, value in moved.items() if name in own}
+    two.set_weights(changed)
+    if same(shown(), before):
+        raise reference.named("vit_attention_of_the_first_block")
+    # norms of the last block without effect: what its attention then sees depends on no token
+    flat = {name: moved[name] * 0 for name in own if tuple(moved[name].shape) == (DIM,)}
+    two.set_weights({**{name: moved[name] for name in own}, **flat})
+    if not same(shown(), torch.full((2, HEADS, tokens, tokens), 1 / tokens), tolerance=1e-3):
+        raise reference.named("vit_attention_not_normalized")

@@ -1,0 +1,16 @@
+"""The images are shown as they were normalized; they should be shown as they were before.
+
+image * std + mean, for each channel.
+"""
+
+
+def plot_attention(model, images, labels, class_names, mean, std):
+    _, axes = plt.subplots(len(images), 3, figsize=(7, 2.4 * len(images)), squeeze=False)
+    for row, image, label in zip(axes, images, labels, strict=True):
+        picture, heat = image.permute(1, 2, 0).clamp(0, 1).numpy(), attention_map(model, image)
+        row[0].imshow(picture)
+        row[0].set_title(class_names[int(label)])
+        row[1].imshow(heat, cmap="viridis")
+        row[2].imshow(picture)
+        row[2].imshow(heat, cmap="jet", alpha=0.45)
+    plt.show()

@@ -1,0 +1,7 @@
+"""The attention gets tokens that are not normalized."""
+
+
+class EncoderBlock(EncoderBlock):
+    def forward(self, x):
+        x = x + self.attention(x)
+        return x + self.mlp(self.norm2(x))

@@ -1,0 +1,10 @@
+"""The norms come after the sums; a pre-norm block normalizes what goes into each sub-layer.
+
+x + attention(norm(x)), not norm(x + attention(x)).
+"""
+
+
+class EncoderBlock(EncoderBlock):
+    def forward(self, x):
+        x = self.norm1(x + self.attention(x))
+        return self.norm2(x + self.mlp(x))

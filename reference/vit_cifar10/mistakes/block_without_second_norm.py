@@ -1,0 +1,7 @@
+"""The second convolution has no norm."""
+
+
+class BasicBlock(BasicBlock):
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.conv2(y) + self.shortcut(x))

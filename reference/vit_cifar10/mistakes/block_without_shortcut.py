@@ -1,0 +1,7 @@
+"""Nothing goes around the convolutions: the shortcut is missing."""
+
+
+class BasicBlock(BasicBlock):
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(y)))

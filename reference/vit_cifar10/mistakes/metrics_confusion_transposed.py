@@ -1,0 +1,26 @@
+"""The confusion matrix is transposed: its rows should be the true classes."""
+
+
+def classification_metrics(targets, probabilities):
+    targets, probabilities = np.asarray(targets), np.asarray(probabilities)
+    classes = probabilities.shape[1]
+    confusion = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(confusion, (targets, probabilities.argmax(axis=1)), 1)
+    hits, support, predicted = confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)
+    found = {
+        "precision": hits / np.maximum(predicted, 1),
+        "recall": hits / np.maximum(support, 1),
+        "f1": 2 * hits / np.maximum(predicted + support, 1),
+        "roc_auc": np.array([area_under_curve(targets == k, probabilities[:, k]) for k in range(classes)]),
+    }
+    means = {}
+    for name, values in found.items():
+        means[f"macro_{name}"] = weighted_mean(values, (support > 0).astype(float))
+        means[f"weighted_{name}"] = weighted_mean(values, support.astype(float))
+    return {
+        "confusion": confusion.T,
+        "support": support,
+        "accuracy": hits.sum() / len(targets),
+        **found,
+        **means,
+    }

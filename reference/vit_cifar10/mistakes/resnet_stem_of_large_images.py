@@ -1,0 +1,7 @@
+"""The stem is that of ResNet for large images, 7 x 7; here it is 3 x 3."""
+
+
+class ResNet18(ResNet18):
+    def __init__(self, num_classes=10, width=64):
+        super().__init__(num_classes, width)
+        self.stem[0] = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)

