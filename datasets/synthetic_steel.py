@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from grader.kit.image_cache import cached_images
 from grader.kit.image_folders import folder_images
-from grader.kit.image_zip import write_image_zip
 from grader.kit.splits import LabeledImages, Splits, split_images
 
 NAME = "synthetic_steel"
@@ -52,19 +51,6 @@ def load(source: Path | None, *, seed: int, train_share: float = 0.7, cache: Pat
     else:
         data = folder_images(source, NAME, CLASSES, cache=cache)
     return split_images(NAME, CLASSES, data, seed=seed, train_share=train_share)
-
-
-def write(destination: Path, *, seed: int) -> None:
-    """Write the `dataset.zip` that students receive: one folder of PNG files per class.
-
-    Args:
-        destination: The zip file; one that is there is replaced.
-        seed: Of the images, not negative.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
-    write_image_zip(destination, made_images(seed))
 
 
 def made_images(seed: int, *, per_class: int = PER_CLASS) -> LabeledImages:

@@ -1,4 +1,4 @@
-"""`grader data`: look at a data set, or write the synthetic one."""
+"""`grader data`: look at a data set, or write the zip that students receive."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from grader.cli.options import assignment_options
 
 @click.group("data")
 def command() -> None:
-    """Look at a data set, or write the synthetic one.
+    """Look at a data set, or write the zip that students receive.
 
     \b
     Examples:
@@ -43,19 +43,21 @@ def preview(
       grader data preview
       grader data preview --data synthetic --out synthetic.png --assignment vit_defects
     """
+    from grader.course.student_data import student_split
     from grader.domain.errors import UsageError
     from grader.reports.plots.data_preview import write_preview
     from grader.students.handout import local_assignment
-    from grader.students.own_training import image_source, student_split
+    from grader.students.own_training import image_source
 
     picture = _png(out)
     local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
-    if not local.assignment.required_data().are_images:
+    use = local.assignment.required_data()
+    if not use.are_images:
         raise UsageError(
             f"The data of {local.assignment.id} are arrays, so there is no picture of them. "
-            f"To look at them: datasets/{local.assignment.required_data().synthetic}.py"
+            f"To look at them: datasets/{use.synthetic}.py"
         )
-    splits = student_split(local, image_source(local, data, beside=Path.cwd()))
+    splits = student_split(local.datasets, use, image_source(local, data, beside=Path.cwd()))
     write_preview(splits, picture)
     click.echo(
         f"{splits.name}: {len(splits.classes)} classes, {len(splits.train_labels)} training and "
@@ -64,7 +66,7 @@ def preview(
 
 
 @command.command("write")
-@click.argument("data", type=click.Choice(["synthetic"]))
+@click.argument("data", metavar="PATH|synthetic")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -78,26 +80,34 @@ def preview(
 def write(
     data: str, out: Path, force: bool, folder: Path | None, assignment_id: str | None, course: Path | None
 ) -> None:
-    """Write the synthetic images as a zip, laid out like the one that the course hands out.
+    """Write the images as the zip that the course hands out.
+
+    PATH is the data set's file or folder; `synthetic` makes the images.
 
     \b
     Examples:
       grader data write synthetic
       grader data write synthetic --out trial.zip --assignment vit_defects
     """
-    from grader.course.dataset_file import dataset_file
-    from grader.domain.errors import CourseError, UsageError
+    from grader.course.student_data import write_student_data
+    from grader.domain.errors import UsageError
     from grader.students.handout import local_assignment
+    from grader.students.own_training import image_source
 
     local = local_assignment((Path.cwd(),), folder=folder, assignment_id=assignment_id, course=course)
     use = local.assignment.required_data()
-    file = dataset_file(local.datasets, use.synthetic)
-    if file.write is None:
-        raise CourseError(f"datasets/{use.synthetic}.py has no function write(destination, *, seed). Add it.")
+    if not use.are_images:
+        raise UsageError(
+            f"The data of {local.assignment.id} are arrays, which datasets/{use.synthetic}.py makes; "
+            "there is no zip of them."
+        )
     if out.exists() and not force:
         raise UsageError(f"{out} is there already. To replace it: --force")
-    file.write(out, seed=use.student_seed)
-    click.echo(f"{file.title}: {out} ({out.stat().st_size / 1e6:.1f} MB)")
+    splits = write_student_data(local.datasets, use, image_source(local, data, beside=Path.cwd()), out)
+    click.echo(
+        f"{splits.name}: {len(splits.train_labels)} training and {len(splits.test_labels)} test images "
+        f"in {out} ({out.stat().st_size / 1e6:.1f} MB)"
+    )
 
 
 def _png(out: Path) -> Path:

@@ -62,6 +62,9 @@ class DataTable(Table):
     classes: list[Text] = Field(default_factory=list)
     student_seed: int = DataUse.student_seed
     train_share: Annotated[float, Field(gt=0, lt=1)] = DataUse.train_share
+    train_per_class: PositiveInt | None = None
+    test_per_class: PositiveInt | None = None
+    layout: Literal["classes", "parts"] = "classes"
     size: list[PositiveInt] = Field(min_length=2, max_length=2, default_factory=lambda: list(DataUse.size))
     channels: Literal[1, 3] = 3
 

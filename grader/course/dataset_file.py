@@ -30,8 +30,6 @@ class DatasetFile:
         title: Its `TITLE`, for people.
         classes: Its `CLASSES`, in the order of the labels; () where what is to be said is no class.
         load: `load(source, *, seed, train_share, cache)` -> `Splits`, or `Examples`.
-        write: `write(destination, *, seed)`, which writes the `dataset.zip` that students receive; None
-            when the images cannot be made.
     """
 
     path: Path
@@ -39,7 +37,6 @@ class DatasetFile:
     title: str
     classes: tuple[str, ...]
     load: Callable[..., Any]
-    write: Callable[..., Any] | None
 
 
 def dataset_file(datasets: Path, name: str, *, labeled: bool = True) -> DatasetFile:
@@ -59,7 +56,7 @@ def dataset_file(datasets: Path, name: str, *, labeled: bool = True) -> DatasetF
         known = f"the course has {', '.join(there)}" if there else f"{datasets} holds no data set files"
         raise CourseError(f"There is no data set '{name}': {known}. Correct the name, or add {path}.")
     module = _executed(path)
-    declared = {key: getattr(module, key, None) for key in ("NAME", "TITLE", "CLASSES", "load", "write")}
+    declared = {key: getattr(module, key, None) for key in ("NAME", "TITLE", "CLASSES", "load")}
     classes = declared["CLASSES"]
     if declared["NAME"] != name:
         raise _fault(path, f"NAME is {declared['NAME']!r}. Set it to '{name}', like the file's name")
@@ -77,10 +74,7 @@ def dataset_file(datasets: Path, name: str, *, labeled: bool = True) -> DatasetF
         raise _fault(path, "CLASSES names a class twice. Remove one")
     if not callable(declared["load"]):
         raise _fault(path, "load is missing. Define load(source, *, seed, train_share, cache)")
-    write = declared["write"]
-    return DatasetFile(
-        path, name, declared["TITLE"], classes, declared["load"], write if callable(write) else None
-    )
+    return DatasetFile(path, name, declared["TITLE"], classes, declared["load"])
 
 
 def load_dataset(

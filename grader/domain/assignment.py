@@ -267,6 +267,10 @@ class DataUse:
         classes: The class names in the order of the labels; () where what is to be said is no class.
         student_seed: The seed of the split that students make.
         train_share: The share of each class that is for training, 0 to 1.
+        train_per_class: The most images of a class that are trained on; None: all of the split's.
+        test_per_class: The most images of a class that are tested on; None: all of the split's.
+        in_parts: Students receive the images in `train/<class>/` and `test/<class>/`, so that the split is
+            given; else in `<class>/`, and splitting is a part of the homework.
         size: Height and width of the images, in pixels, before any transform of a student's.
         channels: 1 for gray images, 3 for colored ones.
         are_images: They are images with labels; else inputs and targets of any kind, as arrays.
@@ -277,6 +281,9 @@ class DataUse:
     classes: tuple[str, ...] = ()
     student_seed: int = 42
     train_share: float = 0.7
+    train_per_class: int | None = None
+    test_per_class: int | None = None
+    in_parts: bool = False
     size: tuple[int, int] = (224, 224)
     channels: int = 3
     are_images: bool = True

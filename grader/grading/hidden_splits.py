@@ -11,11 +11,11 @@ import numpy as np
 
 from grader.course.dataset_file import SYNTHETIC, cache_folder, load_dataset, load_examples
 from grader.course.locate import Course
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, DataUse
 from grader.domain.evidence import Evidence
 from grader.domain.seeds import keyed_number
 from grader.grading.hidden_examples import HiddenExamples
-from grader.kit.splits import Examples, LabeledImages, Rows, Splits, sides, taken
+from grader.kit.splits import Examples, LabeledImages, Rows, Splits, first_of_each, sides, taken
 
 STUDY = "study"  # in a class's salt's place: what a study trains on is no attempt's split
 
@@ -46,13 +46,13 @@ class HiddenSplits:
     away of its split helps no later one. It may be asked from several threads.
     """
 
-    def __init__(self, loaded: Splits, key: SplitKey, train_share: float) -> None:
+    def __init__(self, loaded: Splits, key: SplitKey, use: DataUse) -> None:
         """Take all images of a data set, whichever side they are on.
 
         Args:
             loaded: The data set as its file gives it.
             key: What the splits are drawn by.
-            train_share: The share of each class that trains, more than 0, less than 1.
+            use: The share of each class that trains, and how many images of a class each side has at most.
         """
         self.name = loaded.name
         self.classes = loaded.classes
@@ -63,7 +63,7 @@ class HiddenSplits:
         )
         self._loaded_train = len(loaded.train_names)
         self._key = key
-        self._share = train_share
+        self._use = use
         self._lock = threading.Lock()
         self._rows: dict[int, tuple[Rows, Rows]] = {}
         # the pixels of a split live as long as somebody trains on it, and those of the last one for the next
@@ -115,11 +115,16 @@ class HiddenSplits:
 
     def _sides(self, attempt: int) -> tuple[Rows, Rows]:
         if attempt not in self._rows:
-            self._rows[attempt] = sides(
+            train, test = sides(
                 self.classes,
                 self._data,
                 seed=lambda label: self._key.seed(attempt, label),
-                train_share=self._share,
+                train_share=self._use.train_share,
+            )
+            labels = self._data.labels
+            self._rows[attempt] = (
+                first_of_each(train, labels, self._use.train_per_class),
+                first_of_each(test, labels, self._use.test_per_class),
             )
         return self._rows[attempt]
 
@@ -173,4 +178,4 @@ def hidden_data(course: Course, assignment: Assignment, data: str, salt: Callabl
         train_share=use.train_share,
         cache=cache_folder(),
     )
-    return HiddenSplits(loaded, SplitKey(course.secret, assignment.id, salt()), use.train_share)
+    return HiddenSplits(loaded, SplitKey(course.secret, assignment.id, salt()), use)

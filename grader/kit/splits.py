@@ -156,6 +156,21 @@ def sides(
     )
 
 
+def first_of_each(rows: Rows, labels: NDArray[np.int64], most: int | None) -> Rows:
+    """The first rows of each class, in their order.
+
+    Args:
+        rows: Rows of a data set, int (n,).
+        labels: int64, (all,): the data set's labels.
+        most: How many of a class stay at most; None: all.
+    """
+    if most is None:
+        return rows
+    own = labels[rows]
+    kept = [np.flatnonzero(own == label)[:most] for label in np.unique(own)]
+    return rows[np.sort(np.concatenate(kept))] if kept else rows
+
+
 def taken(name: str, classes: tuple[str, ...], data: LabeledImages, train: Rows, test: Rows) -> Splits:
     """The data set with these rows on its two sides."""
     return Splits(

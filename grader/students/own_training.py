@@ -83,37 +83,14 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
 
 
 def student_data(local: LocalAssignment, source: Path | None) -> "Splits | Examples":
-    """The data set of any kind, split as students split it. See `student_split`."""
+    """The data set of any kind, split as students split it. See `grader.course.student_data`."""
     from grader.course.dataset_file import cache_folder, load_examples
+    from grader.course.student_data import student_split
 
     use = local.assignment.required_data()
     if use.are_images:
-        return student_split(local, source)
+        return student_split(local.datasets, use, source)
     return load_examples(
-        local.datasets,
-        use.synthetic if source is None else use.real,
-        source,
-        seed=use.student_seed,
-        train_share=use.train_share,
-        cache=cache_folder(),
-    )
-
-
-def student_split(local: LocalAssignment, source: Path | None) -> "Splits":
-    """The images, split as students split them.
-
-    Args:
-        local: The assignment.
-        source: A zip or folder of images; None makes the synthetic ones.
-
-    Raises:
-        UsageError: The images cannot be read.
-        CourseError: The data set file is broken.
-    """
-    from grader.course.dataset_file import cache_folder, load_dataset
-
-    use = local.assignment.required_data()
-    return load_dataset(
         local.datasets,
         use.synthetic if source is None else use.real,
         source,

@@ -2,11 +2,12 @@
 
 import re
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
 
-from grader.course.dataset_file import DatasetFile
 from grader.course.student_template import student_files
 from grader.sandbox.lockdown import Layer
 from grader.sandbox.survey import LayerState, Survey
@@ -54,22 +55,26 @@ def test_a_data_set_is_shown(desk, run, images):
     assert "ends with .png" in run("data", "preview", "--data", images, "--out", "preview.jpg").output
 
 
-def test_the_synthetic_data_is_written_once(desk, run, monkeypatch):
-    made = []
+def test_the_data_are_written_once(desk, run, monkeypatch):
+    asked = []
 
-    def dataset_file(datasets, name):
-        def write(destination, *, seed):
-            made.append((datasets, name, seed))
-            destination.write_bytes(b"zip")
+    def write_student_data(datasets, use, source, destination):
+        asked.append((datasets, use.synthetic, source))
+        destination.write_bytes(b"zip")
+        return SimpleNamespace(name="few", train_labels=(0, 1), test_labels=(1,))
 
-        return DatasetFile(datasets / f"{name}.py", name, "Synthetic", ("a", "b"), print, write)
-
-    monkeypatch.setattr("grader.course.dataset_file.dataset_file", dataset_file)
+    monkeypatch.setattr("grader.course.student_data.write_student_data", write_student_data)
     result = run("data", "write", "synthetic")
-    assert result.exit_code == 0 and result.output.startswith("Synthetic: dataset.zip (")
-    assert made == [(desk / "datasets", "synthetic_steel", 42)]
+    assert result.exit_code == 0, result.output
+    assert result.output == "few: 2 training and 1 test images in dataset.zip (0.0 MB)\n"
     assert "is there already" in run("data", "write", "synthetic").output
-    assert run("data", "write", "synthetic", "--force").exit_code == 0 and len(made) == 2
+    (desk / "images").mkdir()
+    assert run("data", "write", "images", "--force").exit_code == 0
+    assert asked == [
+        (desk / "datasets", "synthetic_steel", None),
+        (desk / "datasets", "synthetic_steel", Path("images")),
+    ]
+    assert "there is no such file" in run("data", "write", "nowhere", "--out", "other.zip").output
 
 
 @pytest.fixture

@@ -44,13 +44,9 @@ def test_images_depend_on_the_seed_and_on_nothing_else(objects: ModuleType, tmp_
     assert np.bincount(kept.labels).tolist() == [2] * 20
 
 
-def test_the_split_is_even_and_the_zip_holds_the_same(objects: ModuleType, tmp_path: Path) -> None:
+def test_the_split_is_even(objects: ModuleType, tmp_path: Path) -> None:
     splits = objects.load(None, seed=5, train_share=0.7, cache=tmp_path)
     assert np.bincount(splits.train_labels).tolist() == [round(0.7 * objects.PER_CLASS)] * 10
-    objects.write(tmp_path / "dataset.zip", seed=5)
-    read = objects.load(tmp_path / "dataset.zip", seed=5)
-    assert read.train_names == splits.train_names
-    np.testing.assert_array_equal(read.test_images, splits.test_images)
     with pytest.raises(UsageError):
         objects.load(tmp_path / "absent.zip", seed=5)
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
@@ -95,36 +94,6 @@ def test_the_cache_holds_what_was_used_last(synthetic_steel, monkeypatch, tmp_pa
     assert made == [1, 2, 3, 4, 2]
     assert len(list(tmp_path.glob("synthetic_steel-*.npz"))) == 3
     assert (tmp_path / "another-data-set.npz").exists()
-
-
-def test_the_zip_for_students_holds_the_same_images(synthetic_steel, monkeypatch, tmp_path):
-    few = synthetic_steel.made_images
-    monkeypatch.setattr(synthetic_steel, "made_images", lambda seed: few(seed, per_class=3))
-    first, second = tmp_path / "out" / "dataset.zip", tmp_path / "again.zip"
-    synthetic_steel.write(first, seed=42)
-    synthetic_steel.write(second, seed=42)
-    assert first.read_bytes() == second.read_bytes()
-    assert sorted(path.name for path in first.parent.iterdir()) == ["dataset.zip"]
-    with zipfile.ZipFile(first) as archive:
-        names = archive.namelist()
-        with archive.open("rolled-in_scale/rolled-in_scale_2.png") as file:
-            picture = np.asarray(Image.open(file))
-    assert len(names) == 18 and {name.split("/")[0] for name in names} == set(synthetic_steel.CLASSES)
-    np.testing.assert_array_equal(picture, synthetic_steel.made_image("rolled-in_scale", 2, 42))
-    made, read = (synthetic_steel.load(source, seed=42) for source in (None, first))
-    assert made.train_names == read.train_names
-    np.testing.assert_array_equal(made.train_images, read.train_images)
-    np.testing.assert_array_equal(made.test_images, read.test_images)
-
-
-def test_a_zip_that_cannot_be_written(synthetic_steel, monkeypatch, tmp_path):
-    from grader.domain.errors import UsageError
-
-    few = synthetic_steel.made_images
-    monkeypatch.setattr(synthetic_steel, "made_images", lambda seed: few(seed, per_class=1))
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UsageError, match="cannot be written"):
-        synthetic_steel.write(tmp_path / "file" / "dataset.zip", seed=1)
 
 
 def test_a_linear_classifier_stays_under_the_bound(splits):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grader.course.locate import Course, located_course
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, DataUse
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
@@ -55,7 +55,8 @@ def few_images(classes: tuple[str, ...], train: int = 3, test: int = 4) -> Hidde
         return images, labels.astype(np.int64), names
 
     loaded = Splits("few_images", classes, *made(train, "a"), *made(test, "b"))
-    return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), train / (train + test))
+    use = DataUse(real="few_images", synthetic="few_images", train_share=train / (train + test))
+    return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), use)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
+from grader.domain.assignment import DataUse
 from grader.domain.evidence import Evidence
 from grader.grading.hidden_splits import HiddenSplits, SplitKey, hidden_data
 from grader.kit.splits import Splits
@@ -22,6 +23,7 @@ from grader.kit.splits import Splits
 CLASSES = ("crazing", "inclusion", "patches")
 PER_CLASS = 40
 KEY = SplitKey("secret", "vit_defects", "salt")
+USE = DataUse(real="steel", synthetic="steel", train_share=0.7)
 FOUND = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 2, tzinfo=UTC))
 
 
@@ -48,7 +50,20 @@ def loaded(per_class: int = PER_CLASS, twins: int = 0) -> Splits:
 
 def made(key: SplitKey = KEY, **more: Any) -> HiddenSplits:
     """The splits of that data set."""
-    return HiddenSplits(loaded(**more), key, 0.7)
+    return HiddenSplits(loaded(**more), key, USE)
+
+
+def test_each_side_holds_at_most_what_the_assignment_takes() -> None:
+    """The first of each class: the hidden images of a smaller homework are some of the larger one's."""
+    whole = made().of(1)
+    few = HiddenSplits(loaded(), KEY, replace(USE, train_per_class=3, test_per_class=2)).of(1)
+    for label in range(len(whole.classes)):
+        for side, most in (("train", 3), ("test", 2)):
+            every = np.flatnonzero(getattr(whole, f"{side}_labels") == label)
+            kept = np.flatnonzero(getattr(few, f"{side}_labels") == label)
+            assert len(kept) == most < len(every)
+            names, kept_names = getattr(whole, f"{side}_names"), getattr(few, f"{side}_names")
+            assert [kept_names[row] for row in kept] == [names[row] for row in every[:most]]
 
 
 def pattern(split: Splits, label: str) -> frozenset[str]:
@@ -176,8 +191,8 @@ def test_the_digest_tells_the_attempt_and_every_change_of_the_images() -> None:
         replace(base, test_images=brighter),
         replace(base, test_names=("crazing/new.png", *base.test_names[1:])),
     ]
-    every = [HiddenSplits(one, KEY, 0.7) for one in (base, *changed)]
-    every += [made(replace(KEY, salt="another")), HiddenSplits(base, KEY, 0.6)]
+    every = [HiddenSplits(one, KEY, USE) for one in (base, *changed)]
+    every += [made(replace(KEY, salt="another")), HiddenSplits(base, KEY, replace(USE, train_share=0.6))]
     digests = [one.digest(attempt) for one in every for attempt in (1, 2)]
     assert len(set(digests)) == len(digests)
     mine = replace(FOUND, attempt=2, data_digest=made().digest(2))

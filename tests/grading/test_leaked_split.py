@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grader.course.locate import Course
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, DataUse
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.submission import Intake, Submission
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
@@ -55,7 +55,8 @@ def quartered_images(classes: tuple[str, ...]) -> HiddenSplits:
     names = tuple(str(number) for number in range(count))
     none = np.zeros(0, dtype=np.intp)
     loaded = Splits("quarters", classes, images, labels, names, images[none], labels[none], ())
-    return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), 0.6)
+    use = DataUse(real="quarters", synthetic="quarters", train_share=0.6)
+    return HiddenSplits(loaded, SplitKey("secret", "vit_defects", "salt"), use)
 
 
 @pytest.fixture

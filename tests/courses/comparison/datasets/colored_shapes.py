@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 
 from grader.kit.image_folders import folder_images
-from grader.kit.image_zip import write_image_zip
 from grader.kit.splits import LabeledImages, Splits, split_images
 
 NAME = "colored_shapes"
@@ -19,11 +18,6 @@ def load(source: Path | None, *, seed: int, train_share: float = 0.7, cache: Pat
     """The images, uint8 (n, 16, 16, 3), 100 of each class, made or read, and split per class."""
     data = made_images(seed) if source is None else folder_images(source, NAME, CLASSES, cache=cache)
     return split_images(NAME, CLASSES, data, seed=seed, train_share=train_share)
-
-
-def write(destination: Path, *, seed: int) -> None:
-    """Write the images as a zip with one folder of PNG files per class."""
-    write_image_zip(destination, made_images(seed))
 
 
 def made_images(seed: int) -> LabeledImages:
