@@ -1,6 +1,7 @@
 """A submission's source, reduced to what may be executed. Nothing is executed here."""
 
 import ast
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -26,6 +27,10 @@ from grader.domain.measure import ProgramRoles
 from grader.domain.note import Note
 from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe, Script
 
+# Python 3.11 counts the depth of trees for all threads together: who parses while another does may be told
+# of a "recursion depth mismatch"
+_ONE_AT_A_TIME = threading.Lock()
+
 
 def program(
     path_name: str, data: bytes, rules: ProgramRules, modules: Mapping[str, bytes] | None = None
@@ -43,11 +48,12 @@ def program(
     """
     name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
     try:
-        read = source(name, data, modules)
-        return _together(
-            _analyzed(read, rules),
-            {measure: _analyzed(read, each) for measure, each in rules.further.items()},
-        )
+        with _ONE_AT_A_TIME:
+            read = source(name, data, modules)
+            return _together(
+                _analyzed(read, rules),
+                {measure: _analyzed(read, each) for measure, each in rules.further.items()},
+            )
     except (RecursionError, MemoryError) as error:
         raise SubmissionError(f"{name}: {TOO_DEEP}") from error
 

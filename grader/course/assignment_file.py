@@ -18,9 +18,9 @@ from grader.course.contradictions import FILE, fault, require_different, require
 from grader.course.measure_functions import MEASURES_FILE, require_functions
 from grader.course.measures import measures
 from grader.course.provided_files import provided_files
-from grader.course.required_files import file_stem, required_files
 from grader.course.rubric import forbidden_rules, rubric_items
-from grader.course.toml_file import toml_table
+from grader.course.submitted_files import file_stem, submitted_files
+from grader.course.toml_file import listing, toml_table
 from grader.course.value_choices import stated_values
 from grader.domain.assignment import (
     PROVIDED,
@@ -30,9 +30,11 @@ from grader.domain.assignment import (
     DataUse,
     LatePolicy,
     Limits,
+    SubmittedFile,
 )
 from grader.domain.drawn_values import OWN_VALUES
 from grader.domain.measure import Measure
+from grader.domain.submission import Role
 
 _INSTRUCTORS_FILES = (
     FILE,
@@ -68,7 +70,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     require_file_name(table.id, "id")
     if not public_only and table.id != folder.resolve().name:
         raise fault(f"id is '{table.id}' but the folder is '{folder.resolve().name}'. Make them the same.")
-    components = _components(table.component)
+    files = submitted_files(table.files)
+    components = _components(table.component, files)
     names = [component.name for component in components]
     data = _data(table.data) if table.data is not None else None
     if data is None:
@@ -87,7 +90,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         title=table.title,
         folder=folder,
         file_stem=file_stem(table.files),
-        files=required_files(table.files),
+        files=files,
         components=components,
         checks=found_checks,
         trained_checks=() if public_only else trained_checks(folder, names),
@@ -194,13 +197,19 @@ def _data(table: DataTable) -> DataUse:
     )
 
 
-def _components(tables: Sequence[ComponentTable]) -> tuple[Component, ...]:
+def _components(tables: Sequence[ComponentTable], files: Sequence[SubmittedFile]) -> tuple[Component, ...]:
     require_different((table.name for table in tables), "component", "Remove or rename one.")
-    return tuple(_component(table) for table in tables)
+    own = [file.role for file in files if file.role not in tuple(Role)]
+    return tuple(_component(table, own) for table in tables)
 
 
-def _component(table: ComponentTable) -> Component:
+def _component(table: ComponentTable, roles: Sequence[str]) -> Component:
     name = table.name
+    if table.kind == "file" and (name not in roles or table.signature):
+        there = f"the roles of your own are {listing(roles)}" if roles else "it names no role of your own"
+        raise fault(
+            f"component '{name}' is a file. Give it no signature, and a role of [files] as its name: {there}."
+        )
     if not name.isidentifier():
         raise fault(f"component '{name}' is not a Python name. Change it.")
     if name == SUBMISSION:

@@ -17,8 +17,8 @@ PositiveInt = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 
 
-class RequiredFileTable(Table):
-    """`{ suffixes = [".csv"], stem = "{student_id}_metrics" }`: a file that must be handed in."""
+class SubmittedFileTable(Table):
+    """`{ suffixes = [".csv"], stem = "{student_id}_metrics" }`: a file that is handed in."""
 
     suffixes: Texts
     stem: Text | None = None
@@ -27,8 +27,8 @@ class RequiredFileTable(Table):
 class RequiredTable(Table):
     """`[files.required]`: each file that must be handed in, by its role.
 
-    A value is a list of suffixes or a `RequiredFileTable`: `course.required_files` reads it. Further keys are
-    roles of the assignment's own.
+    A value is a list of suffixes or a `SubmittedFileTable`: `course.submitted_files` reads it. Further keys
+    are roles of the assignment's own.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -38,11 +38,21 @@ class RequiredTable(Table):
     report: Any = None
 
 
+class OptionalTable(Table):
+    """`[files.optional]`: files without which only what is judged by them is lost. See `RequiredTable`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    checkpoint: Any = None
+    report: Any = None
+
+
 class FilesTable(Table):
     """`[files]`: how the files are named and which are required."""
 
     stem: Text
     required: RequiredTable
+    optional: OptionalTable = Field(default_factory=OptionalTable)
 
 
 class ProvidedTable(Table):
@@ -90,11 +100,11 @@ class LateTable(Table):
 
 
 class ComponentTable(Table):
-    """`[[component]]`: one stub."""
+    """`[[component]]`: one stub, or one file that is handed in and judged by itself."""
 
     name: Text
-    kind: Literal["class", "function"]
-    signature: str
+    kind: Literal["class", "function", "file"]
+    signature: str = ""
 
 
 class ProgramTable(Table):

@@ -17,7 +17,7 @@ def reference_files(assignment: Assignment) -> dict[str, bytes]:
     for path in sorted((assignment.folder / HANDIN).glob("*")):
         if path.suffix.lower() not in asked.get(path.stem, ()):
             wanted = [f"{role}{suffix}" for role, suffixes in asked.items() for suffix in suffixes]
-            there = f"It holds {' and '.join(wanted)}" if wanted else "[files.required] names no further role"
+            there = f"It holds {' and '.join(wanted)}" if wanted else "[files] names no further role"
             raise CourseError(f"{HANDIN}/{path.name} is no file that is handed in. {there}.")
         try:
             found[path.stem] = path.read_bytes()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from grader.course.composing import composed, described, first_sentence, parsed, policies_named, source_text
 from grader.course.recipes import recipes
@@ -41,6 +42,8 @@ class Variant:
         source: The whole homework.
         parts: The graded names that a form or a mistake defines; none: it meets every check.
         says: The first sentence of the file's docstring.
+        changes: Where the part is a file that is handed in: the code of a function of its name, which takes
+            the reference's text and returns the one to judge.
         policies: What a form's docstring names as `Policy: fixed_positions`: a policy, or the pattern of a
             part, that the assignment may flag, so that a person is asked to look at the form.
     """
@@ -52,6 +55,29 @@ class Variant:
     parts: tuple[str, ...] = ()
     says: str = ""
     policies: tuple[str, ...] = ()
+    changes: str = ""
+
+    def handed_in(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """The files beside the code: those of the reference, one of them changed where that is the variant.
+
+        Args:
+            files: The reference's, by role.
+
+        Raises:
+            CourseError: The function cannot change the file.
+        """
+        if self.kind is Kind.TEMPLATE:
+            return {}
+        if not self.changes:
+            return dict(files)
+        (role,) = self.parts
+        names: dict[str, Any] = {"__name__": self.name}
+        try:
+            exec(compile(self.changes, self.file, "exec"), names)  # noqa: S102  # the course's own code
+            text = names[role](files[role].decode("utf-8"))
+        except Exception as error:
+            raise CourseError(f"{self.file}: {type(error).__name__}: {error}. Mend it.") from error
+        return {**files, role: text.encode("utf-8")}
 
 
 def variants(assignment: Assignment, values: Mapping[str, Value] | None = None) -> tuple[Variant, ...]:
@@ -108,6 +134,11 @@ def _part(
     if not parts:
         raise CourseError(f"{shown}: it defines none of the graded parts. Define one of {listing(graded)}.")
     docstring = described(tree, shown)
+    files = [component.name for component in assignment.components if component.is_file]
+    if of_files := [name for name in parts if name in files]:
+        if len(parts) > 1:
+            raise CourseError(f"{shown}: it changes {of_files[0]}, which is a file, and more. Change one.")
+        return Variant(kind, path.stem, shown, solved, parts, first_sentence(docstring), changes=text)
     policies = policies_named(docstring, shown, assignment) if kind is Kind.FORM else ()
     source = composed(solved, text, after=kind is Kind.MISTAKE)
     return Variant(kind, path.stem, shown, source, parts, first_sentence(docstring), policies)

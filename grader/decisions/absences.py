@@ -40,7 +40,7 @@ def absence(assignment: Assignment, student_id: str, origin: Origin, now: dateti
         graded_at=now,
         absent=True,
         origin=origin,
-        missing=tuple(file.role for file in assignment.files),
+        missing=tuple(file.role for file in assignment.files if file.required),
         engine=__version__,
         assignment_digest=assignment.digest,
     )

@@ -37,11 +37,11 @@ MEASUREMENTS = frozenset(
 
 @dataclass(frozen=True)
 class Component:
-    """One stub that the student fills in.
+    """One stub that the student fills in, or one file that is handed in and judged by itself.
 
     Attributes:
-        name: `Attention`, `train_epoch`, ...
-        kind: `class` or `function`.
+        name: `Attention`, `train_epoch`, ...; of a file, its role.
+        kind: `class`, `function` or `file`.
         signature: The parameters as the template prints them, without `self`:
             `dim, heads=4, dim_head=64, dropout=0.`
     """
@@ -49,6 +49,11 @@ class Component:
     name: str
     kind: str
     signature: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is no code, but a file that is handed in."""
+        return self.kind == "file"
 
 
 @dataclass(frozen=True)
@@ -158,18 +163,20 @@ class ForbiddenRule:
 
 
 @dataclass(frozen=True)
-class RequiredFile:
-    """A file that must be handed in.
+class SubmittedFile:
+    """A file that is handed in.
 
     Attributes:
         role: One of `Role`, or one that the assignment names: `metrics`.
         suffixes: Those that it may have: `.py`, `.ipynb`.
         stem: How its name begins, where it is another than that of all files.
+        required: Without it there is no grade; else only what is judged by it is lost.
     """
 
     role: str
     suffixes: tuple[str, ...]
     stem: str = ""
+    required: bool = True
 
 
 @dataclass(frozen=True)
@@ -180,6 +187,7 @@ class AskedFile:
         stem: What its name begins with: `{student_id}_Lab8_Homework`.
         measure: Of weights: the measure of their model.
         mark: The part of the name that tells it from other files with the same suffix; empty: nothing does.
+        required: Whether there is no grade without it.
     """
 
     role: str
@@ -187,6 +195,7 @@ class AskedFile:
     stem: str
     measure: str = ""
     mark: str = ""
+    required: bool = True
 
     def is_marked(self, name: str) -> bool:
         """Whether a name has the part that tells this file from others, however it is spelled."""
@@ -370,7 +379,7 @@ class Assignment:
     title: str
     folder: Path
     file_stem: str
-    files: tuple[RequiredFile, ...]
+    files: tuple[SubmittedFile, ...]
     components: tuple[Component, ...]
     checks: tuple[CheckSpec, ...]
     rubric: tuple[RubricItem, ...]
@@ -406,7 +415,7 @@ class Assignment:
         checkpoint = measure.weights or self.file_stem.replace(STUDENT_ID, "")
         trains = self.data is not None and measure.call is None
         return ProgramRules(
-            self.components,
+            tuple(component for component in self.components if not component.is_file),
             self.forbidden,
             checkpoint,
             measure.roles,
@@ -424,12 +433,20 @@ class Assignment:
             mark = file.stem.replace(STUDENT_ID, "") if others & set(file.suffixes) else ""
             stem = file.stem or self.file_stem
             if file.role == Role.CHECKPOINT:
+                first = self.measures[0].id
                 asked += [
-                    AskedFile(file.role, file.suffixes, stem + each.weights, each.id, each.weights or mark)
+                    AskedFile(
+                        file.role,
+                        file.suffixes,
+                        stem + each.weights,
+                        each.id,
+                        each.weights or mark,
+                        file.required and each.id == first,
+                    )
                     for each in self.measures
                 ]
             else:
-                asked.append(AskedFile(file.role, file.suffixes, stem, mark=mark))
+                asked.append(AskedFile(file.role, file.suffixes, stem, mark=mark, required=file.required))
         return tuple(asked)
 
     @property

@@ -73,7 +73,7 @@ def intake(submission: Submission, assignment: Assignment, opener: Opener = HERE
             for other in found
             if other is not best and other.path not in modules.values()
         ]
-    missing = tuple(file.role for file in assignment.files if file.role not in chosen)
+    missing = tuple(file.role for file in assignment.files if file.required and file.role not in chosen)
     return Intake(
         submission=submission,
         code=chosen[Role.CODE].path if Role.CODE in chosen else None,

@@ -239,7 +239,7 @@ class Student:
             self.flagged.append((name, sentence))
 
     def file(self, role: str) -> bytes:
-        """What the student handed in for a role of `[files.required]`: bytes, which nothing has opened yet.
+        """What the student handed in for a role of the assignment's own: bytes, which nothing has opened yet.
 
         Raises:
             Mismatch: Nothing was handed in for it.
@@ -249,7 +249,7 @@ class Student:
         if asked is None or role not in self._assignment.own_roles:
             own = ", ".join(self._assignment.own_roles) or "none"
             raise CourseError(
-                f"A check asks for the file '{role}'. Name it in [files.required] of assignment.toml; "
+                f"A check asks for the file '{role}'. Name it in [files] of assignment.toml; "
                 f"the roles of its own are: {own}."
             )
         if self._files is None:

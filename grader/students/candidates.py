@@ -77,7 +77,9 @@ def candidate(
     files = [
         path
         for path in _files(folder)
-        if path.suffix.lower() in suffixes and asked.is_marked(path.name) and path.name not in provided
+        if path.suffix.lower() in suffixes
+        and asked.is_marked(path.name)
+        and path.name not in (*provided, "README.md")  # what the course hands out
     ]
     exact = [path for path in files if path.name == asked.name(student_id, path.suffix)]
     if asked.role == Role.CODE:

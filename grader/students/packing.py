@@ -66,8 +66,11 @@ class Package:
 
     @property
     def complete(self) -> bool:
-        """Whether every file is there, and none has a problem."""
-        return all(file.target is not None and not file.problem for file in (*self.files, *self.modules))
+        """Whether every file is there without which there is no grade, and none has a problem."""
+        return all(
+            (file.target is not None and not file.problem) or (file.source is None and not file.needed)
+            for file in (*self.files, *self.modules)
+        )
 
 
 def package(
@@ -115,8 +118,8 @@ def package(
             problem = _copied(one.path, target, force) or problem
         done = target if one.path is not None and not problem.fatal else None
         also, title = (*one.notes, *notes.get(asked, ())), titles.get(asked.measure, "")
-        needed = asked.measure in ("", assignment.measures[0].id)
-        files.append(PackedFile(asked.role, target.name, one.path, done, problem.text, also, title, needed))
+        told = (problem.text, also, title, asked.required)
+        files.append(PackedFile(asked.role, target.name, one.path, done, *told))
     code = _code_of(found)
     modules = _packed_modules(code, program, destination, force) if code and program else ()
     packed = Package(destination, assignment, tuple(files), modules, program=program)

@@ -73,7 +73,7 @@ def _judge(course: Course, assignment: Assignment) -> Iterator[Judge]:
                 report=lambda finding: None,
                 components=trial.components,
                 pictures=False,
-                files=files if trial.hands_in else {},
+                files=trial.variant.handed_in(files),
                 values=trial.values,
             )
             return outcome(assignment, trial, program, found)

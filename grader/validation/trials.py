@@ -37,11 +37,6 @@ class Trial:
     components: tuple[str, ...] | None = None
     values: Mapping[str, Value] = field(default_factory=dict)
 
-    @property
-    def hands_in(self) -> bool:
-        """Whether the files of `handin/` belong to it: the bare template comes alone."""
-        return self.variant.kind is not Kind.TEMPLATE
-
 
 @dataclass(frozen=True)
 class TrialOutcome:

@@ -83,7 +83,7 @@ def _local_outcomes(
                     check_trace(spec.id, error, printed, assignment.folder.resolve())
                 )
             with OwnWorkers(assignment, Path.cwd()) as workers:
-                handed_in = files if trial.hands_in else {}
+                handed_in = trial.variant.handed_in(files)
                 student = Student(workers, program, assignment, seed=seed_of(trial.variant), files=handed_in)
                 try:
                     examined = checks.examined(student, components=trial.components)

@@ -30,6 +30,7 @@ from grader.course.student_template import notebook
 
 ROOT = Path(__file__).parents[2]
 SOLUTION = ROOT / "reference" / "vit_defects" / "solution.py"
+ASSIGNED = ("--assignment", "vit_defects")
 HONEST = "400101200"
 # attacks in code that did once gain something, or are near those that did
 CHECKED = (*range(111, 118), *range(130, 148), *range(150, 153), *range(160, 180))
@@ -156,7 +157,7 @@ def main() -> int:
         data = folder / "data.zip"
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(
-            [sys.executable, "-m", "grader", "data", "write", "synthetic", "--out", str(data)],
+            [sys.executable, "-m", "grader", "data", "write", "synthetic", "--out", str(data), *ASSIGNED],
             check=True,
             cwd=ROOT,
         )

@@ -8,6 +8,8 @@ import pytest
 
 from grader.sandbox import survey
 
+ASSIGNED = ("--assignment", "vit_defects")
+
 pytestmark = pytest.mark.slow
 
 
@@ -19,7 +21,9 @@ def graded(course_root, attack_modules, tmp_path_factory):
     folder, out = tmp_path_factory.mktemp("retried"), tmp_path_factory.mktemp("retried_out")
     say = [sys.executable, "-m", "grader"]
     quiet = {"cwd": course_root, "check": True, "capture_output": True}
-    subprocess.run([*say, "data", "write", "synthetic", "--out", str(folder / "data.zip")], **quiet)
+    subprocess.run(
+        [*say, "data", "write", "synthetic", "--out", str(folder / "data.zip"), *ASSIGNED], **quiet
+    )
     attack_modules("retried_class").build_trained(folder / "class", folder / "data.zip")
     given = ("--assignment", "vit_defects", "--data", str(folder / "data.zip"), "--jobs", "2")
     secret = {**os.environ, "GRADER_SECRET": "tried again"}

@@ -7,7 +7,7 @@ import pytest
 
 from grader.course.assignment_file import digest, read_assignment
 from grader.course.student_template import public_settings
-from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, RequiredFile
+from grader.domain.assignment import Assignment, Component, LatePolicy, Limits, SubmittedFile
 from grader.domain.errors import CourseError
 from grader.domain.measure import Measure, ProgramRoles
 from grader.domain.submission import Role
@@ -100,7 +100,7 @@ def test_a_small_assignment(tmp_path: Path) -> None:
     assignment = read_assignment(folder_with(tmp_path, SMALL))
     assert (assignment.id, assignment.title) == ("small", "A small assignment")
     assert assignment.folder == tmp_path / "small"
-    assert assignment.files == (RequiredFile(Role.CODE, (".py",)),)
+    assert assignment.files == (SubmittedFile(Role.CODE, (".py",)),)
     assert assignment.components[0] == Component("Attention", "class", "dim, heads=4")
     assert assignment.limits == Limits(call_seconds=5)
     assert (assignment.data.student_seed, assignment.data.train_share) == (42, 0.7)

@@ -65,6 +65,7 @@ def handed_in(folder: Path, solved: str, student_id: str = ID) -> None:
     (folder / f"{student_id}_Survey.txt").write_text("Found out by counting.", encoding="utf-8")
     (folder / f"{student_id}_metrics.csv").write_text(TABLE, encoding="utf-8")
     (folder / f"{student_id}_curve.csv").write_text("step,loss\n1,2\n", encoding="utf-8")
+    (folder / f"{student_id}_Survey.md").write_text("The commonest is e, the rarest z.", encoding="utf-8")
 
 
 def taken(folder: Path, assignment: Assignment) -> dict[str, str]:
@@ -86,9 +87,11 @@ def taken(folder: Path, assignment: Assignment) -> dict[str, str]:
         ('more = [".txt"]', "the suffix '.txt' is there twice. Keep it for one kind of file, or give"),
         ('packed = [".zip"]', "'.zip' of 'packed' is an archive, which is unpacked"),
         ('helper = [".py"]', "'.py' of 'helper' is code. Ask for it as 'code'"),
-        ('more = { suffixes = [".md"], stem = "notes" }', "'stem' of 'more' is 'notes'. It must have"),
+        ('[files.optional]\nnotes = [".rst"]', "'notes' is required and optional. Keep it in one of"),
+        ('[files.optional]\ncode = [".py"]', "'code', which is always required"),
+        ('more = { suffixes = [".rst"], stem = "notes" }', "'stem' of 'more' is 'notes'. It must have"),
         (
-            'more = { suffixes = [".md"], start = "notes" }',
+            'more = { suffixes = [".rst"], start = "notes" }',
             "'more' is neither a list of suffixes nor a table",
         ),
     ],
@@ -96,6 +99,8 @@ def taken(folder: Path, assignment: Assignment) -> dict[str, str]:
 def test_what_cannot_be_asked_for_is_told(letters: Path, line: str, said: str) -> None:
     folder = letters / "reference" / "letter_survey"
     text = (folder / "assignment.toml").read_text(encoding="utf-8")
+    if line.startswith("["):
+        text = text.replace("[files.optional]\n", "")
     (folder / "assignment.toml").write_text(text.replace('notes = [".txt"]', f'notes = [".txt"]\n{line}'))
     with pytest.raises(CourseError) as raised:
         read_assignment(folder)
@@ -124,6 +129,7 @@ def test_two_files_of_one_suffix_are_told_apart(
         "metrics": f"{ID}_metrics.csv",
         "curve": f"{ID}_curve.csv",
         "notes": f"{ID}_Survey.txt",
+        "summary": f"{ID}_Survey.md",
     }
     assert taken(tmp_path / ID, survey) == whole
     for role, name in (("metrics", "Metrics (1).csv"), ("curve", f"{ID}_Survey_curve.CSV")):
@@ -151,6 +157,7 @@ def test_what_is_no_plain_file_of_a_bounded_size_is_refused(
     )
     with metrics.open("wb") as file:
         file.truncate(10 * GIGABYTE)  # sparse: it takes no place on the disk
+    (tmp_path / ID / f"{ID}_Survey.md").unlink()
     curve.unlink()
     curve.symlink_to("/etc/passwd")
     notes.write_bytes(b"")
@@ -192,7 +199,7 @@ def test_a_check_gets_bytes_or_a_sentence(survey: Assignment, spawn: Callable[[]
     assert "No curve file was handed in" in str(missing.value)
     assert missing.value.hint == "Hand in <StudentID>_curve.csv or <StudentID>_curve.json."
     for role in ("code", "plot"):
-        with pytest.raises(CourseError, match=f"asks for the file '{role}'. Name it in .files.required."):
+        with pytest.raises(CourseError, match=f"asks for the file '{role}'. Name it in .files. of"):
             student.file(role)
     with pytest.raises(CourseError, match="of the trained model"):
         Student(spawn, read, survey).file("metrics")
@@ -204,12 +211,13 @@ def test_a_check_gets_bytes_or_a_sentence(survey: Assignment, spawn: Callable[[]
 def test_a_class_is_graded_by_its_files(
     run: Callable[..., Result], tmp_path: Path, survey_solved: str, on_warm_hosts: None
 ) -> None:
-    """All there; the metrics too short, in folders by the names of students; no curve; 10 GB and a link."""
+    """All there; the metrics too short and no summary; no curve; 10 GB and a link."""
     folder = tmp_path / "class"
     others = ("400101205", "400101206", "400101207")
     for student_id in (ID, *others):
         handed_in(folder / student_id, survey_solved, student_id)
     (folder / others[0] / f"{others[0]}_metrics.csv").write_text("letter,count\na,1\n")
+    (folder / others[0] / f"{others[0]}_Survey.md").unlink()
     (folder / others[1] / f"{others[1]}_curve.csv").unlink()
     with (folder / others[2] / f"{others[2]}_metrics.csv").open("wb") as file:
         file.truncate(10 * GIGABYTE)
@@ -219,10 +227,13 @@ def test_a_class_is_graded_by_its_files(
     assert done.exit_code == 0, done.output
     document = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     whole, short, lacking, hostile = document["submissions"]
-    assert (whole["status"], whole["total"]) == ("graded", 11)
+    assert (whole["status"], whole["total"]) == ("graded", 13)
     files = {one["role"]: (one["name"], one["size"]) for one in whole["files"]}
-    assert files["metrics"] == (f"{ID}_metrics.csv", len(TABLE)) and len(files) == 5
-    assert short["total"] == 8 and "The metrics have 1 rows" in short["findings"][1]["message"]
+    assert files["metrics"] == (f"{ID}_metrics.csv", len(TABLE)) and len(files) == 6
+    told = {one["component"]: one["message"] for one in short["findings"] if one["message"]}
+    assert short["status"] == "graded" and short["missing"] == [], "without an optional file there is a grade"
+    assert short["total"] == 8 and "The metrics have 1 rows" in told["survey"]
+    assert told["summary"].startswith("No summary file was handed in")
     assert (lacking["status"], lacking["missing"]) == ("incomplete", ["curve"])
     assert "400101206_curve.csv or .json is missing" in lacking["reason"]
     assert hostile["missing"] == ["metrics", "curve"]
@@ -241,17 +252,48 @@ def test_names_tell_whose_the_files_are(
         handed_in(tmp_path / student_id, survey_solved, student_id)
         shutil.copytree(tmp_path / student_id, folder, dirs_exist_ok=True)
     done = run("grade", folder, "--assignment", "letter_survey", "--out", tmp_path / "out", "--jobs", 2)
-    assert done.exit_code == 0 and "10 files: 10 matched" in done.output, done.output
+    assert done.exit_code == 0 and "12 files: 12 matched" in done.output, done.output
     document = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     assert [(one["student_id"], one["total"]) for one in document["submissions"]] == [
-        ("ada-l", 11),
-        ("bo-k", 11),
+        ("ada-l", 13),
+        ("bo-k", 13),
     ]
 
 
 def test_it_is_valid(run: Callable[..., Result], on_warm_hosts: None) -> None:
+    """Also its mistake, which is one in a file that is no code."""
     done = run("validate", "letter_survey")
     assert done.exit_code == 0 and "reference full; template 0" in done.output, done.output
+    assert "mistakes 1 of 1 detected, 1 named" in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "def summary(text):\n    return text.words",
+            "'str' object has no attribute 'words'. Mend",
+        ),
+        ("def summary(text): ...\ndef survey(text, path): ...", "it defines 2 of the graded parts"),
+    ],
+)
+def test_a_mistake_in_a_file_that_cannot_be_made(letters: Path, code: str, said: str) -> None:
+    from grader.course.variants import variants
+
+    folder = letters / "reference" / "letter_survey"
+    (folder / "mistakes" / "summary_broken.py").write_text(f'"""Broken."""\n{code}\n')
+    with pytest.raises(CourseError) as raised:
+        [one.handed_in({"summary": b"text"}) for one in variants(read_assignment(folder))]
+    assert "mistakes/summary_broken.py: " in str(raised.value) and said in str(raised.value)
+
+
+@pytest.mark.parametrize("line", ['name = "sumary"\n', 'name = "summary"\nsignature = "text"\n'])
+def test_a_file_that_is_judged_has_a_role_and_no_signature(letters: Path, line: str) -> None:
+    folder = letters / "reference" / "letter_survey"
+    text = (folder / "assignment.toml").read_text(encoding="utf-8")
+    (folder / "assignment.toml").write_text(text.replace('name = "summary"\n', line))
+    with pytest.raises(CourseError, match=r"Give it no signature, and a role of .files. as its name"):
+        read_assignment(folder)
 
 
 def test_what_the_reference_hands_in_must_be_asked_for(letters: Path) -> None:
@@ -277,10 +319,12 @@ def test_a_student_checks_and_packs_them(
     (folder / "metrics.csv").write_text(TABLE)
     (folder / "curve.json").write_text("[1, 2]")
     (folder / "notes.txt").write_text("Found out by counting.")
+    (folder / "summary.md").write_text("The commonest is e, the rarest z.")
     torch.save({"counts": torch.zeros(26)}, folder / "weights.pth")
     checked = run("check", folder / "homework.py")
     assert checked.exit_code == 0, checked.output
     (folder / "curves.json").write_text("[3]")
+    (folder / "summary.md").unlink()  # it is packed without
     unclear = run("pack", folder, "--id", ID)
     assert unclear.exit_code == 0, "the name of the role counts"
     (folder / "curve.json").unlink()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.assignment import Assignment, DataUse, Limits, RequiredFile
+from grader.domain.assignment import Assignment, DataUse, Limits, SubmittedFile
 from grader.domain.submission import Role
 
 
@@ -15,9 +15,9 @@ from grader.domain.submission import Role
 def assignment() -> Assignment:
     """Three required files and small limits."""
     files = (
-        RequiredFile(Role.CODE, (".py", ".ipynb")),
-        RequiredFile(Role.CHECKPOINT, (".pth",)),
-        RequiredFile(Role.REPORT, (".pdf",)),
+        SubmittedFile(Role.CODE, (".py", ".ipynb")),
+        SubmittedFile(Role.CHECKPOINT, (".pth",)),
+        SubmittedFile(Role.REPORT, (".pdf",)),
     )
     return Assignment(
         id="vit_defects",

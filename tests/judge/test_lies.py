@@ -106,6 +106,22 @@ TREES = st.recursive(
     max_leaves=6,
 )
 MADE = st.builds(StandInMade, NAMES, some(PLAIN), st.dictionaries(NAMES, PLAIN, max_size=3))
+FIGURES = some(
+    st.builds(
+        DrawnFigure,
+        INTEGERS,
+        NAMES,
+        some(
+            st.builds(
+                Axes,
+                NAMES,
+                images=some(INTEGERS),
+                heat_maps=some(SMALL),
+                place=st.tuples(FLOATS, FLOATS, FLOATS, FLOATS),
+            )
+        ),
+    )
+)
 REPLIES: dict[type[Any], Any] = {
     FakeCalled: st.builds(
         FakeCalled,
@@ -125,7 +141,8 @@ REPLIES: dict[type[Any], Any] = {
         some(TREES),
         st.booleans(),
         some(st.sampled_from(["m.csv", "../x", ""])),
-        arrays(st.sampled_from(["tree0", "tree1", "file:m.csv", "file:../x"])),
+        FIGURES,
+        arrays(st.sampled_from(["tree0", "tree1", "file:m.csv", "file:../x", "drawn:0"])),
     ),
     ForwardPass: st.builds(
         ForwardPass, INTEGERS | SMALL, st.booleans(), st.booleans(), some(INTEGERS | SMALL)
@@ -149,22 +166,7 @@ REPLIES: dict[type[Any], Any] = {
         events=some(NAMES),
         training_after=st.booleans(),
         gradients_after=st.booleans(),
-        figures=some(
-            st.builds(
-                DrawnFigure,
-                INTEGERS,
-                NAMES,
-                some(
-                    st.builds(
-                        Axes,
-                        NAMES,
-                        images=some(INTEGERS),
-                        heat_maps=some(SMALL),
-                        place=st.tuples(FLOATS, FLOATS, FLOATS, FLOATS),
-                    )
-                ),
-            )
-        ),
+        figures=FIGURES,
         arrays=arrays(
             st.sampled_from(
                 ["returned", "history", "logit_gradients", "step_gradients", "image0", "figure0", "figure1"]
@@ -192,7 +194,7 @@ HONEST: dict[type[Any], Any] = {
         ({"array": "tree0", "torch": True}, None),
         True,
         ("m.csv",),
-        {"tree0": np.ones((2, 3), np.float32), "file:m.csv": np.zeros(3, np.uint8)},
+        arrays={"tree0": np.ones((2, 3), np.float32), "file:m.csv": np.zeros(3, np.uint8)},
     ),
     Built: Built(0, (Parameter("w", (2, 3), True),), (Module("", "Attention", "homework", 6),)),
     Called: Called(

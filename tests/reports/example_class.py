@@ -15,8 +15,8 @@ from grader.domain.assignment import (
     DataUse,
     ForbiddenRule,
     Limits,
-    RequiredFile,
     RubricItem,
+    SubmittedFile,
 )
 from grader.domain.evidence import (
     AttentionMap,
@@ -177,9 +177,9 @@ def an_assignment() -> Assignment:
         folder=Path("reference/vit_defects"),
         file_stem="{student_id}_Lab8_Homework",
         files=(
-            RequiredFile(Role.CODE, (".py", ".ipynb")),
-            RequiredFile(Role.CHECKPOINT, (".pth",)),
-            RequiredFile(Role.REPORT, (".pdf",)),
+            SubmittedFile(Role.CODE, (".py", ".ipynb")),
+            SubmittedFile(Role.CHECKPOINT, (".pth",)),
+            SubmittedFile(Role.REPORT, (".pdf",)),
         ),
         components=tuple(Component(name, "class" if name[0].isupper() else "function", "") for name in names),
         checks=tuple(CheckSpec(check, name, title, weight) for name, check, title, weight in CHECKS),

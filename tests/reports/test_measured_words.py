@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from grader.domain.assignment import Assignment, DataUse, RequiredFile, RubricItem
+from grader.domain.assignment import Assignment, DataUse, RubricItem, SubmittedFile
 from grader.domain.evidence import Evidence, TrainedModel, Training, TrainingOutcome
 from grader.domain.formatting import percent
 from grader.domain.measure import Measure, Scale, TrainingCall
@@ -35,7 +35,7 @@ def measured(assignment: Assignment) -> Assignment:
         checks=(),
         rubric=(item,),
         forbidden=(),
-        files=(RequiredFile("code", (".py",)),),
+        files=(SubmittedFile("code", (".py",)),),
         data=data,
         measures=(LOSS,),
         leaderboard=True,

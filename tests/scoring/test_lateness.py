@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.domain.assignment import Assignment, DataUse, LatePolicy, Limits, RequiredFile, RubricItem
+from grader.domain.assignment import Assignment, DataUse, LatePolicy, Limits, RubricItem, SubmittedFile
 from grader.domain.edit import Edit, Marked
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LateRecord
@@ -20,7 +20,7 @@ ASSIGNMENT = Assignment(
     title="Small",
     folder=Path("small"),
     file_stem="{student_id}_homework",
-    files=(RequiredFile(Role.CODE, (".py",)), RequiredFile(Role.REPORT, (".pdf",))),
+    files=(SubmittedFile(Role.CODE, (".py",)), SubmittedFile(Role.REPORT, (".pdf",))),
     components=(),
     checks=(),
     rubric=(RubricItem("essay", "Essay", 20),),

@@ -17,9 +17,9 @@ from grader.domain.assignment import (
     LatePolicy,
     Limits,
     Remark,
-    RequiredFile,
     RubricItem,
     RubricPart,
+    SubmittedFile,
 )
 from grader.domain.edit import Accepted, Edit, Marked, Ruled, Waived
 from grader.domain.errors import EngineError, UsageError
@@ -59,7 +59,7 @@ ASSIGNMENT = Assignment(
     title="Small",
     folder=Path("small"),
     file_stem="{student_id}_homework",
-    files=(RequiredFile(Role.CODE, (".py", ".ipynb")), RequiredFile(Role.REPORT, (".pdf",))),
+    files=(SubmittedFile(Role.CODE, (".py", ".ipynb")), SubmittedFile(Role.REPORT, (".pdf",))),
     components=(Component("Attention", "class", ""), Component("ViT", "class", "")),
     checks=CHECKS,
     rubric=(

@@ -11,9 +11,9 @@ from grader.domain.assignment import (
     ForbiddenRule,
     LatePolicy,
     Limits,
-    RequiredFile,
     RubricItem,
     RubricPart,
+    SubmittedFile,
 )
 from grader.domain.submission import Role
 
@@ -30,7 +30,7 @@ ASSIGNMENT = Assignment(
     title="Small",
     folder=Path("small"),
     file_stem="{student_id}_homework",
-    files=(RequiredFile(Role.CODE, (".py", ".ipynb")), RequiredFile(Role.REPORT, (".pdf",))),
+    files=(SubmittedFile(Role.CODE, (".py", ".ipynb")), SubmittedFile(Role.REPORT, (".pdf",))),
     components=(
         Component("Attention", "class", ""),
         Component("ViT", "class", ""),

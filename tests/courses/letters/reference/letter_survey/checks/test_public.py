@@ -31,3 +31,16 @@ def test_the_curve_is_not_the_metrics(student):
     """The curve is a file of its own."""
     if student.file("curve") == student.file("metrics"):
         raise Mismatch("The curve has the metrics in it.")
+
+
+@pytest.mark.component("summary")
+def test_the_summary_names_both_ends(student):
+    """The summary names the commonest and the rarest letter."""
+    text = student.file("summary").decode("utf-8", "replace")
+    if "commonest" not in text:
+        raise Mismatch("The summary does not name the commonest letter.")
+    if "rarest" not in text:
+        raise Mismatch(
+            "The summary names the commonest letter and not the rarest.",
+            diagnosis="summary_without_the_rarest",
+        )
