@@ -100,7 +100,7 @@ class Value:
         """
         value = self.plain
         if isinstance(value, Tensor | np.ndarray) and int(np.prod(value.shape)) == 1:
-            value = value.reshape(-1)[0].item()
+            (value,) = value.reshape(-1).tolist()  # an array of texts is one of objects
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong("a number")
         number = float(value) if abs(value) < 1e300 or isinstance(value, float) else float("inf")
@@ -119,7 +119,7 @@ class Value:
         """
         value = self.plain
         if isinstance(value, Tensor | np.ndarray) and int(np.prod(value.shape)) == 1:
-            value = value.reshape(-1)[0].item()
+            (value,) = value.reshape(-1).tolist()  # an array of texts is one of objects
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.wrong("a whole number")
         self.number(low, high)
@@ -133,7 +133,7 @@ class Value:
         """
         value = self.plain
         if isinstance(value, Tensor | np.ndarray) and int(np.prod(value.shape)) == 1:
-            value = value.reshape(-1)[0].item()
+            (value,) = value.reshape(-1).tolist()  # an array of texts is one of objects
         if not isinstance(value, bool):
             raise self.wrong("True or False")
         return value
