@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks import (
+    breakpoints,
     channels,
     check,
     class_size,
@@ -42,12 +43,14 @@ QUICK: Benchmarks = {
 # hours of training: done only when they are named, else what was measured before is shown
 SLOW: Benchmarks = {
     "recipes": recipes.measured,
+    "breakpoints": breakpoints.measured,
     "ingredients": recipes.ingredients_measured,
     "honest_pairs": honest_pairs.measured,
     "script_alone": script_alone.measured,
 }
 BEFORE: Benchmarks = {
     "recipes": recipes.recorded,
+    "breakpoints": breakpoints.recorded,
     "ingredients": recipes.ingredients_recorded,
     "honest_pairs": honest_pairs.recorded,
     "script_alone": script_alone.recorded,

@@ -16,9 +16,10 @@ from benchmarks.section import processor
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError
 from grader.domain.evidence import TrainingOutcome
+from grader.domain.measure import Measure
 from grader.kit.splits import Splits
 from grader.students.own_machine import OwnWorkers, own_program, patient
-from grader.training import EpochReport, Job, measured_training
+from grader.training import EpochReport, Job, job_of, measured_training
 
 LOAD_SECONDS = 1800.0  # a busy machine is no reason to lose a night of training
 
@@ -102,6 +103,8 @@ def trained(
     assignment: Assignment,
     splits: Splits,
     report: Callable[[EpochReport], None] = lambda told: None,
+    measure: Measure | None = None,
+    of: str = "",
 ) -> Record:
     """Train a homework once, as `grader train` does, and count what it gets right.
 
@@ -113,6 +116,8 @@ def trained(
         assignment: Its assignment.
         splits: The images.
         report: Told each epoch.
+        measure: Which of the assignment's models; None: the first.
+        of: The code that the record is of, where that is not the whole homework.
 
     Raises:
         EngineError: The training did not complete, or the homework's own loop could not be used.
@@ -124,8 +129,19 @@ def trained(
         homework.write_text(source, encoding="utf-8")
         for file in assignment.provided:
             shutil.copyfile(assignment.provided_folder / file.name, homework.with_name(file.name))
-        program = own_program(homework, assignment)
-        job = Job(program, limits, assignment.forbidden_patterns, "cpu", seed, splits=splits)
+        measure = measure or assignment.measures[0]
+        job = job_of(
+            assignment,
+            measure,
+            splits,
+            program=own_program(homework, assignment).read_for(measure.id),
+            limits=limits,
+            forbidden=assignment.forbidden_patterns,
+            device="cpu",
+            seed=seed,
+        )
+        if not isinstance(job, Job):
+            raise EngineError(f"{recipe}: it is trained by a call, and no homework's recipe.")
         training = measured_training(workers, job, report).training
     if training.outcome is not TrainingOutcome.COMPLETED:
         said = training.reason or "its loop over epochs could not be executed"
@@ -133,7 +149,7 @@ def trained(
     return new_record(
         recipe=recipe,
         without=without,
-        source=source,
+        source=of or source,
         seed=seed,
         epochs=len(training.epochs),
         correct=sum(row[place] for place, row in enumerate(training.confusion)),

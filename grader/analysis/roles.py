@@ -10,6 +10,7 @@ from grader.analysis.units import Unit, assigned, statements_within
 TRAIN = re.compile(r"train|trn|fit", re.IGNORECASE)
 TEST = re.compile(r"test|val|eval|valid|dev(?!ice)", re.IGNORECASE)
 LOADER = re.compile(r"loader|dl$|(?<!wr)iter(ator)?$", re.IGNORECASE)
+SEVERAL = re.compile(r"(loader|dl)s(_?dict|_by_\w+)?$", re.IGNORECASE)
 DATASET = re.compile(r"data|ds$|set$", re.IGNORECASE)
 BY_NAME = (
     ("optimizer", re.compile(r"^(optimi[sz]er|optim|opt)\d*$", re.IGNORECASE)),
@@ -36,7 +37,9 @@ def side(text: str) -> str | None:
 
 
 def role_by_name(name: str) -> str | None:
-    """The role that a name suggests."""
+    """The role that a name suggests; none for a name of several: `loaders`."""
+    if SEVERAL.search(name):
+        return None
     if LOADER.search(name):
         return f"{side(name) or 'train'}_loader"
     for role, pattern in BY_NAME:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from grader.analysis.edits import Edit, end_of, instead, start_of
 from grader.analysis.effects import Effect, Effects
+from grader.analysis.roles import side
 from grader.analysis.units import DEFINITIONS, assigned
 from grader.domain.program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
 
@@ -117,7 +118,7 @@ class Substitution:
         if count and isinstance(value, ast.Call) and self._direct(value) & OUTWARD:
             yield instead(value, f"({NOTHING_NAME},) * {count}")
             return
-        yield from self._expression(value)
+        yield from self._expression(value, _side_of(targets[0]) if len(targets) == 1 else None)
 
     def _loads(self, value: ast.expr) -> bool:
         """Whether an expression loads data, itself or through the student's functions."""
@@ -128,34 +129,43 @@ class Substitution:
                 return True
         return False
 
-    def _expression(self, node: ast.expr) -> Iterator[Edit]:
+    def _expression(self, node: ast.expr, told: str | None = None) -> Iterator[Edit]:
+        """The edits of an expression; `told` is the side that the name of its value tells."""
         if isinstance(node, ast.Call):
             found = self._direct(node)
             if found & OUTWARD:
                 yield instead(node, NOTHING_NAME)
                 return
             if found & Effect.DATA:
-                yield instead(node, self._standing_for(node))
+                yield instead(node, self._standing_for(node, told))
                 return
         self._within.append(_bound_in(node))
-        for child in ast.iter_child_nodes(node):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+                yield from self._expression(value, side(name) or told)
+        for child in ast.iter_child_nodes(node) if not isinstance(node, ast.Dict) else ():
             if isinstance(child, ast.expr):
-                yield from self._expression(child)
-            elif isinstance(child, ast.keyword | ast.comprehension):
+                yield from self._expression(child, told)
+            elif isinstance(child, ast.keyword):
+                yield from self._expression(child.value, side(child.arg or "") or told)
+            elif isinstance(child, ast.comprehension):
                 yield from self._other(child)
         self._within.pop()
 
-    def _standing_for(self, call: ast.Call) -> str:
+    def _standing_for(self, call: ast.Call, told_side: str | None) -> str:
         """What stands for data that a call loads; a parameter or a loop variable may tell which (`split`)."""
-        role = self._role(call)
+        role = self._role(call, told_side)
         names = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
         told = sorted(names & frozenset().union(*self._within))
         return f"{DATA_NAME}.of({role!r}, {', '.join(told)})" if told else f"{DATA_NAME}[{role!r}]"
 
-    def _role(self, call: ast.Call) -> str:
-        """The role of what stands where it has no name: `return DataLoader(data, shuffle=True)`."""
+    def _role(self, call: ast.Call, told: str | None) -> str:
+        """The role of what stands where no name may tell it: `return DataLoader(data, shuffle=True)`."""
         function = ast.unparse(call.func).split(".")[-1]
         kind = "loader" if function == "DataLoader" else "dataset"
+        if told is not None:
+            return f"{told}_{kind}"
         text = ast.unparse(call).lower()
         is_test = "train" not in text and any(word in text for word in ("test", "val", "shuffle=false"))
         return f"{'test' if is_test else 'train'}_{kind}"
@@ -194,6 +204,16 @@ def _limit(test: ast.expr) -> ast.expr | None:
     match test:
         case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt() | ast.LtE()], comparators=[limit]):
             return limit if COUNT.search(name) else None
+    return None
+
+
+def _side_of(target: ast.expr) -> str | None:
+    """The side that a target tells: `val_loader`, `self.val_loader`, `loaders["val"]`."""
+    match target:
+        case (
+            ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name)))
+        ):
+            return side(name)
     return None
 
 
