@@ -25,6 +25,8 @@ TITLE = "Synthetic scenes of textured objects"
 SIDE = 32  # pixels
 PER_CLASS = 600
 CHUNK = 200  # images at once, which bounds the memory
+TURN = 0.35  # radians, at most: of a texture, and of an object
+INVERTED = 0.3  # share of the images in which objects are dark, on bright ground
 
 Field = NDArray[np.float32]
 
@@ -104,7 +106,7 @@ SCENES = {
     for scene in (Scene(shape, texture, 1), Scene(shape, texture, 3))
 }
 CLASSES = (
-    "striped_disk", "three_striped_disks", "striped_square", "checked_square", "dotted_triangle",
+    "striped_disk", "three_striped_disks", "striped_cross", "checked_square", "dotted_triangle",
     "three_dotted_triangles", "three_checked_crosses", "three_dotted_crosses", "checked_ring",
     "three_checked_rings",
 )  # fmt: skip
@@ -118,7 +120,7 @@ def load(source: Path | None, *, seed: int, train_share: float = 0.7, cache: Pat
     """The data set, made or read, and split per class.
 
     Args:
-        source: None makes the images; or a zip or folder as `write` makes it.
+        source: None makes the images; or a zip or folder of them.
         seed: Of the images and of the split, not negative: another seed gives other images, so that images
             of a secret seed were never seen by anybody.
         train_share: The share of each class that trains, more than 0, less than 1.
@@ -172,14 +174,14 @@ def _drawn(scene: Scene, rng: np.random.Generator) -> NDArray[np.uint8]:
     picture = ground[:, None, None, :] + light
     picture = picture + 0.05 * _blurred(rng.standard_normal((count, SIDE, SIDE, 1)).astype(np.float32))
     # one texture for all objects of a scene, in its own turn and grain
-    angle, period = _column(rng.uniform(0, math.pi, count)), _column(rng.uniform(3.6, 4.8, count))
+    angle, period = _column(rng.uniform(-TURN, TURN, count)), _column(rng.uniform(4.4, 5.2, count))
     phase_x, phase_y = (_column(rng.uniform(0, 1, count)) for _ in range(2))
     along = (x * np.cos(angle) + y * np.sin(angle)) / period + phase_x
     athwart = (y * np.cos(angle) - x * np.sin(angle)) / period + phase_y
     share = 0.5 + 0.5 * np.clip(2.5 * TEXTURES[scene.texture](along, athwart), -1, 1)
     surface = first[:, None, None, :] * share[..., None] + second[:, None, None, :] * (1 - share[..., None])
     for center_x, center_y, radius in _places(scene.objects, rng, count):
-        turn = _column(rng.uniform(0, 2 * math.pi, count))
+        turn = _column(rng.uniform(-TURN, TURN, count))
         u = ((x - center_x) * np.cos(turn) + (y - center_y) * np.sin(turn)) / radius
         v = ((y - center_y) * np.cos(turn) - (x - center_x) * np.sin(turn)) / radius
         inside = np.clip(0.5 - SHAPES[scene.shape](u, v) * radius, 0, 1)[..., None]
@@ -193,11 +195,19 @@ def _column(values: NDArray[np.float64]) -> Field:
 
 
 def _colors(rng: np.random.Generator, count: int) -> tuple[Field, Field, Field]:
-    """Of the ground and of the two parts of the texture, each (count, 3): far apart, and alike else."""
+    """Of the ground and of the two parts of the texture, each (count, 3): dark, bright, and between.
+
+    In some images it is the other way round, so that brightness alone tells little.
+    """
     drawn = rng.uniform(0.08, 0.92, (count, 12, 3, 3)).astype(np.float32)
     pairs = ((0, 1), (0, 2), (1, 2))
     apart = np.min([np.abs(drawn[:, :, a] - drawn[:, :, b]).sum(axis=-1) for a, b in pairs], axis=0)
     chosen = drawn[np.arange(count), apart.argmax(axis=1)]
+    chosen = chosen * np.array([[0.35], [0.35], [0.3]], np.float32) + np.array(
+        [[0.0], [0.65], [0.3]], np.float32
+    )
+    inverted = rng.random(count) < INVERTED
+    chosen[inverted] = 1 - chosen[inverted]
     return chosen[:, 0], chosen[:, 1], chosen[:, 2]
 
 

@@ -528,7 +528,7 @@ for name, model, history in (("vit", vit, vit_history), ("resnet", resnet, resne
     plot_learning_curves(history)
     plot_confusion_matrix(measures[name]["confusion"], class_names)
     plot_roc(found["targets"], found["probabilities"], class_names)
-export_metrics(measures, f"{STUDENT_ID}_CIFAR10_metrics.csv")
+export_metrics(measures, f"{STUDENT_ID}_metrics.csv")
 
 # %%
 images, labels = next(iter(test_loader))
