@@ -139,12 +139,27 @@ class Prediction:
         image: The name of one of the images that belong to the evidence (PNG).
         true_class, predicted_class: Indices into the class names.
         confidence: The softmax probability of the predicted class, 0 to 1.
+        likeliest: The three classes with the highest probabilities, and these, the highest first.
     """
 
     image: str
     true_class: int
     predicted_class: int
     confidence: float
+    likeliest: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class RocCurve:
+    """The receiver operating characteristic of a class against all others.
+
+    Attributes:
+        area: Under the curve, 0 to 1; None where there is no curve.
+        points: (false positive rate, true positive rate), both 0 to 1, from the origin on.
+    """
+
+    area: float | None
+    points: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,6 +231,8 @@ class Training:
             seeds. All else is of the first.
         unfinished: The repetitions that were not completed.
         confusion: Rows are true classes, columns predicted: counts.
+        seen_accuracy: For some of the images that it was trained on, without augmentation, 0 to 1.
+        roc: A curve for each class.
         predictions: Four per class.
         attention: Of one image per class, where the model's attention could be read.
         notes: What had to be assumed, in the words of a worker that trains. For staff: it had
@@ -243,6 +260,8 @@ class Training:
     runs: tuple[float, ...] = ()
     unfinished: tuple[UnfinishedRun, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()
+    seen_accuracy: float | None = None
+    roc: tuple[RocCurve, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     attention: tuple[AttentionMap, ...] = ()
     notes: tuple[Note, ...] = ()

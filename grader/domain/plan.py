@@ -42,6 +42,8 @@ class Rehearsal:
         complete: It came to its end.
         fault: What kept it from that, as a sentence, unless it merely takes long.
         where: The place in the student's file, when their code raised.
+        parameters: How many numbers the model has as parameters; None where that is not known.
+        multiply_adds: Of the model for one image; None where they could not be counted.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -49,6 +51,8 @@ class Rehearsal:
     complete: bool = True
     fault: str = ""
     where: str = ""
+    parameters: int | None = None
+    multiply_adds: int | None = None
 
     @property
     def epochs(self) -> int | None:

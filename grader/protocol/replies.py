@@ -371,6 +371,8 @@ class Trained:
         epochs: How many; fewer than planned where the student's loop stops early.
         other_models: How many further models were trained.
         modules: The tree of the model as the student's code leaves it.
+        parameters: How many numbers it has as parameters; -1 where that was not asked for.
+        multiply_adds: Of one image's way through it; -1 where that was not asked for, or cannot be counted.
         arrays: `state:<name>`: its parameters and buffers; where it can answer, `probe` float32 (images,
             channels, height, width), some of what the student's code validates on, and `probe_logits` float32
             (images, classes), what the model answers.
@@ -379,6 +381,8 @@ class Trained:
     epochs: int
     other_models: int = 0
     modules: tuple[Module, ...] = ()
+    parameters: int = -1
+    multiply_adds: int = -1
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -421,6 +425,7 @@ class Answered:
         misfit: Why the weights are not those of this model; None where they are.
         arrays: `logits` float32 (test images, classes), without the chance in the student's test transform;
             `augmented`, the same with it, where there is some; `probe_logits` float32 (images, classes);
+            `seen_logits`, like `logits`, of the images that were sent as `seen`;
             `attention` float32 (images, layers, tokens, tokens), the mean over heads, where it was asked for
             and can be read; `inputs` float32 (images, channels, height, width).
     """

@@ -247,6 +247,7 @@ class Train:
 
     Attributes:
         gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
+        sized: How large the model is, is wanted in the end.
         arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,).
     """
 
@@ -255,6 +256,7 @@ class Train:
     seed: int = 0
     threads: int = 1
     gpu_memory_mb: int | None = None
+    sized: bool = False
     arrays: Arrays = field(default_factory=dict)
 
 
@@ -286,7 +288,8 @@ class Answer:
         attention_of: Test images whose attention weights are wanted, by their indices.
         inputs_of: Test images that are wanted as the model is fed them, by their indices.
         arrays: `state:<name>`: the parameters and buffers; perhaps `probe`: inputs, float32 (images,
-            channels, height, width), for which it is to answer too.
+            channels, height, width), for which it is to answer too; perhaps `seen`: images like the test
+            images, uint8 (images, h, w[, 3]), for which it is to answer too.
     """
 
     attention_of: tuple[int, ...] = ()

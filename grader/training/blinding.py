@@ -7,6 +7,7 @@ import re
 import string
 import zlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class Blinding:
         """The labels of the training images in the worker's numbers, int64 (n,)."""
         return self._numbers[self._splits.train_labels]
 
-    @property
+    @cached_property
     def train_images(self) -> Any:
         """The training images, uint8 (n, height, width[, 3])."""
         return self._changed(self._splits.train_images, b"train")

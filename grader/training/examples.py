@@ -12,6 +12,7 @@ from grader.kit.splits import Splits
 from grader.training.accuracy import probabilities
 
 PER_CLASS = 4
+LIKELIEST = 3  # classes that are told with a prediction
 WIDTH = 100  # pixels, at most
 COLD, WARM, HOT = "#0b1026", "#b8325e", "#ffe08a"  # of an attention map, from nothing to most
 SUM_TOLERANCE = 1e-2
@@ -25,6 +26,11 @@ def example_images(splits: Splits) -> tuple[tuple[int, ...], ...]:
     """
     own = (np.flatnonzero(splits.test_labels == label)[:PER_CLASS] for label in range(len(splits.classes)))
     return tuple(tuple(map(int, indices)) for indices in own)
+
+
+def some_of_each(labels: Any, count: int) -> Any:
+    """The rows of the first images of each class, int (n,)."""
+    return np.concatenate([np.flatnonzero(labels == label)[:count] for label in np.unique(labels)])
 
 
 def predictions(
@@ -47,7 +53,9 @@ def predictions(
         for index in own:
             name = f"prediction-{len(found):02}.png"
             predicted = int(logits[index].argmax())
-            found.append(Prediction(name, label, predicted, float(certainty[index, predicted])))
+            ranked = (-certainty[index]).argsort(kind="stable")[:LIKELIEST].tolist()
+            likeliest = tuple((place, float(certainty[index, place])) for place in ranked)
+            found.append(Prediction(name, label, predicted, float(certainty[index, predicted]), likeliest))
             pictures[name] = _png(_small(splits.test_images[index]))
     return tuple(found), pictures
 

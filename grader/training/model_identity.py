@@ -45,6 +45,7 @@ def asked(
     told: EpochDone | Trained,
     attention_of: tuple[int, ...] = (),
     inputs_of: tuple[int, ...] = (),
+    seen: Any = None,
 ) -> ModelThen:
     """The model that a worker tells of, measured.
 
@@ -52,6 +53,7 @@ def asked(
         measurer: Is asked.
         told: What the worker tells.
         attention_of, inputs_of: See Answer.
+        seen: Images that it was trained on; None: they are not asked about.
 
     Raises:
         OtherModel: Its weights do not fit the model that the source builds.
@@ -60,7 +62,9 @@ def asked(
     state = told_state(told.arrays, told.modules)
     difference = other_tree(told.modules, measurer.modules(getattr(told, "made", None)))
     probe = told.arrays.get("probe")
-    answered = measurer.answered(state, attention_of=attention_of, inputs_of=inputs_of, probe=probe)
+    answered = measurer.answered(
+        state, attention_of=attention_of, inputs_of=inputs_of, probe=probe, seen=seen
+    )
     if answered.misfit is not None:
         raise OtherModel(difference or misfit_in_words(answered.misfit, measurer.program))
     return ModelThen(state, difference, answered)

@@ -21,6 +21,7 @@ from grader.training.weights_measured import STATE_LIMIT
 IMAGES_PER_CLASS = 4
 SECONDS = 30.0
 MOST_MODELS = 1000  # that are told
+MOST_TOLD = 10**15  # of a model's size
 NOISE = 5  # the seed of what the images show
 
 
@@ -46,11 +47,13 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
     few = made_up_images(splits.classes, splits.train_images.shape[1:])
     seconds = min(SECONDS, job.limits.training_seconds)
     others, complete, fault, where = 0, False, "", ""
+    sizes: tuple[int | None, int | None] = (None, None)
     train = Train(
         class_names=splits.classes,
         device=job.device,
         seed=job.seed,
         gpu_memory_mb=job.gpu_memory_mb,
+        sized=True,
         arrays={"train_images": few.train_images, "train_labels": few.train_labels},
     )
     with contextlib.closing(job.linked(workers())) as link:
@@ -63,6 +66,7 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
                     told.append(replace(reply, arrays={}, modules=()))
                 elif isinstance(reply, Trained):
                     others, complete = max(min(reply.other_models, MOST_MODELS), 0), True
+                    sizes = (_possible(reply.parameters), _possible(reply.multiply_adds))
                     break
         except StudentRaised as raised:
             fault, where = _in_words(raised, job), raised_at(raised.problem, job.program)
@@ -71,7 +75,12 @@ def rehearsed(workers: Workers, job: Job) -> Rehearsal:
                 fault = f"It cannot be trained: {error}."
         except EngineError as error:
             fault = str(error)
-    return Rehearsal(stages(told, job.program), others, complete, fault, where)
+    return Rehearsal(stages(told, job.program), others, complete, fault, where, *sizes)
+
+
+def _possible(size: int) -> int | None:
+    """A size that a worker tells; None where there is no such size."""
+    return size if 0 <= size <= MOST_TOLD else None
 
 
 def _in_words(raised: StudentRaised, job: Job) -> str:

@@ -18,12 +18,13 @@ from grader.protocol.plain_values import MAX_NUMBER
 from grader.protocol.raised import plan_in_words, raised_at, unwritten
 from grader.protocol.recipe_gaps import RAISED, Gap, gap_in_words
 from grader.protocol.replies import Answered, EpochDone, Problem, Trained, TrainingPlan
-from grader.training.accuracy import accuracy_interval, confusion, cross_entropy
+from grader.training.accuracy import accuracy_interval, confusion, cross_entropy, probabilities
 from grader.training.blinding import Blinding, NoAnswers
-from grader.training.examples import attention_maps, example_images, first_of_each, predictions
+from grader.training.examples import attention_maps, example_images, first_of_each, predictions, some_of_each
 from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
 from grader.training.model_identity import ModelThen, OtherModel, asked, same_answers, same_state
 from grader.training.own_measure import value_interval
+from grader.training.roc import roc_curves
 from grader.training.stages import stages
 from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report, ScoreFunction
 from grader.training.weights_measured import Measurer
@@ -34,6 +35,7 @@ PROJECTED_AFTER = 2  # epochs
 MOST_OBJECTIONS = 3  # that are told
 ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
 NO_TRANSFORM = "How it prepares its images was not found, so what was handed out stood in that place."
+SEEN = 50  # training images of a class that the model is asked about, for what it has by heart
 SAMPLED = 8  # hidden images for which the judge asks again
 
 
@@ -58,6 +60,8 @@ class Record:
         self._logits: Any = None
         self._augmented: float | None = None  # the accuracy of the weights in the end, with chance
         self._attention: Any = None
+        self._seen_rows = some_of_each(job.splits.train_labels, SEEN)
+        self._seen_accuracy: float | None = None
         self._model: ModelThen | None = None
         self._trained: FinalModel | None = None
         self._restored = False
@@ -190,7 +194,12 @@ class Record:
     def _take_end(self, done: Trained, measurer: Measurer) -> None:
         if not self._epochs or self._model is None or done.epochs != len(self._epochs):
             raise NoAnswers
-        last, self._model = self._model, asked(measurer, done, self.attention_of, self.sampled)
+        last, self._model = (
+            self._model,
+            asked(
+                measurer, done, self.attention_of, self.sampled, self.blinding.train_images[self._seen_rows]
+            ),
+        )
         self._note_tree(self._model, done.epochs)
         self._restored = not same_state(last.state, self._model.state)
         answered = self._model.answered
@@ -205,6 +214,7 @@ class Record:
         self._trained = FinalModel(self._model.state, inputs, scores)
         self._augmented = self._with_chance(answered)
         self._attention = answered.arrays.get("attention")
+        self._seen_accuracy = self._accuracy_of_seen(answered)
         if not same_answers(done.arrays.get("probe_logits"), answered.arrays.get("probe_logits")):
             self._answers_alike = False
         self.outcome = TrainingOutcome.COMPLETED
@@ -220,6 +230,14 @@ class Record:
             return None
         logits = self.blinding.answers(answered.arrays["augmented"])
         return self._accuracy(logits) if np.isfinite(logits).all() else None
+
+    def _accuracy_of_seen(self, answered: Answered) -> float | None:
+        """The accuracy for images that it was trained on; None where they were not answered for."""
+        logits, labels = answered.arrays.get("seen_logits"), self.blinding.train_labels[self._seen_rows]
+        expected = (len(labels), len(self._job.splits.classes))
+        if logits is None or logits.shape != expected or not np.isfinite(logits).all():
+            return None
+        return float((logits.argmax(axis=1) == labels).mean())
 
     def _accuracy(self, logits: Any) -> float:
         return float((logits.argmax(axis=1) == self._job.splits.test_labels).mean())
@@ -323,6 +341,8 @@ class Record:
             counted=counted,
             interval=accuracy_interval((accuracy,), len(predicted)),
             confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
+            seen_accuracy=self._seen_accuracy,
+            roc=roc_curves(probabilities(self._logits), splits.test_labels),
             predictions=shown,
             attention=maps,
         )

@@ -86,6 +86,7 @@ class Measurer:
         attention_of: tuple[int, ...] = (),
         inputs_of: tuple[int, ...] = (),
         probe: Any = None,
+        seen: Any = None,
     ) -> Answered:
         """What the model answers with these weights.
 
@@ -93,6 +94,7 @@ class Measurer:
             state: Parameters and buffers by name.
             attention_of, inputs_of: Test images in the worker's order: see Answer.
             probe: Inputs for which it is to answer too, float32; None: there are none.
+            seen: Images that it was trained on, uint8, for which it is to answer too.
 
         Raises:
             BuiltOnceOnly: It cannot be built here.
@@ -103,6 +105,8 @@ class Measurer:
         arrays = {STATE + name: value for name, value in state.items()}
         if probe is not None:
             arrays["probe"] = probe
+        if seen is not None:
+            arrays["seen"] = seen
         request = Answer(attention_of, inputs_of, arrays)
         return self.link.ask(request, Answered, seconds=self._left, limit=REPLY_LIMIT)
 

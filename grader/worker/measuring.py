@@ -35,9 +35,10 @@ class Measuring:
         labels = request.arrays["train_labels"].tolist()
         self._model = configured_model(student, labels, self._device, seed=request.seed, made=request.made)
         _, transform = transforms(student, [])
+        self._classes = request.class_names
         test, classes = request.arrays["test_images"], request.class_names
         with students_code():  # deterministic transforms, which are the student's, are applied here
-            certain = without_chance(transform, test[0])
+            self._certain = certain = without_chance(transform, test[0])
             self._test = GradedImages(test, None, classes, certain)
             self._augmented = None
             if certain is not transform:
@@ -74,6 +75,10 @@ class Measuring:
             if "probe" in request.arrays:
                 probe = torch.from_numpy(request.arrays["probe"].copy())
                 found["probe_logits"] = answers(self._model, [probe], self._device, len(self._test.classes))
+            if "seen" in request.arrays:
+                with students_code():
+                    seen = GradedImages(request.arrays["seen"].copy(), None, self._classes, self._certain)
+                found["seen_logits"] = self._logits(seen)
         if request.attention_of:
             weights = attention(self._model, self._test, self._device, request.attention_of)
             found |= {} if weights is None else {"attention": weights}

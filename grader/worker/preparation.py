@@ -31,6 +31,7 @@ class Prepared:
         validation: What the student's code looks at between epochs.
         training: What it trains on.
         apart: (images, labels) that are kept out of it while something is decided by them; None: none are.
+        sized: The model's size is wanted in the end.
     """
 
     device: torch.device
@@ -39,6 +40,7 @@ class Prepared:
     validation: GradedImages
     training: GradedImages
     apart: tuple[Any, Any] | None = None
+    sized: bool = False
 
     def all_is_decided(self) -> None:
         """From now on the images that were kept for decisions are trained on, too.
@@ -85,7 +87,7 @@ def _prepared(request: Train, chosen: Settings, device: torch.device, *, validat
     train_loader: DataLoader[Any] = DataLoader(train, batch_size=size, shuffle=True, generator=shuffling)
     data = Data(train_loader, DataLoader(validation, batch_size=size))
     apart = (images[seen], labels[seen]) if validates else None
-    return Prepared(device, chosen, data, validation, train, apart)
+    return Prepared(device, chosen, data, validation, train, apart, request.sized)
 
 
 def _share_of_each_class(share: float, labels: Any, seed: int) -> Any:
@@ -111,7 +113,29 @@ def ended(epochs: int, other_models: int, model: nn.Module, ready: Prepared) -> 
             probe = ready.validation.batch(0, min(PROBES, len(ready.validation)))
         told = answers(model, [probe], ready.device, len(ready.validation.classes))
         arrays |= {"probe": array(probe.float()), "probe_logits": told}
-    return Trained(epochs, other_models, module_tree(model), arrays)
+    if not ready.sized:
+        return Trained(epochs, other_models, module_tree(model), arrays=arrays)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    with students_code():
+        image = ready.validation.batch(0, 1).to(ready.device)
+    counted = multiply_adds(model, image)
+    return Trained(epochs, other_models, module_tree(model), parameters, counted, arrays)
+
+
+def multiply_adds(model: nn.Module, images: torch.Tensor) -> int:
+    """The multiply-adds of one image's way through a model; -1 where they cannot be counted.
+
+    Args:
+        images: (1, channels, height, width).
+    """
+    from torch.utils.flop_counter import FlopCounterMode  # takes a moment, and is needed once
+
+    try:
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            model(images)
+    except Exception:  # whatever a model does that the counter does not know
+        return -1
+    return int(counter.get_total_flops()) // 2  # it counts a multiplication and an addition as two
 
 
 def learning_rate(optimizer: torch.optim.Optimizer) -> float:

@@ -118,7 +118,7 @@ MESSAGES = [
     RunFunction(
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
-    Train(("a",), "cuda", 3, 2, 4000, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Train(("a",), "cuda", 3, 2, 4000, True, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
     MeasureModel(
         ("a",),
         "cuda",
@@ -165,7 +165,7 @@ MESSAGES = [
         ModelMade((1,), {"dim": 8}),
         {"state:w": np.zeros((1, 2), np.float32)},
     ),
-    Trained(3, 1, (Module("", "ViT", "homework", 6),), {"state:w": np.zeros(2, np.float32)}),
+    Trained(3, 1, (Module("", "ViT", "homework", 6),), 5, 7, {"state:w": np.zeros(2, np.float32)}),
     Measurable((Module("", "ViT", "homework", 6),)),
     Answered(Misfit(1, 2, 3, "w", ((2,), (3,))), {"logits": np.zeros((1, 2), np.float32)}),
     CheckpointLoaded("mismatch", "", Misfit(1, 2, 3, "w", ((2,), (3,)))),

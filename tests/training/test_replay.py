@@ -223,6 +223,8 @@ def assert_told_beforehand(found: Replayed) -> None:
     """What a trial on made-up images told is what was trained."""
     trained = stages(found.epochs, found.program)
     assert found.rehearsal.complete and found.rehearsal.epochs == found.end.epochs
+    assert (found.rehearsal.parameters or 0) >= max(stage.learned for stage in found.rehearsal.stages) > 0
+    assert (found.rehearsal.multiply_adds or 0) > 0
     same = {"first_rate": 0, "last_rate": 0, "per_batch": False}
     assert [replace(stage, **same) for stage in found.rehearsal.stages] == [
         replace(stage, **same) for stage in trained

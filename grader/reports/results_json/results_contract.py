@@ -101,6 +101,7 @@ class ClassRecord(_Record):
     precision: float | None = _Share
     recall: float | None = _Share
     f1: float | None = _Share
+    roc_area: float | None = _Share
 
 
 class Measurements(_Record):
@@ -126,6 +127,9 @@ class Measurements(_Record):
         description="of each training, where it was repeated with other seeds; `test_accuracy` is their mean"
     )
     classes: list[ClassRecord] = Field(description="of the first training, by class")
+    seen_accuracy: float | None = Field(
+        default=None, ge=0, le=1, description="for some of the images that it was trained on"
+    )
     claimed_accuracy: float | None = Field(default=None, ge=0, le=1, description="what the student reports")
     claimed_in: str = Field(description="where the student reports it")
     projected_seconds: float | None = Field(
@@ -235,6 +239,8 @@ class PlanRecord(_Record):
     other_models: int = Field(description="trained because the one that counts depends on them")
     validates: bool = Field(description="a tenth of the training images is kept for what the code measures")
     left_alone: list[LeftAloneRecord]
+    parameters: int | None = Field(default=None, ge=0, description="of the model, as the trial built it")
+    multiply_adds: int | None = Field(default=None, ge=0, description="of the model for one image")
 
 
 class ModelRecord(_Record):

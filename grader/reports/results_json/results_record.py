@@ -250,10 +250,16 @@ def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
         test_accuracy_runs=list(training.runs) if training.value is None else [],
         classes=[
             ClassRecord(
-                name=one.name, images=one.images, precision=one.precision, recall=one.recall, f1=one.f1
+                name=one.name,
+                images=one.images,
+                precision=one.precision,
+                recall=one.recall,
+                f1=one.f1,
+                roc_area=one.area,
             )
             for one in class_figures(training)
         ],
+        seen_accuracy=training.seen_accuracy,
         claimed_accuracy=claim.accuracy if claim else None,
         claimed_in=printable(claim.source) if claim else "",
         projected_seconds=_finite(training.projected_seconds),
@@ -277,6 +283,8 @@ def _plan(plan: Plan) -> PlanRecord | None:
         missing=plan.missing,
         tried=rehearsal.complete,
         fault=printable(rehearsal.fault),
+        parameters=rehearsal.parameters,
+        multiply_adds=rehearsal.multiply_adds,
         stages=[
             StageRecord(
                 loop=printable(str(stage.loop or "")),

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of each class, from the confusion matrix."""
+"""Precision, recall, F1 and ROC area of each class."""
 
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ class ClassFigures:
         precision: Of those that were taken for it, the share that is.
         recall: Of those that are, the share that was found.
         f1: The harmonic mean of both.
+        area: Under its receiver operating characteristic.
     """
 
     name: str
@@ -21,6 +22,7 @@ class ClassFigures:
     precision: float | None
     recall: float | None
     f1: float | None
+    area: float | None = None
 
 
 def class_figures(training: Training) -> tuple[ClassFigures, ...]:
@@ -34,7 +36,12 @@ def class_figures(training: Training) -> tuple[ClassFigures, ...]:
         # F1 = 2 hits / (taken + images), which is defined where precision alone is not
         found.append(
             ClassFigures(
-                name, images, _share(hits, taken), _share(hits, images), _share(2 * hits, taken + images)
+                name,
+                images,
+                _share(hits, taken),
+                _share(hits, images),
+                _share(2 * hits, taken + images),
+                training.roc[index].area if index < len(training.roc) else None,
             )
         )
     return tuple(found)

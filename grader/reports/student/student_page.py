@@ -17,6 +17,7 @@ from grader.reports.student.component_reports import component_reports
 from grader.reports.student.excerpt import CodeLine, excerpt
 from grader.reports.student.fixes import Fix, fixes
 from grader.reports.student.forbidden_parts import forbidden_rows
+from grader.reports.student.model_comparison import side_by_side
 from grader.reports.student.model_tree import layer_rows
 from grader.reports.student.standing import banners, headline, nothing_implemented, points_sentence, standing
 from grader.reports.student.trained_models import trained_models
@@ -60,7 +61,7 @@ def student_page(
     # a check that was given back to the class counts as passed, and is shown so
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
-    stands = standing(score)
+    stands, trainings = standing(score), trained_models(assignment, evidence, images)
     return (
         environment()
         .get_template("student.html.j2")
@@ -76,7 +77,8 @@ def student_page(
             banners=banners(assignment, evidence, score),
             starting=nothing_implemented(evidence),
             fixes=_shown_fixes(assignment, evidence, score),
-            trainings=trained_models(assignment, evidence, images),
+            trainings=trainings,
+            compared=side_by_side([(shown.training, shown.rehearsal, shown.words) for shown in trainings]),
             changed_lines=changed_lines(score),
             changed_grade=changed_grade(score),
             components=component_reports(assignment, evidence, score),

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Prediction, Training
 from grader.domain.measure import Measure
+from grader.domain.plan import Rehearsal
 from grader.domain.submission import Role
 from grader.reports.data_uri import data_uri
 from grader.reports.measured_words import MeasuredWords, measured_words
@@ -24,11 +26,12 @@ class PredictionGroup:
 
     Attributes:
         name: The true class.
-        shown: (prediction, predicted class's name, data URI or empty).
+        shown: (prediction, predicted class's name, data URI or empty, the likeliest classes by name with
+            their probabilities).
     """
 
     name: str
-    shown: tuple[tuple[Prediction, str, str], ...]
+    shown: tuple[tuple[Prediction, str, str, tuple[tuple[str, float], ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class ShownModel:
         asks_weights: Weights are to be handed in.
         outcome: How its training ended, in a sentence.
         plan: What of the program was trained, as names and texts.
-        trial: The stages in it were seen in a trial.
+        rehearsal: The trial in which the stages in it were seen; None: there was none.
         lines: Of the student's file, where the training ended.
     """
 
@@ -69,12 +72,13 @@ class ShownModel:
     threshold: float | None
     outcome: str
     plan: list[tuple[str, str]]
-    trial: bool
+    rehearsal: Rehearsal | None
     lines: tuple[CodeLine, ...]
     measured_band: Markup
     accuracy_curve: Markup
     loss_curve: Markup
     class_figures: tuple[ClassFigures, ...]
+    roc_chart: Markup
     confusion: tuple[ConfusionRow, ...]
     predictions: tuple[PredictionGroup, ...]
 
@@ -115,7 +119,7 @@ def _shown(
         threshold=threshold,
         outcome=outcome_sentence(training, measure.call),
         plan=plan_rows(evidence.plan, evidence.code_file) if replayed else [],
-        trial=evidence.plan.rehearsal is not None,
+        rehearsal=evidence.plan.rehearsal,
         lines=excerpt(evidence.source, training.where),
         measured_band=training_charts.measured_band(
             training.measured, training.interval, item.breakpoints if item else (), words
@@ -125,6 +129,7 @@ def _shown(
         ),
         loss_curve=training_charts.loss_curve(training.epochs),
         class_figures=class_figures(training),
+        roc_chart=training_charts.roc_chart(training.roc, training.classes),
         confusion=confusion_rows(training),
         predictions=_prediction_groups(training, images),
     )
@@ -142,9 +147,10 @@ def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:
 
 
 def _prediction_groups(training: Training, images: Mapping[str, bytes]) -> tuple[PredictionGroup, ...]:
-    groups: dict[int, list[tuple[Prediction, str, str]]] = {}
+    groups: dict[int, list[Any]] = {}
     for one in training.predictions:
-        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image))
+        likeliest = tuple((training.class_name(index), share) for index, share in one.likeliest)
+        shown = (one, training.class_name(one.predicted_class), data_uri(images, one.image), likeliest)
         groups.setdefault(one.true_class, []).append(shown)
     return tuple(
         PredictionGroup(training.class_name(index), tuple(groups[index])) for index in sorted(groups)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from grader.domain.evidence import Epoch
+from grader.domain.evidence import Epoch, RocCurve
 from grader.domain.formatting import percent, points, quantity, round_percent
 from grader.reports.drawing import PlotArea, axes, coordinate, line, rect, round_values, svg, text
 from grader.reports.measured_words import MeasuredWords
@@ -62,6 +62,26 @@ def loss_curve(epochs: Sequence[Epoch]) -> Markup:
     parts = [_epoch_axes(frame, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks])]
     parts += [_series(frame, values, "test"), _key(frame, [("test", "test loss")])]
     return svg(200, f"Test loss per epoch, at the end: {quantity(values[-1][1])}.", parts)
+
+
+def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str]) -> Markup:
+    """The receiver operating characteristics of all classes, the one with the least area named."""
+    known = [(curve, name) for curve, name in zip(roc, classes, strict=False) if curve.area is not None]
+    if not known:
+        return Markup("")
+    frame = PlotArea(0.0, 1.0, 0.0, 1.0, right=300.0, bottom=292.0)
+    ticks = [(tick / 5, f"{20 * tick} %") for tick in range(6)]
+    parts = [axes(frame, ticks, ticks, "false positive rate")]
+    parts.append(line(frame.x(0), frame.y(0), frame.x(1), frame.y(1), "threshold"))
+    hardest = min(known, key=lambda each: each[0].area or 0.0)
+    for curve, name in known:
+        kind = "test" if name == hardest[1] else "other"
+        path = " ".join(f"{coordinate(frame.x(x))},{coordinate(frame.y(y))}" for x, y in curve.points)
+        parts.append(Markup('<polyline class="series {}" points="{}"/>').format(kind, path))
+    area = hardest[0].area or 0.0
+    parts.append(_key(frame, [("test", f"{hardest[1]}: area {area:.3f}"), ("other", "other classes")]))
+    label = f"ROC curves of {len(known)} classes; least area {area:.3f}, of {hardest[1]}."
+    return svg(324, label, parts)
 
 
 def measured_band(

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.domain.evidence import Epoch
+from grader.domain.evidence import Epoch, RocCurve
 from grader.reports.measured_words import MeasuredWords
 from grader.reports.student import training_charts as charts
 
@@ -27,6 +27,7 @@ def test_every_chart_is_well_formed_and_says_in_words_what_it_shows():
     for svg in (
         charts.accuracy_curve(epochs, 0.6),
         charts.loss_curve(epochs),
+        charts.roc_chart([RocCurve(0.9, ((0.0, 0.0), (0.1, 0.8), (1.0, 1.0)))], ["cat"]),
         charts.measured_band(0.55, (0.5, 0.6), BREAKPOINTS, WORDS),
         charts.points_bar([charts.Segment("earned", 3, "earned")]),
     ):
@@ -34,6 +35,14 @@ def test_every_chart_is_well_formed_and_says_in_words_what_it_shows():
         assert root.get("role") == "img"
         assert root.get("aria-label") == root.find("title").text
         assert re.search(r"\d", root.get("aria-label"))
+
+
+def test_roc_chart_names_the_class_with_the_least_area():
+    curves = [RocCurve(0.9, ((0, 0), (1, 1))), RocCurve(None), RocCurve(0.7, ((0, 0), (0.5, 0.6), (1, 1)))]
+    root = tree(charts.roc_chart(curves, ["cat", "dog", "frog"]))
+    assert root.find("title").text == "ROC curves of 2 classes; least area 0.700, of frog."
+    assert len(root.findall(".//polyline[@class='series test']")) == 1
+    assert str(charts.roc_chart([RocCurve(None)], ["cat"])) == ""
 
 
 def test_accuracy_curve_marks_what_is_asked_for():
