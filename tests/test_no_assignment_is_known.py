@@ -29,7 +29,8 @@ def names_of_assignments() -> set[str]:
     for path in ASSIGNMENTS:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         names.add(table["id"])
-        names |= {component["name"] for component in table["component"]}
+        # a file that is judged has an ordinary word as its name
+        names |= {each["name"] for each in table["component"] if each["kind"] != "file"}
         data = table.get("data", {})
         names |= {data[key] for key in ("real", "synthetic") if key in data}
         if path.is_relative_to(ROOT / "reference"):  # classes of made-up data are words as any

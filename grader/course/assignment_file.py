@@ -21,6 +21,7 @@ from grader.course.provided_files import provided_files
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.submitted_files import file_stem, submitted_files
 from grader.course.toml_file import listing, toml_table
+from grader.course.training_calls import study_table
 from grader.course.value_choices import stated_values
 from grader.domain.assignment import (
     PROVIDED,
@@ -85,6 +86,10 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         _require_measured_by_call(measured)
     classes = len(data.classes) if data is not None else 0
     rubric = rubric_items(table.rubric, names, measured, classes)
+    own = [file.role for file in files if file.role not in tuple(Role)]
+    study = study_table(table.study, components, own) if table.study is not None else None
+    if study is None and (unfounded := [item.id for item in rubric if item.study]):
+        raise fault(f"rubric item '{unfounded[0]}' is by = \"study\", and there is no [study]. Add it.")
     return Assignment(
         id=table.id,
         title=table.title,
@@ -106,6 +111,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         public_only=public_only,
         remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
         measures=measured,
+        study=study,
         provided=provided_files(table.provided, None if public_only else folder / PROVIDED),
         variant=stated_values(table.variant),
         digest=digest(folder, public_only=public_only),

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, create_model
 from grader.course.toml_file import Table
 from grader.domain.assignment import DataUse, LatePolicy, Limits
 from grader.domain.measure import TrainingCall
+from grader.domain.study_table import StudyTable
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
@@ -130,6 +131,16 @@ class TrainingCallTable(Table):
     data: Literal["tensors", "arrays"] = "tensors"
 
 
+class StudyFileTable(TrainingCallTable):
+    """`[study]`: a table of trainings that is handed in, of which some rows are trained again."""
+
+    file: Text
+    claimed: Text
+    seed: Text
+    size: Text | None = None
+    rows: PositiveInt = StudyTable.rows
+
+
 class MeasureTable(Table):
     """`[[measure]]`: a model that is trained and measured, where there are several or its id is another."""
 
@@ -172,8 +183,8 @@ class RubricTable(Table):
     measured: Text | None = None
     threshold: float | None = None
     breakpoints: Annotated[list[BreakpointTable], Field(min_length=1)] | None = None
-    by: Literal["person"] | None = None
-    beside: list[Literal["values", "accuracy", "curves", "predictions", "model"]] = Field(
+    by: Literal["person", "study"] | None = None
+    beside: list[Literal["values", "accuracy", "curves", "predictions", "model", "own_results"]] = Field(
         default_factory=list
     )
     parts: Annotated[list[PartTable], Field(min_length=1)] | None = None
@@ -210,6 +221,7 @@ class AssignmentTable(Table):
     late: LateTable | None = None
     program: ProgramTable = ProgramTable()
     measure: list[MeasureTable] = Field(default_factory=list)
+    study: StudyFileTable | None = None
     component: Annotated[list[ComponentTable], Field(min_length=1)]
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)

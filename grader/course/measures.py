@@ -50,7 +50,11 @@ def _measure(table: MeasureTable, stated: dict[str, str], components: Sequence[C
         raise fault(f"[[measure]] '{table.id}': of accuracies, higher is better. Remove 'better'.")
     if table.function is not None and not table.function.isidentifier():
         raise fault(f"[[measure]] '{table.id}': function = '{table.function}' is no name. Change it.")
-    call = training_call(table.call, table.id, components) if table.call is not None else None
+    call = (
+        training_call(table.call, f"[[measure]] '{table.id}': call", components)
+        if table.call is not None
+        else None
+    )
     unit = table.unit or ("percent" if table.function is None else "number")
     if table.function is None and unit == "number":
         raise fault(f"[[measure]] '{table.id}': accuracies are shares of one. Remove 'unit'.")

@@ -109,6 +109,7 @@ def _item(table: RubricTable, measure: Measure | None, classes: int) -> RubricIt
         scale=measure.scale if measure is not None else SHARE,
         beside=tuple(table.beside),
         parts=_parts(table),
+        study=table.by == "study",
     )
 
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Any
 
-from grader.course.assignment_tables import TrainingCallTable
+from grader.course.assignment_tables import StudyFileTable, TrainingCallTable
 from grader.course.contradictions import fault
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import Component
 from grader.domain.measure import TrainingCall
+from grader.domain.study_table import StudyTable, placeholders
 
 PLACEHOLDERS = (
     *("{model}", "{inputs}", "{targets}", "{batches}"),
@@ -17,16 +18,18 @@ PLACEHOLDERS = (
 )
 
 
-def training_call(table: TrainingCallTable, measure: str, components: Sequence[Component]) -> TrainingCall:
+def training_call(
+    table: TrainingCallTable, where: str, components: Sequence[Component], *, columns: bool = False
+) -> TrainingCall:
     """How a model is trained by a call.
 
     Args:
-        measure: The measure's id, for messages.
+        where: Where it stands, for messages.
+        columns: Other names in braces are allowed: columns of a table.
 
     Raises:
         CourseError: A name is no component, an argument no parameter of it, or a placeholder none of ours.
     """
-    where = f"[[measure]] '{measure}': call"
     stubs = {component.name: component for component in components}
     for key, name in (("model", table.model), ("function", table.function)):
         if name not in stubs:
@@ -36,8 +39,9 @@ def training_call(table: TrainingCallTable, measure: str, components: Sequence[C
         raise fault(f"{where}: function = '{table.function}' is a class. Name the function that trains.")
     _require_parameters(f"{where}: arguments", table.arguments, stubs[table.model])
     _require_parameters(f"{where}: given", table.given, stubs[table.function])
-    _require_placeholders(f"{where}: arguments", table.arguments, ("{seed}",))
-    _require_placeholders(f"{where}: given", table.given, PLACEHOLDERS)
+    if not columns:
+        _require_placeholders(f"{where}: arguments", table.arguments, ("{seed}",))
+        _require_placeholders(f"{where}: given", table.given, PLACEHOLDERS)
     if not {"{inputs}", "{batches}"} & set(_texts(table.given)):
         raise fault(
             f"{where}: 'given' hands over no data. Give a parameter of {table.function} the text "
@@ -53,6 +57,28 @@ def training_call(table: TrainingCallTable, measure: str, components: Sequence[C
         answers_with=dict(table.answers_with),
         batch_size=table.batch_size,
         tensors=table.data == "tensors",
+    )
+
+
+def study_table(table: StudyFileTable, components: Sequence[Component], roles: Sequence[str]) -> StudyTable:
+    """How the rows of a study that is handed in are trained again.
+
+    Args:
+        roles: Of the files that the assignment names itself.
+
+    Raises:
+        CourseError: It contradicts what is trained or handed in.
+    """
+    if table.file not in roles:
+        there = listing(list(roles)) if roles else "none"
+        raise fault(f"[study]: file = '{table.file}' is no role of [files] of your own; there is {there}.")
+    call = training_call(table, "[study]", components, columns=True)
+    known = [each[1:-1] for each in PLACEHOLDERS]
+    found = [name for name in placeholders([call.arguments, call.given]) if name not in known]
+    if not found:
+        raise fault("[study]: no argument is a column of the table. Write one in braces, as '{depth}'.")
+    return StudyTable(
+        table.file, call, table.claimed, table.seed, table.size or "", tuple(dict.fromkeys(found)), table.rows
     )
 
 

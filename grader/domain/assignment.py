@@ -12,6 +12,7 @@ from typing import Any
 from grader.domain.drawn_values import DrawnValue
 from grader.domain.errors import UsageError
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale
+from grader.domain.study_table import StudyTable
 from grader.domain.submission import Role
 
 # the component of what belongs to no part: checks of the whole, findings about the files
@@ -28,9 +29,17 @@ TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names 
 # what else the results say of a measured model, so that no measure can be called so
 MEASUREMENTS = frozenset(
     {
-        *("parameters", "test_accuracy_interval", "test_loss", "test_images", "accuracy_counted", "epochs"),
+        *(
+            "parameters",
+            "test_accuracy_interval",
+            "test_loss",
+            "test_images",
+            "accuracy_counted",
+            "seen_accuracy",
+            "epochs",
+        ),
         *("planned_epochs", "test_accuracy_runs", "classes", "claimed_accuracy", "claimed_in"),
-        "projected_seconds",
+        *("projected_seconds", "seen_accuracy"),
     }
 )
 
@@ -109,13 +118,15 @@ class Remark:
 class RubricItem:
     """One line of the rubric.
 
-    An item has exactly one source: `components` (checks), `measured` (a measurement with breakpoints), or
-    neither (a person gives the points).
+    An item has exactly one source: `components` (checks), `measured` (a measurement with breakpoints),
+    `study` (rows of the student's table, trained again), or none of them (a person gives the points).
 
     Attributes:
         components: Component name -> points; they add up to `points`.
         measured: The id of a measure, e.g. `test_accuracy`.
         breakpoints: (value of the measurement, points), ascending, linear in between.
+        study: Full points where the study's rows that are trained again differ from its base as was claimed;
+            else a person gives them.
         threshold: The value that the assignment asks for (0.60); drawn in the report.
         scale: How the values of the measure are read.
         beside: What a person who marks it wants to see of what was measured: `values` (that the student
@@ -133,11 +144,12 @@ class RubricItem:
     scale: Scale = SHARE
     beside: tuple[str, ...] = ()
     parts: tuple[RubricPart, ...] = ()
+    study: bool = False
 
     @property
     def by_person(self) -> bool:
         """Whether a person gives the points."""
-        return self.components is None and self.measured is None
+        return self.components is None and self.measured is None and not self.study
 
 
 def part_target(item: RubricItem, part: RubricPart) -> str:
@@ -369,6 +381,7 @@ class Assignment:
         public_only: This is a student's copy: only public checks, no rubric secrets.
         remarks: The comment bank, for whoever marks.
         measures: The models that are trained and measured; the checks configure the first one.
+        study: A table of trainings that is handed in, of which some are done again; None: there is none.
         trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
         provided: Files that students get with it.
         variant: The named values that are drawn for the term or for each student.
@@ -395,6 +408,7 @@ class Assignment:
     remarks: tuple[Remark, ...] = ()
     trained_checks: tuple[CheckSpec, ...] = ()
     measures: tuple[Measure, ...] = (Measure(TEST_ACCURACY),)
+    study: StudyTable | None = None
     provided: tuple[ProvidedFile, ...] = ()
     variant: tuple[DrawnValue, ...] = ()
     digest: str = ""

@@ -10,6 +10,7 @@ from grader.domain.drawn_values import Value
 from grader.domain.note import Note
 from grader.domain.plan import Plan, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
+from grader.domain.study_table import StudyAgain
 from grader.domain.submission import AcceptedFile, Delivery, Origin, RefusedFile
 from grader.domain.watch import Pried
 
@@ -370,6 +371,7 @@ class Evidence:
         measure: The id of the first model's measure.
         plan: What is trained of it, and why. This, the training and the checkpoint are of the first model,
             where several are trained.
+        study: What came of the rows of their study that were trained again; None: none were.
         further: The other models that are trained, by the measure's id.
         pried: Where running code pried, for a person.
         unproven: The stages after which the watch for forbidden parts did not stand a trial.
@@ -418,6 +420,7 @@ class Evidence:
     training: Training = Training(TrainingOutcome.NOT_RUN)
     checkpoint: Checkpoint = Checkpoint("not_tried")
     further: dict[str, TrainedModel] = field(default_factory=dict)
+    study: StudyAgain | None = None
     figures: tuple[Figure, ...] = ()
     not_run: tuple[str, ...] = ()
     attestation: Attestation = Attestation("unofficial")

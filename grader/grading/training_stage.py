@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.domain.assignment import Assignment, Limits
+from grader.domain.assignment import MEGABYTE, Assignment, Limits
 from grader.domain.drawn_values import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
@@ -24,10 +24,13 @@ from grader.domain.evidence import (
 from grader.domain.measure import Measure
 from grader.domain.plan import plan_of
 from grader.domain.program import Program
+from grader.domain.study_table import StudyAgain, StudyTable
 from grader.domain.submission import Intake, Submission
 from grader.grading.judging import trained_model_judged
 from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed, told_seed
+from grader.grading.study_again import call_of, study_again
+from grader.intake.accepted_files import bounded_content
 from grader.kit.splits import Examples, Splits
 from grader.protocol.link import WorkerProcess
 from grader.sandbox.limits import ProcessLimits
@@ -72,6 +75,47 @@ def train(
             model.keep(checkpoint=Checkpoint("missing"))
         elif not stopped:
             model.measure_checkpoint(checkpoint)
+    if run.assignment.study is not None and isinstance(data, Splits):
+        _study(run, run.assignment.study, data, program, files, found, watch)
+
+
+def _study(
+    run: Run,
+    table: StudyTable,
+    data: Splits,
+    program: Program,
+    files: Intake,
+    found: EvidenceBuilder,
+    watch: Watcher,
+) -> None:
+    """Train some rows of the study that was handed in again."""
+    if table.file not in files.others:
+        return
+    if found.evidence.training.outcome is not TrainingOutcome.COMPLETED:
+        reason = "No row of the study was trained again: the training itself did not end."
+        found.add(study=StudyAgain(reason=reason))
+        return
+    submission = files.submission
+
+    def trained(values: Mapping[str, Any]) -> tuple[float | None, str, float]:
+        job = _jobs(run, data, program, submission, call_of(run.assignment, table, values))(1)
+        with run.turns.taken():
+            measured = trained_once(lambda: _training_worker(run, job.limits), job, lambda told: None)
+        training = measured.training
+        why_not = "" if training.accuracy is not None else f"Trained again: {training.reason}"
+        return training.accuracy, why_not, training.seconds
+
+    watch(Progress(found.evidence.student_id, GradingStage.TRAINING, text="rows of the study"))
+    with found.timed("study"):
+        content = bounded_content(files.others[table.file], run.assignment.limits.file_mb * MEGABYTE)
+        told = study_again(
+            table,
+            content,
+            secret=f"{run.course.secret} {submission.student_id}",
+            images=len(data.test_labels),
+            trained=trained,
+        )
+    found.add(study=told)
 
 
 def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.score import ComponentScore, LineState, ScoreLine, Waiver, rounded
+from grader.domain.study_table import StudyAgain
 from grader.scoring.components import share, undecided_share, without_points
 from grader.scoring.forbidden_costs import Forbidden
 from grader.scoring.measured import measured_line
@@ -32,6 +33,8 @@ def scored_line(
         line = _after_training(measured_line(item, evidence.of_measure(item.measured)), found)
         if changed := _changed(item.measured, assignment, evidence):
             line = _asking(line, changed)
+    elif item.study:
+        line = study_line(item, evidence.study)
     else:
         line = person_line(item)
     if item.id in found.costs:
@@ -46,6 +49,27 @@ def scored_line(
 def person_line(item: RubricItem) -> ScoreLine:
     """The line of an item that a person marks, before anybody has."""
     return ScoreLine(item.id, item.title, None, item.points, "A person marks this.", LineState.AWAITING)
+
+
+def study_line(item: RubricItem, study: StudyAgain | None) -> ScoreLine:
+    """Full points where rows of the study that were trained again agree with it, else a person's."""
+    if study is None or study.agrees is None:
+        why = "No row of the study was trained again." if study is None else _not_compared(study)
+        return undecided_line(item, f"{why} A person marks this.")
+    told = " and ".join(
+        f"{100 * claimed:+.1f} points claimed, {100 * measured:+.1f} measured"
+        for _, claimed, measured in study.differences
+    )
+    chance = f"chance alone makes up to {100 * study.tolerance:.1f}"
+    if not study.agrees:
+        why = f"Trained again, a row differs from the base otherwise than claimed: {told}; {chance}."
+        return undecided_line(item, f"{why} A person marks this.")
+    why = f"Trained again, the rows differ from the base as claimed: {told}; {chance}."
+    return ScoreLine(item.id, item.title, item.points, item.points, why, LineState.DECIDED)
+
+
+def _not_compared(study: StudyAgain) -> str:
+    return study.reason or next((row.why_not for row in study.rows if row.why_not), "")
 
 
 def undecided_line(item: RubricItem, reason: str) -> ScoreLine:

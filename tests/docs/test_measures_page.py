@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from grader.course.assignment_tables import MeasureTable, ProgramTable, RubricTable, TrainingCallTable
+from grader.course.assignment_tables import (
+    MeasureTable,
+    ProgramTable,
+    RubricTable,
+    StudyFileTable,
+    TrainingCallTable,
+)
 from grader.course.breakpoints import breakpoints
 from grader.course.dataset_file import load_examples
 from grader.course.measures import measures
-from grader.course.training_calls import PLACEHOLDERS
+from grader.course.training_calls import PLACEHOLDERS, study_table
 from grader.domain.assignment import Component
 
 PAGE = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
@@ -31,7 +37,7 @@ def example(name: str) -> str:
 
 def tables() -> dict[str, Any]:
     """The page's TOML, in which a call belongs to the measure above it."""
-    measure, rubric, call, data = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    measure, rubric, call, _, data = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     return tomllib.loads("\n".join((data, measure, call, rubric)))
 
 
@@ -42,6 +48,19 @@ def test_the_tables_say_what_they_seem_to() -> None:
     assert measure.call.given["tokens"] == "{inputs}" and measure.call.arguments["characters"] == 24
     found = breakpoints(RubricTable(**read["rubric"][0]), measure, 0)
     assert found == ((1.05 * 2.31, 15.0), (3.0, 9.0), (4.2, 0.0))
+
+
+def test_the_study_is_read() -> None:
+    """Its table on the page, for an assignment with such a model."""
+    table = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[3])["study"]
+    parts = (
+        Component("VisionTransformer", "class", "depth, dim"),
+        Component("fit", "function", "model, data, epochs"),
+    )
+    study = study_table(StudyFileTable(**table), parts, ["study"])
+    assert study.columns == ("depth", "dim", "epochs") and study.rows == 2
+    for key in {*StudyFileTable.model_fields} - {*TrainingCallTable.model_fields}:
+        assert f"\n{key} = " in PAGE
 
 
 def test_the_data_and_the_measure_work(tmp_path: Path) -> None:

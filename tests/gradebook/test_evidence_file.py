@@ -24,6 +24,7 @@ from grader.domain.evidence import (
     FindingKind,
     LayerSummary,
     Prediction,
+    RocCurve,
     Status,
     TrainedModel,
     Training,
@@ -33,6 +34,7 @@ from grader.domain.evidence import (
 from grader.domain.note import Note
 from grader.domain.plan import Plan, Rehearsal, Stage
 from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
+from grader.domain.study_table import StudyAgain, StudyRow
 from grader.domain.submission import AcceptedFile, Delivery, Origin, RefusedFile
 from grader.domain.watch import Pried, Prying
 from grader.gradebook import Gradebook
@@ -86,7 +88,9 @@ RICH = Evidence(
         accuracy=1 / 3,
         interval=(0.1, 0.5),
         confusion=((3, 1), (0, 4)),
-        predictions=(Prediction("p0.png", 0, 1, 0.7),),
+        seen_accuracy=0.75,
+        roc=(RocCurve(0.9, ((0.0, 0.0), (0.1, 0.8), (1.0, 1.0))), RocCurve(None)),
+        predictions=(Prediction("p0.png", 0, 1, 0.7, ((1, 0.7), (0, 0.3))),),
         runs=(0.3, 0.4),
         unfinished=(UnfinishedRun(2, TrainingOutcome.FAILED, "It raised.", "homework.py:9", 4e3),),
         attention=(AttentionMap("p0.png", "a0.png", "r0.png"),),
@@ -100,9 +104,13 @@ RICH = Evidence(
     plan=Plan(
         "model", "its weights are saved", "", (Place("homework.py", 3),), (Place("homework.py", 4),), True,
         (Omission(Place("homework.py", 5), "for lr in rates:", "It trains another model."),),
-        Rehearsal((STAGE,), 2, False, "It raised.", "homework.py:9"), True,
+        Rehearsal((STAGE,), 2, False, "It raised.", "homework.py:9", 460, 34_000), True,
     ),
     measure="vit_accuracy",
+    study=StudyAgain(
+        (StudyRow({"depth": "2"}, 0.5, 0.4, True, "", 2), StudyRow({"depth": "4"}, 0.6, None, False, "No.")),
+        0.04, "Not all of it.", StudyRow({"depth": "1"}, 0.7), {"depth": "2"},
+    ),
     further={"resnet_accuracy": TrainedModel(Plan("resnet"), Training(TrainingOutcome.FAILED, "It raised."),
              Checkpoint("mismatch", "It does not fit."))},
     engine="0.1.0",

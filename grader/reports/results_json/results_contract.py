@@ -243,6 +243,25 @@ class PlanRecord(_Record):
     multiply_adds: int | None = Field(default=None, ge=0, description="of the model for one image")
 
 
+class StudyRowRecord(_Record):
+    """A row of the student's study."""
+
+    values: dict[str, str]
+    claimed: float
+    measured: float | None = Field(description="when it was trained again")
+    is_base: bool = Field(description="what the others differ from")
+    why_not: str = Field(description="why it could not be measured")
+
+
+class StudyRecord(_Record):
+    """What came of the rows of a student's study that were trained again."""
+
+    rows: list[StudyRowRecord]
+    tolerance: float = Field(description="how far apart two differences from the base may be by chance")
+    agrees: bool | None = Field(description="whether all differ from the base as claimed")
+    reason: str = Field(description="why nothing was trained again")
+
+
 class ModelRecord(_Record):
     """A further model that is trained and measured: as of the first one."""
 
@@ -391,6 +410,7 @@ class SubmissionRecord(_Record):
     forbidden: list[ForbiddenRecord]
     tuned: list[TunedRecord]
     plan: PlanRecord | None = Field(default=None, description="null: nothing was read, or an older version")
+    study: StudyRecord | None = None
     models: dict[str, ModelRecord] = Field(
         default_factory=dict, description="the further models that are trained, by the measure's id"
     )

@@ -11,6 +11,7 @@ from grader.domain.plan import Plan, Rehearsal
 from grader.domain.program import Claim
 from grader.domain.quoting import about_file
 from grader.domain.score import Score, ScoreEdit, ScoreLine
+from grader.domain.study_table import StudyAgain
 from grader.domain.watch_notes import watch_notes
 from grader.reports.results_json.results_contract import (
     AcceptedFileRecord,
@@ -29,6 +30,8 @@ from grader.reports.results_json.results_contract import (
     RefusedFileRecord,
     SandboxRecord,
     StageRecord,
+    StudyRecord,
+    StudyRowRecord,
     SubmissionRecord,
     TrainingRecord,
     TunedRecord,
@@ -84,6 +87,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
             for one in evidence.tuned
         ],
         plan=_plan(evidence.plan),
+        study=_study(evidence.study),
         models={measure: _model(evidence.of_measure(measure)) for measure in evidence.further},
         variant=dict(evidence.variant),
         notes=[
@@ -271,6 +275,26 @@ def _measurements(evidence: Evidence, claim: Claim | None) -> Measurements:
 def _finite(value: float | None) -> float | None:
     """The value, or None where JSON has no word for it."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def _study(study: StudyAgain | None) -> StudyRecord | None:
+    if study is None:
+        return None
+    return StudyRecord(
+        rows=[
+            StudyRowRecord(
+                values={printable(name): printable(value) for name, value in row.values.items()},
+                claimed=row.claimed,
+                measured=row.measured,
+                is_base=row.is_base,
+                why_not=printable(row.why_not),
+            )
+            for row in study.rows
+        ],
+        tolerance=study.tolerance,
+        agrees=study.agrees,
+        reason=printable(study.reason),
+    )
 
 
 def _plan(plan: Plan) -> PlanRecord | None:

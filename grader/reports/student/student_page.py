@@ -19,6 +19,7 @@ from grader.reports.student.fixes import Fix, fixes
 from grader.reports.student.forbidden_parts import forbidden_rows
 from grader.reports.student.model_comparison import side_by_side
 from grader.reports.student.model_tree import layer_rows
+from grader.reports.student.own_results import difference, mistakes, study_rows
 from grader.reports.student.standing import banners, headline, nothing_implemented, points_sentence, standing
 from grader.reports.student.trained_models import trained_models
 from grader.reports.typesetting import environment
@@ -62,6 +63,9 @@ def student_page(
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
     stands, trainings = standing(score), trained_models(assignment, evidence, images)
+    asks_for_own = any("own_results" in item.beside for item in assignment.rubric)
+    again = evidence.study.unexpected if evidence.study else None
+    unexpected = difference(again.values, evidence.study.base) if again and evidence.study else ""
     return (
         environment()
         .get_template("student.html.j2")
@@ -78,6 +82,9 @@ def student_page(
             starting=nothing_implemented(evidence),
             fixes=_shown_fixes(assignment, evidence, score),
             trainings=trainings,
+            study_rows=study_rows(evidence.study) if evidence.study else (),
+            own_mistakes=mistakes(evidence.training, images) if asks_for_own else (),
+            unexpected=unexpected,
             compared=side_by_side([(shown.training, shown.rehearsal, shown.words) for shown in trainings]),
             changed_lines=changed_lines(score),
             changed_grade=changed_grade(score),

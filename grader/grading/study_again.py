@@ -1,0 +1,176 @@
+"""Some rows of a study that was handed in, trained again: do they differ from the base as was claimed?"""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from grader.domain.assignment import Assignment
+from grader.domain.seeds import keyed_number
+from grader.domain.study_table import FULL_SPREAD, StudyAgain, StudyRow, StudyTable, with_values
+from grader.kit import Mismatch, csv_rows
+
+MOST_BYTES = 200_000
+MOST_ROWS = 500
+LEAST_NOISE = 0.01  # standard deviation between seeds, where the table shows less or none
+Trained = Callable[[Mapping[str, Any]], tuple[float | None, str, float]]
+"""The values of a row -> what it reached (0 to 1), why that is not known, seconds."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A row as it was read: its values by their columns, its seed, its claim and its size."""
+
+    values: tuple[str, ...]
+    seed: str
+    claimed: float
+    size: float | None
+
+
+def study_again(
+    table: StudyTable, content: bytes, *, secret: str, images: int, trained: Trained
+) -> StudyAgain:
+    """Train the base and some of the rows again.
+
+    Args:
+        content: The table.
+        secret: Decides which rows; nobody can tell beforehand.
+        images: How many the accuracy is measured on.
+        trained: Trains a row.
+    """
+    try:
+        rows = _read(table, content)
+    except Mismatch as mismatch:
+        return StudyAgain(reason=f"The study's table cannot be read: {mismatch}")
+    base = _base(rows)
+    own = [row for row in rows if row.values == base]
+    others = {row.values: row for row in rows if len(_differing(row.values, base)) == 1}
+    if not others:
+        return StudyAgain(reason="No row of the study differs from another in one value.")
+    chosen = _chosen(table, base, list(others.values()), secret)
+    claimed = statistics.mean(row.claimed for row in own)
+    shown = [_shown(table, replace(own[0], claimed=claimed), is_base=True)]
+    shown += [_shown(table, row) for row in chosen]
+    done = []
+    for row in shown:
+        measured, why_not, seconds = trained({name: typed(text) for name, text in row.values.items()})
+        done.append(replace(row, measured=measured, why_not=why_not, seconds=seconds))
+        if measured is None:
+            break  # nothing can be compared any more
+    done += shown[len(done) :]
+    return StudyAgain(
+        tuple(done),
+        _tolerance([row.claimed for row in own], claimed, images),
+        unexpected=_unexpected(table, list(others.values()), claimed, own[0].size),
+        base=shown[0].values,
+    )
+
+
+def call_of(assignment: Assignment, table: StudyTable, values: Mapping[str, Any]) -> Any:
+    """The measure of a row: the first one, trained by the table's call with the row's values."""
+    call = replace(
+        table.call,
+        arguments=with_values(table.call.arguments, values),
+        given=with_values(table.call.given, values),
+    )
+    return replace(assignment.measures[0], call=call, function="")
+
+
+def typed(text: str) -> int | float | str:
+    """A value of the table: a whole number, a number, or a text."""
+    for kind in (int, float):
+        try:
+            value = kind(text.replace(",", "."))
+        except ValueError:
+            continue
+        return int(value) if math.isfinite(value) and value == int(value) and kind is int else value
+    return text
+
+
+def _read(table: StudyTable, content: bytes) -> list[_Read]:
+    """The rows.
+
+    Raises:
+        Mismatch: There are none, or too many, or a column is missing.
+    """
+    if len(content) > MOST_BYTES:
+        raise Mismatch(f"it is larger than {MOST_BYTES // 1000} kB.")
+    columns: dict[str, type] = dict.fromkeys(table.columns, str)
+    columns |= {table.seed: str, table.claimed: float}
+    if table.size:
+        columns[table.size] = float
+    rows = csv_rows(content, columns, name="it")
+    if len(rows) > MOST_ROWS:
+        raise Mismatch(f"it has more than {MOST_ROWS} rows.")
+    for row in rows:
+        if not 0.0 <= row[table.claimed] <= 1.0:
+            raise Mismatch(f"{row[table.claimed]:g} is no accuracy from 0 to 1.")
+    return [
+        _Read(
+            tuple(row[name].strip() for name in table.columns),
+            row[table.seed],
+            row[table.claimed],
+            row[table.size] if table.size else None,
+        )
+        for row in rows
+    ]
+
+
+def _differing(one: Sequence[str], other: Sequence[str]) -> list[int]:
+    return [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if typed(a) != typed(b)]
+
+
+def _base(rows: Sequence[_Read]) -> tuple[str, ...]:
+    """The configuration with most rows, and of these the one that most others differ from in one value."""
+    counts = Counter(row.values for row in rows)
+
+    def standing(values: tuple[str, ...]) -> tuple[int, int]:
+        return counts[values], sum(len(_differing(row.values, values)) == 1 for row in rows)
+
+    return max(counts, key=standing)
+
+
+def _chosen(table: StudyTable, base: tuple[str, ...], rows: Sequence[_Read], secret: str) -> list[_Read]:
+    """Rows in an order that only the secret tells, of different columns as far as there are."""
+    order = sorted(rows, key=lambda row: keyed_number(secret, "study", *row.values))
+    seen: set[int] = set()
+    first: list[_Read] = []
+    later: list[_Read] = []
+    for row in order:
+        place = _differing(row.values, base)[0]
+        (later if place in seen else first).append(row)
+        seen.add(place)
+    return [*first, *later][: table.rows]
+
+
+def _shown(table: StudyTable, row: _Read, *, is_base: bool = False) -> StudyRow:
+    return StudyRow(dict(zip(table.columns, row.values, strict=True)), row.claimed, is_base=is_base)
+
+
+def _tolerance(claims: Sequence[float], claimed: float, images: int) -> float:
+    """How far two differences may be apart by chance: by seeds on both sides, and by our test images."""
+    noise = max(statistics.stdev(claims) if len(claims) > 1 else 0.0, LEAST_NOISE)
+    seeds = noise**2 * (1 + 1 / len(claims)) + 2 * noise**2
+    return FULL_SPREAD * math.sqrt(seeds + 2 * claimed * (1 - claimed) / max(images, 1))
+
+
+def _unexpected(
+    table: StudyTable, rows: Sequence[_Read], claimed: float, size: float | None
+) -> StudyRow | None:
+    """The row that is most against what is expected: worse though larger, or better though smaller.
+
+    Where there is none, it is one of the same size that made most of a difference, else any.
+    """
+
+    def against(row: _Read) -> float:
+        if row.size is None or size is None or row.size == size:
+            return 0.0
+        return math.copysign(row.claimed - claimed, (size - row.size) * (row.claimed - claimed))
+
+    def most(row: _Read) -> tuple[bool, float]:
+        return against(row) > 0, against(row) if against(row) > 0 else abs(row.claimed - claimed)
+
+    alike = [row for row in rows if against(row) >= 0]
+    return _shown(table, max(alike or rows, key=most)) if rows else None

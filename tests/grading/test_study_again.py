@@ -1,0 +1,112 @@
+"""Rows of a study that was handed in, trained again: which, and whether they agree."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from grader.domain.assignment import RubricItem
+from grader.domain.measure import TrainingCall
+from grader.domain.score import LineState
+from grader.domain.study_table import StudyAgain, StudyTable, with_values
+from grader.grading.study_again import study_again, typed
+from grader.scoring.lines import study_line
+
+TABLE = StudyTable(
+    "study",
+    TrainingCall(
+        "Net", "fit", {"dim": "{dim}", "kind": "{kind}"}, {"epochs": "{epochs}", "data": "{inputs}"}
+    ),
+    claimed="accuracy",
+    seed="seed",
+    size="parameters",
+    columns=("dim", "kind", "epochs"),
+)
+HEAD = "dim,kind,epochs,seed,parameters,accuracy\n"
+BASE = "8,plain,3,0,100,0.50\n8,plain,3,1,100,0.52\n8,plain,3,2,100,0.51\n"
+ROWS = (
+    "16,plain,3,0,200,0.60\n8,odd,3,0,100,0.49\n8,plain,6,0,100,0.58\n"
+    "4,plain,3,0,50,0.55\n32,odd,9,0,300,0.9\n"
+)
+TRUE = {8: 0.40, 16: 0.50, 4: 0.44}
+
+
+def trained(values: Mapping[str, Any]) -> tuple[float | None, str, float]:
+    """What a row reaches: all of them a tenth less than is claimed."""
+    reached = TRUE[values["dim"]] + (-0.02 if values["kind"] == "odd" else 0) + (values["epochs"] - 3) * 0.02
+    return reached, "", 2.0
+
+
+def again(rows: str = HEAD + BASE + ROWS, secret: str = "secret", **more: Any) -> StudyAgain:
+    """What comes of a table."""
+    return study_again(TABLE, rows.encode(), secret=secret, images=5000, **{"trained": trained, **more})
+
+
+def test_the_base_and_two_rows_that_differ_in_one_value_are_trained() -> None:
+    found = again()
+    base, *others = found.rows
+    assert base.is_base and base.values == {"dim": "8", "kind": "plain", "epochs": "3"}
+    assert base.claimed == pytest.approx(0.51) and base.measured == 0.40
+    assert len(others) == 2 and all(
+        sum(row.values[name] != base.values[name] for name in row.values) == 1 for row in others
+    )
+    changed = [next(name for name in row.values if row.values[name] != base.values[name]) for row in others]
+    assert len(set(changed)) == 2, "of different columns where there are"
+
+
+def test_nobody_can_tell_beforehand_which_they_are() -> None:
+    chosen = {tuple(str(row.values) for row in again(secret=str(number)).rows[1:]) for number in range(20)}
+    assert len(chosen) > 3
+
+
+def test_differences_that_agree_give_full_points() -> None:
+    """The accuracies themselves may differ: the images are others, and the transforms."""
+    found = again()
+    assert found.agrees is True and 0.02 < found.tolerance < 0.06
+    line = study_line(RubricItem("study", "The study", 3, study=True), found)
+    assert (line.points, line.state) == (3, LineState.DECIDED) and "as claimed" in line.reason
+
+
+def test_a_difference_beyond_chance_goes_to_a_person() -> None:
+    rows = ROWS
+    for claimed in ("0.60", "0.58", "0.49"):
+        rows = rows.replace(claimed, "0.80")
+    found = again(HEAD + BASE + rows)
+    assert found.agrees is False
+    line = study_line(RubricItem("study", "The study", 3, study=True), found)
+    assert line.points is None and "otherwise than claimed" in line.reason and "person" in line.reason
+
+
+def test_a_row_that_cannot_be_trained_goes_to_a_person_with_its_reason() -> None:
+    found = again(trained=lambda values: (None, "It took too long.", 1.0))
+    assert found.agrees is None and [row.measured for row in found.rows] == [None] * 3
+    line = study_line(RubricItem("study", "The study", 3, study=True), found)
+    assert line.points is None and line.reason.startswith("It took too long.")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dim,kind\n8,plain\n", "cannot be read"),
+        (HEAD, "no rows below"),
+        (HEAD + "8,plain,3,0,100,51\n", "51 is no accuracy"),
+        (HEAD + BASE, "No row of the study differs"),
+        (HEAD + BASE * 200, "more than 500 rows"),
+        (HEAD + "x" * 300_000, "larger than 200 kB"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_told(text: str, said: str) -> None:
+    found = again(text)
+    assert said in found.reason and found.agrees is None and not found.rows
+
+
+def test_the_row_that_is_most_against_its_size_is_told() -> None:
+    found = again()
+    assert found.unexpected is not None and found.unexpected.values["dim"] == "4", "smaller, and better"
+
+
+def test_values_take_the_places_of_their_names() -> None:
+    given = {"dim": "{dim}", "loaders": {"train": "{batches}"}, "list": ["{dim}", 3]}
+    expected = {"dim": 8, "loaders": {"train": "{batches}"}, "list": [8, 3]}
+    assert with_values(given, {"dim": 8}) == expected
+    assert [typed(text) for text in ("8", "2.0", "1,5", "odd", "1e400")] == [8, 2.0, 1.5, "odd", float("inf")]
