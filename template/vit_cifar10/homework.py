@@ -536,3 +536,45 @@ images, labels = images[:6], labels[:6]
 plot_attention(vit, images, labels, class_names, MEAN, STD)
 found = vit.eval()(images.to(device)).softmax(dim=1).detach().cpu()
 plot_top3(images, labels, found, class_names, MEAN, STD)
+
+# %% [markdown]
+# ## 9. Study
+#
+# What does each ingredient give? Train a small ViT as a *base* with three seeds, and at least six ViTs that
+# differ from it in one value each. Small ones are enough (patches of 4 or 8 pixels, depth 2 to 6, a few epochs):
+# all of it takes minutes. Write a row for each training, with these columns. It need not run each time that this
+# file does: set RUN_STUDY to False when you have your table.
+
+# %%
+RUN_STUDY = True
+COLUMNS = [
+    "patch_size", "dim", "depth", "heads", "mlp_ratio", "positions", "epochs", "seed", "parameters",
+    "validation_accuracy",
+]  # fmt: skip
+BASE = {
+    "patch_size": 8, "dim": 48, "depth": 2, "heads": 4, "mlp_ratio": 2.0, "positions": "learned", "epochs": 4,
+}  # fmt: skip
+
+
+def trained_row(values, seed):
+    """Trains a ViT with these values, and returns its row of the table."""
+    torch.manual_seed(seed)
+    sizes = {name: value for name, value in values.items() if name != "epochs"}
+    model = VisionTransformer(**sizes, dropout=0.0, num_classes=len(class_names))
+    parameters = sum(weights.numel() for weights in model.parameters())
+    fit(model, loaders, values["epochs"], device)
+    found = evaluate(model, loaders["validation"], criterion, device)
+    return {
+        **values,
+        "seed": seed,
+        "parameters": parameters,
+        "validation_accuracy": round(found["accuracy"], 4),
+    }
+
+
+if RUN_STUDY:
+    rows = []  # to do: three seeds of BASE, and six trainings that change one value each
+    with open(f"{STUDENT_ID}_study.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, COLUMNS)
+        table.writeheader()
+        table.writerows(rows)
