@@ -859,9 +859,9 @@ plot_top3(images, labels, found, class_names, MEAN, STD)
 # ## 9. Study
 #
 # What does each ingredient give? Train a small ViT as a *base* with three seeds, and at least six ViTs that
-# differ from it in one value each. Small ones are enough (patches of 4 or 8 pixels, depth 2 to 6, a few epochs):
-# all of it takes minutes. Write a row for each training, with these columns. It need not run each time that this
-# file does: set RUN_STUDY to False when you have your table.
+# differ from it in one value each. Small ones are enough (patches of 4 or 8 pixels, depth 2 to 6, a few
+# epochs): all of it takes minutes. Write a row for each training, with these columns. It need not run each
+# time that this file does: set RUN_STUDY to False when you have your table.
 
 # %%
 RUN_STUDY = True

@@ -117,7 +117,7 @@ def test_metrics_of_both_models_are_there(student):
         )
         if share and not math.isnan(row["value"]) and not 0.0 <= row["value"] <= 1.0:
             raise Mismatch(
-                f"The table of measures has {row['value']:g} for {row['metric']!r}; it should be a share from "
-                "0 to 1.",
+                f"The table of measures has {row['value']:g} for {row['metric']!r}; it should be a "
+                "share from 0 to 1.",
                 diagnosis="metrics_in_percent",
             )
