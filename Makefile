@@ -1,4 +1,5 @@
-# make demo   grades a small example class on the synthetic data (first run: sets up .venv)
+# make demo   grades a small example class on the synthetic data (first run: sets up .venv); another assignment's:
+#             make demo ASSIGNMENT=vit_cifar10
 # make test   what a change needs: style, types, floors, and the tests that take at most minutes together
 # make test-all   everything that CI checks: make test, then make test-rest (slow, browser, service)
 # make coverage   which lines of grader/ the tests run: htmlcov/index.html
@@ -18,6 +19,8 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 # without bytecode every run would rewrite the assertions of all test files, in each of its processes
 unexport PYTHONDONTWRITEBYTECODE
 
+ASSIGNMENT := vit_defects
+
 .PHONY: demo test test-rest test-all coverage bench lint types floors unit compiled template picture lock setup clean
 
 setup: $(STAMP)
@@ -35,8 +38,8 @@ endif
 	@touch $@
 
 demo: $(STAMP)
-	@rm -rf demo && $(BIN)/python tests/submissions/build.py demo/class
-	@$(BIN)/grader grade demo/class --assignment vit_defects --data synthetic --out demo/results
+	@rm -rf demo && $(BIN)/python tests/submissions/build.py demo/class $(ASSIGNMENT)
+	@$(BIN)/grader grade demo/class --assignment $(ASSIGNMENT) --data synthetic --out demo/results
 
 test: lint types floors unit
 

@@ -193,8 +193,8 @@ def section(planned: Sequence[Planned], records: Sequence[Record]) -> Section:
     return Section(
         "Breakpoints of vit_cifar10",
         "The reference trained as by `grader train`, on the laptop track: "
-        f"{use.train_per_class:,} training and {use.test_per_class:,} test images of each of ten classes, the "
-        "students' own. The real ones are JPEG files of quality 75 with subsampled colors, so that accuracies "
+        f"{use.train_per_class:,} training and {use.test_per_class:,} test images of each of ten classes, "
+        "the students' own. The real ones are JPEG files of quality 75 with subsampled colors, so accuracies "
         "are a little below those of the original. The accuracy is the one that grading counts.",
         (
             "model",

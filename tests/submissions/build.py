@@ -20,7 +20,8 @@ Each folder is one upload and what must come of it (`upload.toml`):
 Nothing of a submission is executed here, except the model's classes of those that say `checkpoint = "own"`.
 Weights are as initialized, not trained. Building is deterministic.
 
-    python tests/submissions/build.py DESTINATION     builds the demo class
+    python tests/submissions/build.py DESTINATION                 builds the demo class
+    python tests/submissions/build.py DESTINATION ASSIGNMENT      that of another assignment: `example_class.py`
 """
 
 import ast
@@ -245,7 +246,13 @@ def _part_of_the_model(node: ast.stmt) -> ast.stmt | None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("Say where to: python tests/submissions/build.py DESTINATION")
-    made = build_class(Path(sys.argv[1]))
+    if len(sys.argv) not in (2, 3):
+        sys.exit("Say where to: python tests/submissions/build.py DESTINATION [ASSIGNMENT]")
+    if sys.argv[2:] in ([], [ASSIGNMENT]):
+        made = build_class(Path(sys.argv[1]))
+    else:
+        sys.path.insert(0, str(HERE.parents[1]))
+        from tests.submissions.example_class import build_example_class
+
+        made = build_example_class(Path(sys.argv[1]), sys.argv[2])
     print(f"{len(made)} example submissions are in {sys.argv[1]}.")
