@@ -289,12 +289,14 @@ class Checkpoint:
         status: `fits` (loaded into the submitted model), `mismatch`, `whole_model` (pickled, not loaded; it
             counts as handed in), `refused`, `missing`, `not_tried`.
         reason: A sentence that names the file and the remedy, unless it fits.
-        accuracy: On the hidden test images, 0 to 1; the weights may have been trained on them.
+        accuracy: On hidden test images, 0 to 1; the weights may have been trained on them.
+        withheld: How many these are, where they are only such that no student was given to train on; 0: all.
     """
 
     status: str
     reason: str = ""
     accuracy: float | None = None
+    withheld: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import hashlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -85,7 +85,10 @@ class HiddenSplits:
         with self._lock:
             made = self._alive.get(attempt)
             if made is None:
-                made = taken(self.name, self.classes, self._data, *self._sides(attempt))
+                train, test = self._sides(attempt)
+                made = taken(self.name, self.classes, self._data, train, test)
+                if self._use.in_parts:  # students train on what the data set's file gives for training
+                    made = replace(made, withheld=test >= self._loaded_train)
                 self._alive[attempt] = made
             self._last = made
             return made

@@ -27,6 +27,7 @@ class Splits:
         test_images: Like `train_images`.
         test_labels: Like `train_labels`.
         test_names: Like `train_names`.
+        withheld: bool, (m,): which test images no student was given; None: that is not known.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Splits:
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
     test_names: tuple[str, ...]
+    withheld: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)

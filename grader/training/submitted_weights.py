@@ -99,7 +99,11 @@ def _measured(link: Link, blinding: Blinding, job: Job, data: bytes, name: str) 
         return Checkpoint(
             "refused", f"{file_named(name)}: the model's outputs with it are not usable numbers."
         )
-    return Checkpoint("fits", accuracy=float((logits.argmax(axis=1) == job.splits.test_labels).mean()))
+    right = logits.argmax(axis=1) == job.splits.test_labels
+    withheld = job.splits.withheld
+    if withheld is None or not withheld.any():
+        return Checkpoint("fits", accuracy=float(right.mean()))
+    return Checkpoint("fits", accuracy=float(right[withheld].mean()), withheld=int(withheld.sum()))
 
 
 def _wrong(loaded: CheckpointLoaded, job: Job, name: str) -> Checkpoint:

@@ -66,6 +66,15 @@ def test_each_side_holds_at_most_what_the_assignment_takes() -> None:
             assert [kept_names[row] for row in kept] == [names[row] for row in every[:most]]
 
 
+def test_what_students_were_given_to_train_on_is_known_where_parts_are_handed_out() -> None:
+    """Weights that are handed in may know those images by heart."""
+    assert made().of(1).withheld is None
+    split = HiddenSplits(loaded(), KEY, replace(USE, in_parts=True)).of(1)
+    given = set(loaded().train_names)
+    assert split.withheld is not None and 0 < split.withheld.sum() < len(split.withheld)
+    assert [name not in given for name in split.test_names] == split.withheld.tolist()
+
+
 def pattern(split: Splits, label: str) -> frozenset[str]:
     """Which of a class's images train, by what follows the class in their names."""
     return frozenset(name.split("/")[1] for name in split.train_names if name.startswith(label))

@@ -532,6 +532,17 @@ def test_checkpoint_is_scored_here(scripted: Scripted, job: Job) -> None:
     assert [len(images) for images in shown] == [1, 13] and shown[0].shape[1:] == shown[1].shape[1:]
 
 
+def test_a_checkpoint_is_scored_on_what_nobody_was_given_where_that_is_known(
+    scripted: Scripted, job: Job
+) -> None:
+    """Weights may know by heart what students were given to train on."""
+    withheld = np.arange(len(job.splits.test_labels)) < 4
+    own = replace(job, splits=replace(job.splits, withheld=withheld))
+    worker = scripted(CheckpointLoaded("fits", arrays={"logits": logits(job.splits, (1,))}))
+    found = measured_checkpoint(lambda: worker, own, b"file", "a.pth")
+    assert (found.accuracy, found.withheld) == (3 / 4, 4)
+
+
 @pytest.mark.parametrize(
     "second",
     [

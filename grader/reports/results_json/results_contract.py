@@ -187,6 +187,9 @@ class CheckpointRecord(_Record):
     status: str = Field(description="`fits`, `mismatch`, `whole_model`, `refused`, `missing` or `not_tried`")
     reason: str
     accuracy: float | None = _Share
+    withheld: int = Field(
+        default=0, description="how many images that is of, if only such that nobody was given to train on"
+    )
 
 
 class ForbiddenRecord(_Record):

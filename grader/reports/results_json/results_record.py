@@ -155,6 +155,7 @@ def _checkpoint(evidence: Evidence) -> CheckpointRecord:
         status=checkpoint.status,
         reason=printable(checkpoint.reason),
         accuracy=_finite(checkpoint.accuracy),
+        withheld=checkpoint.withheld,
     )
 
 
