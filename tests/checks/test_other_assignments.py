@@ -1,0 +1,55 @@
+"""The checks of the other assignments treat work as it deserves: `grader validate`, a few at every change."""
+
+from pathlib import Path
+
+import pytest
+
+from grader.course.assignment_file import read_assignment
+from grader.course.locate import located_course
+from grader.course.variants import variants
+from grader.validation.judged_trials import outcomes
+from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
+from grader.validation.trials import trials
+from tests.warm_hosts import WarmHosts
+
+ROOT = Path(__file__).parents[2]
+QUICK = {
+    "vit_cifar10": (
+        *("reference", "template", "fit_by_deepcopy", "metrics_by_trapezoids"),
+        *("attention_without_scale", "fit_keeps_by_reference", "metrics_of_one_model", "study_too_short"),
+    )
+}
+LEAST = {"vit_cifar10": (50, 30)}  # mistakes and forms that its page asks for
+
+
+def report(assignment_id: str, warm_hosts: WarmHosts, only: tuple[str, ...] | None) -> MutationReport:
+    """What `grader validate` makes of these variants, or of all."""
+    assignment = read_assignment(ROOT / "reference" / assignment_id)
+    chosen = [each for each in variants(assignment) if only is None or each.name in only]
+    with warm_hosts.shared():
+        planned = trials(assignment, chosen)
+        found = outcomes(located_course(ROOT, environment={}), assignment, planned, jobs=2)
+    return mutation_report(assignment, list(found))
+
+
+@pytest.mark.parametrize("assignment_id", QUICK)
+def test_a_few_variants_are_judged_right(assignment_id: str, warm_hosts: WarmHosts) -> None:
+    """Full points for the reference and for forms, none for the template; each mistake by its name."""
+    found = report(assignment_id, warm_hosts, QUICK[assignment_id])
+    assert found.wrong == ()
+    names = {verdict.outcome.variant.name: verdict for verdict in found.verdicts}
+    assert set(names) >= {"reference", "template"} and len(names) >= 5
+    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
+    assert mistakes and all(each.detected and each.named for each in mistakes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assignment_id", QUICK)
+def test_all_variants_are_judged_right(assignment_id: str, warm_hosts: WarmHosts) -> None:
+    found = report(assignment_id, warm_hosts, None)
+    assert found.wrong == ()
+    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
+    forms = [each for each in found.verdicts if each.outcome.variant.kind == "form"]
+    least_mistakes, least_forms = LEAST[assignment_id]
+    assert len(mistakes) >= least_mistakes and len(forms) >= least_forms
+    assert sum(each.named for each in mistakes) >= LEAST_NAMED * len(mistakes)
