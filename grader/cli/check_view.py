@@ -13,7 +13,7 @@ from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.drawn_values import Value, shown_values
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
-from grader.domain.measure import call_in_words
+from grader.domain.measure import Measure, call_in_words
 from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Omission, Place, Program
 from grader.domain.quoting import as_code, named
@@ -162,7 +162,7 @@ class CheckView:
                 title = f": {measure.title}" if len(found.plans) > 1 else ""
                 self._page.heading(f"What would be trained{title}")
                 read = found.program.read_for(measure.id)
-                self._page.pairs(training_rows(read, parameters, found.plans[measure.id]))
+                self._page.pairs(training_rows(read, parameters, found.plans[measure.id], measure))
             parameters = None
 
     def _show_names(self, found: LocalCheck) -> None:
@@ -274,7 +274,9 @@ def line_at(program: Program | None, where: str) -> str:
     return text
 
 
-def training_rows(program: Program, parameters: int | None, plan: Plan) -> list[tuple[str, str]]:
+def training_rows(
+    program: Program, parameters: int | None, plan: Plan, measure: Measure | None = None
+) -> list[tuple[str, str]]:
     """What the grader would train, and how, as names and values."""
     recipe = program.recipe
     tuned = {value.name: value.value for value in program.tuned}
@@ -290,7 +292,7 @@ def training_rows(program: Program, parameters: int | None, plan: Plan) -> list[
     rows.append(("batch size", batch))
     transform = tuned.get("transform") or _one_line(recipe.train_transform) or "not found: as handed out"
     rows.append(("transform", transform))
-    return [*rows, *plan_rows(plan, program.file)]
+    return [*rows, *plan_rows(plan, program.file, measure)]
 
 
 def _value(written: str) -> str:
@@ -346,8 +348,9 @@ def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dic
         ],
         "parameters": found.parameters,
         "plans": {
-            measure: dict(plan_rows(plan, program.read_for(measure).file))
-            for measure, plan in found.plans.items()
+            measure.id: dict(plan_rows(found.plans[measure.id], program.read_for(measure.id).file, measure))
+            for measure in assignment.measures
+            if measure.id in found.plans
         },
         "tuned": [{"name": v.name, "value": v.value, "where": str(v.place)} for v in program.tuned],
         "near_names": [

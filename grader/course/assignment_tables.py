@@ -155,6 +155,8 @@ class MeasureTable(Table):
     better: Literal["higher", "lower"] = "higher"
     unit: Literal["percent", "number"] | None = None
     reference: float | None = None
+    most_epochs: PositiveInt | None = None
+    most_multiply_adds: PositiveInt | None = None
     call: TrainingCallTable | None = None
 
 

@@ -68,6 +68,8 @@ def _measure(table: MeasureTable, stated: dict[str, str], components: Sequence[C
         scale=scale,
         call=call,
         reference=table.reference,
+        most_epochs=table.most_epochs,
+        most_multiply_adds=table.most_multiply_adds,
     )
 
 

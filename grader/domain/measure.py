@@ -131,6 +131,8 @@ class Measure:
         scale: How that number is read.
         call: How the model is trained by a call; None: as the program itself trains it.
         reference: What the reference reaches under the same budget; None: it is not stated.
+        most_epochs: That it may be trained for; None: as many as the time allows.
+        most_multiply_adds: That the model may take for an image; None: as many as the time allows.
     """
 
     id: str
@@ -141,6 +143,8 @@ class Measure:
     scale: Scale = SHARE
     call: TrainingCall | None = None
     reference: float | None = None
+    most_epochs: int | None = None
+    most_multiply_adds: int | None = None
 
 
 def call_in_words(call: TrainingCall) -> str:

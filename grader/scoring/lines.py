@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from grader.domain.allowed_training import beyond_what_is_allowed
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.score import ComponentScore, LineState, ScoreLine, Waiver, rounded
@@ -33,6 +34,8 @@ def scored_line(
         line = _after_training(measured_line(item, evidence.of_measure(item.measured)), found)
         if changed := _changed(item.measured, assignment, evidence):
             line = _asking(line, changed)
+        if beyond := _beyond(item.measured, assignment, evidence):
+            line = _asking(line, beyond)
     elif item.study:
         line = study_line(item, evidence.study)
     else:
@@ -95,6 +98,13 @@ def _asking(line: ScoreLine, reason: str) -> ScoreLine:
         return line
     told = f"{line.reason} {reason} A person decides."
     return replace(line, points=None, state=LineState.AWAITING, floor=None, reason=told)
+
+
+def _beyond(measure: str, assignment: Assignment, evidence: Evidence) -> str:
+    """What is to be said where more was trained than the assignment allows."""
+    own, known = evidence.of_measure(measure), {each.id: each for each in assignment.measures}
+    told = beyond_what_is_allowed(known[measure], own.plan.rehearsal, len(own.training.epochs))
+    return " ".join(told)
 
 
 def _changed(measure: str, assignment: Assignment, evidence: Evidence) -> str:

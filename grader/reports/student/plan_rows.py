@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from grader.domain.allowed_training import beyond_what_is_allowed
 from grader.domain.formatting import counted, listed, quantity, within
+from grader.domain.measure import Measure
 from grader.domain.plan import Plan, Rehearsal, Stage
 from grader.domain.program import Place
 
@@ -13,15 +15,17 @@ NEEDED = "what comes of them decides how the one that counts is made or trained"
 SEEDED = "your own seeds are set too, after the grader's"
 
 
-def plan_rows(plan: Plan, file: str) -> list[tuple[str, str]]:
+def plan_rows(plan: Plan, file: str, measure: Measure | None = None) -> list[tuple[str, str]]:
     """The rows, in their order.
 
     Args:
         file: The submitted file: its name is left out where a line of it is told.
+        measure: Of the model, which may say how much is allowed; None: nothing is said of that.
     """
     if plan.missing:
         return [("trained", f"nothing: {plan.missing}")]
-    return list(_rows(plan, file))
+    beyond = beyond_what_is_allowed(measure, plan.rehearsal) if measure is not None else ()
+    return [*_rows(plan, file), *(("too much", told) for told in beyond)]
 
 
 def _rows(plan: Plan, file: str) -> Iterator[tuple[str, str]]:
@@ -54,6 +58,8 @@ def _stage_rows(rehearsal: Rehearsal, file: str) -> Iterator[tuple[str, str]]:
         yield "and more", "the trial takes long, so the rest is not known beforehand"
     elif len(rehearsal.stages) > 1:
         yield "epochs", f"{rehearsal.epochs} in all"
+    if rehearsal.multiply_adds:
+        yield "size", f"{rehearsal.multiply_adds / 1e6:.1f} million multiply-adds for an image"
     if rehearsal.other_models:
         yield "also trained", f"{counted(rehearsal.other_models, 'other model')}: {NEEDED}"
 

@@ -118,7 +118,7 @@ def _shown(
         asks_weights=any(file.role == Role.CHECKPOINT for file in assignment.files),
         threshold=threshold,
         outcome=outcome_sentence(training, measure.call),
-        plan=plan_rows(evidence.plan, evidence.code_file) if replayed else [],
+        plan=plan_rows(evidence.plan, evidence.code_file, measure) if replayed else [],
         rehearsal=evidence.plan.rehearsal,
         lines=excerpt(evidence.source, training.where),
         measured_band=training_charts.measured_band(

@@ -1,0 +1,69 @@
+"""Trainings beyond what the assignment allows go to a person."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from grader.course.assignment_file import read_assignment
+from grader.domain.allowed_training import beyond_what_is_allowed
+from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.measure import Measure
+from grader.domain.plan import Plan, Rehearsal, Stage
+from grader.domain.program import Place
+from grader.domain.score import LineState
+from grader.scoring.forbidden_costs import forbidden
+from grader.scoring.lines import scored_line
+
+LIMITED = Measure("vit", most_epochs=15, most_multiply_adds=40_000_000)
+
+
+def trial(epochs: int, multiply_adds: int | None) -> Rehearsal:
+    """A trial of a training."""
+    stage = Stage(Place("homework.py", 1), None, "AdamW", "", 100, epochs, 0.1, 0.1)
+    return Rehearsal((stage,), multiply_adds=multiply_adds)
+
+
+@pytest.mark.parametrize(
+    ("measure", "rehearsal", "epochs", "said"),
+    [
+        (LIMITED, trial(15, 40_000_000), 15, ""),
+        (LIMITED, None, 15, ""),
+        (LIMITED, trial(15, None), 15, ""),
+        (Measure("vit"), trial(90, 10**9), 90, ""),
+        (LIMITED, trial(16, 1), 0, "It is trained for 16 epochs; at most 15 are allowed."),
+        (LIMITED, None, 20, "It is trained for 20 epochs; at most 15 are allowed."),
+        (
+            LIMITED,
+            trial(1, 60_500_000),
+            1,
+            "The model takes 60.5 million multiply-adds for an image; at most 40 million are allowed.",
+        ),
+    ],
+)
+def test_what_is_more_than_allowed_is_told(
+    measure: Measure, rehearsal: Rehearsal | None, epochs: int, said: str
+) -> None:
+    told = " ".join(beyond_what_is_allowed(measure, rehearsal, epochs))
+    assert told.replace("\xa0", " ") == said
+
+
+@pytest.mark.parametrize(("epochs", "points"), [(15, 10.0), (16, None)])
+def test_beyond_it_a_person_decides(epochs: int, points: float | None) -> None:
+    """Whatever accuracy that reaches."""
+    assignment = read_assignment(Path(__file__).parents[2] / "reference" / "vit_cifar10")
+    evidence = Evidence(
+        student_id="400101204",
+        assignment_id=assignment.id,
+        submission_digest="0",
+        graded_at=datetime(2026, 1, 1, tzinfo=UTC),
+        measure="vit_accuracy",
+        plan=Plan("vit", rehearsal=trial(epochs, 1)),
+        training=Training(TrainingOutcome.COMPLETED, accuracy=0.9),
+    )
+    found = forbidden(assignment.forbidden, (), (), ())
+    item = next(each for each in assignment.rubric if each.id == "vit_training")
+    line = scored_line(item, assignment, evidence, found, {})
+    assert line.points == points
+    if points is None:
+        assert line.state is LineState.AWAITING and "at most 15 are allowed. A person decides." in line.reason
