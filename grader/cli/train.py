@@ -41,6 +41,7 @@ from grader.cli.options import assignment_options
     metavar="FOLDER",
     help="Where the pictures go: learning curves and confusion matrix.",
 )
+@click.option("--estimate", is_flag=True, help="Only tell how long each training will take on this machine.")
 @assignment_options
 def command(
     file: Path | None,
@@ -49,6 +50,7 @@ def command(
     seeds: int,
     measure: str | None,
     out: Path,
+    estimate: bool,
     folder: Path | None,
     assignment_id: str | None,
     course: Path | None,
@@ -64,12 +66,18 @@ def command(
       grader train
       grader train homework.ipynb --data ~/Downloads/dataset.zip
       grader train --data synthetic
+      grader train --estimate
     """
     from grader.cli.train_view import TrainView
     from grader.students.homework import HomeworkRequest, homework
     from grader.students.homework_training import TrainRequest, train_homework
 
     found = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
+    if estimate:
+        from grader.cli.train_view import show_estimates
+        from grader.students.training_estimate import training_estimates
+
+        sys.exit(0 if show_estimates(training_estimates(found, data, device=device)) else 1)
     view = TrainView(found.path, found.local.assignment)
     done = train_homework(found, TrainRequest(out, data, device, seeds, measure), watch=lambda: view)
     sys.exit(0 if view.result(done.trained, done.pictures) else 1)

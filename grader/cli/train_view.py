@@ -1,7 +1,7 @@
 """How a training is shown while it runs, and what came of it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.student.training_advice import training_fix_text
 from grader.scoring import passes
 from grader.students.own_training import LocalTraining
+from grader.students.training_estimate import TrainingEstimate
 
 if TYPE_CHECKING:
     from grader.training import EpochReport
@@ -184,3 +185,27 @@ def _evidence(program: Program, training: Training) -> Evidence:
     """What the advice looks at, as evidence."""
     beginning = datetime.fromtimestamp(0, UTC)
     return Evidence("", "", "", beginning, tuned=program.tuned, training=training)
+
+
+def show_estimates(estimates: Iterable[TrainingEstimate]) -> bool:
+    """Print how long each training will take, as soon as it is known.
+
+    Returns:
+        Whether it is known of all.
+    """
+    page, total, known = Page(), 0.0, True
+    for each in estimates:
+        title = each.measure.title or "training"
+        if each.seconds is None or each.epoch_seconds is None:
+            known = False
+            page.item("failed", f"{title}: how long it takes is not known. {each.why_not}".rstrip())
+            continue
+        total += each.seconds
+        epochs = counted(each.epochs or 0, "epoch")
+        page.item(
+            "passed", f"{title}: {epochs} of {duration(each.epoch_seconds)}, about {duration(each.seconds)}"
+        )
+    if total:
+        page.blank()
+        page.verdict(known, f"About {duration(total)} in all{'' if known else ', as far as is known'}.")
+    return known
