@@ -26,7 +26,7 @@ SIDE = 32  # pixels
 PER_CLASS = 600
 CHUNK = 200  # images at once, which bounds the memory
 TURN = 0.35  # radians, at most: of a texture, and of an object
-INVERTED = 0.3  # share of the images in which objects are dark, on bright ground
+INVERTED = 0.35  # share of the images in which objects are dark, on bright ground
 
 Field = NDArray[np.float32]
 
