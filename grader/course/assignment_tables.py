@@ -129,6 +129,7 @@ class TrainingCallTable(Table):
     answers_with: dict[Text, Any] = Field(default_factory=dict)
     batch_size: PositiveInt = TrainingCall.batch_size
     data: Literal["tensors", "arrays"] = "tensors"
+    standardized: bool = False
 
 
 class StudyFileTable(TrainingCallTable):

@@ -57,6 +57,7 @@ def training_call(
         answers_with=dict(table.answers_with),
         batch_size=table.batch_size,
         tensors=table.data == "tensors",
+        standardized=table.standardized,
     )
 
 

@@ -103,6 +103,8 @@ class TrainingCall:
         answers_with: What that method gets besides.
         batch_size: Of the loaders that are handed over.
         tensors: Data are handed over as tensors of PyTorch's; else as arrays of numpy's.
+        standardized: Each channel of the images has mean 0 and deviation 1 over the training images; else
+            they are shares of one.
     """
 
     model: str
@@ -114,6 +116,7 @@ class TrainingCall:
     answers_with: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int = 64
     tensors: bool = True
+    standardized: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from grader.kit import Mismatch, csv_rows
 
 MOST_BYTES = 200_000
 MOST_ROWS = 500
-LEAST_NOISE = 0.01  # standard deviation between seeds, where the table shows less or none
+# between seeds, as a standard deviation: the table may show less, or more than anybody can compare by
+LEAST_NOISE, MOST_NOISE = 0.01, 0.03
 Trained = Callable[[Mapping[str, Any]], tuple[float | None, str, float]]
 """The values of a row -> what it reached (0 to 1), why that is not known, seconds."""
 
@@ -151,7 +152,8 @@ def _shown(table: StudyTable, row: _Read, *, is_base: bool = False) -> StudyRow:
 
 def _tolerance(claims: Sequence[float], claimed: float, images: int) -> float:
     """How far two differences may be apart by chance: by seeds on both sides, and by our test images."""
-    noise = max(statistics.stdev(claims) if len(claims) > 1 else 0.0, LEAST_NOISE)
+    shown = statistics.stdev(claims) if len(claims) > 1 else 0.0
+    noise = min(max(shown, LEAST_NOISE), MOST_NOISE)
     seeds = noise**2 * (1 + 1 / len(claims)) + 2 * noise**2
     return FULL_SPREAD * math.sqrt(seeds + 2 * claimed * (1 - claimed) / max(images, 1))
 

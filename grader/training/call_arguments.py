@@ -1,6 +1,7 @@
 """What the functions that train and answer are called with: nodes of the assignment's values and data."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,18 @@ class Arguments:
         """The node of inputs that are asked about, (n, ...)."""
         scaled = self._job.scaled
         node = self._packer.array_node(inputs, tensor=self._job.call.tensors or scaled)
-        return {"scaled": node} if scaled else node
+        if not scaled:
+            return node
+        return {"scaled": node, **self._channels} if self._job.call.standardized else {"scaled": node}
+
+    @cached_property
+    def _channels(self) -> dict[str, list[float]]:
+        """Mean and standard deviation of each channel of the training images, as shares of one."""
+        images = self._job.examples.train_inputs.astype(np.float32) / 255
+        return {
+            "mean": images.mean(axis=(0, 2, 3)).tolist(),
+            "deviation": np.maximum(images.std(axis=(0, 2, 3)), 1e-3).tolist(),
+        }
 
     def _inputs(self, rows: Any) -> Node:
         return self.asked(self._job.examples.train_inputs[rows])

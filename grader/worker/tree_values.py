@@ -70,6 +70,9 @@ def unpacker(
                 return SimpleNamespace(**{name: unpacking.value(each) for name, each in members.items()})
             case {"batches": described}:
                 return batches(unpacking.value(described))
+            case {"scaled": node, "mean": list(mean), "deviation": list(deviation)}:
+                channels = [torch.tensor(each).reshape(-1, 1, 1) for each in (mean, deviation)]
+                return (unpacking.value(node).float() / 255 - channels[0]) / channels[1]
             case {"scaled": node}:
                 return unpacking.value(node).float() / 255
             case {"device": str(name)}:

@@ -67,6 +67,11 @@ def test_differences_that_agree_give_full_points() -> None:
     assert (line.points, line.state) == (3, LineState.DECIDED) and "as claimed" in line.reason
 
 
+def test_a_base_that_scatters_widely_does_not_make_everything_agree() -> None:
+    base = BASE.replace("0.50", "0.10").replace("0.52", "0.90")
+    assert again(HEAD + base + ROWS).tolerance < 0.13
+
+
 def test_a_difference_beyond_chance_goes_to_a_person() -> None:
     rows = ROWS
     for claimed in ("0.60", "0.58", "0.49"):

@@ -194,7 +194,16 @@ def test_the_hidden_inputs_come_in_an_order_that_no_worker_knows(spawn: Callable
     assert known.value is not None and known.value < 10, "it would be, were the order known"
 
 
-def test_modules_are_trained_on_images_with_loaders(spawn: Callable[[], WorkerProcess]) -> None:
+STANDARDIZED = NET.replace(
+    "            assert images.max() <= 1\n",
+    "            assert images.min() < -0.5 and abs(float(images.mean())) < 1 and images.std() < 1.5\n",
+)
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+def test_modules_are_trained_on_images_with_loaders(
+    spawn: Callable[[], WorkerProcess], standardized: bool
+) -> None:
     """Shares of one, in batches, with a part for validation; statistics of batches are taken over."""
     splits = made_up_images(("dark", "light"), (2, 2))
     light = splits.train_labels == 1
@@ -217,9 +226,11 @@ def test_modules_are_trained_on_images_with_loaders(spawn: Callable[[], WorkerPr
             "device": "{device}",
         },
         batch_size=8,
+        standardized=standardized,
     )
+    source = STANDARDIZED if standardized else NET
     job = CalledJob(
-        program("homework.py", NET.encode(), parts("Net")),
+        program("homework.py", source.encode(), parts("Net")),
         Limits(),
         seed=3,
         order_seed=5,
