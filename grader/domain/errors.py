@@ -29,6 +29,7 @@ GraderException
     ├── OtherModel          a training: the weights are another model's
     ├── BuiltOnceOnly       a training: the model cannot be built again
     ├── _NotUsable          a training: what is called gives something else than is needed
+    ├── _EnoughSeen         an estimate: how long epochs take is known
     ├── Unknown             the analysis: a value cannot be read off the source
     ├── _NonsenseError      unpacking: what reads an archive says what it cannot say
     └── _LayersAreLost      a host: bubblewrap takes layers away

@@ -102,9 +102,13 @@ def _asking(line: ScoreLine, reason: str) -> ScoreLine:
 
 def _beyond(measure: str, assignment: Assignment, evidence: Evidence) -> str:
     """What is to be said where more was trained than the assignment allows."""
-    own, known = evidence.of_measure(measure), {each.id: each for each in assignment.measures}
-    told = beyond_what_is_allowed(known[measure], own.plan.rehearsal, len(own.training.epochs))
-    return " ".join(told)
+    own = evidence.of_measure(measure)
+    return " ".join(
+        told
+        for each in assignment.measures
+        if each.id == measure
+        for told in beyond_what_is_allowed(each, own.plan.rehearsal, len(own.training.epochs))
+    )
 
 
 def _changed(measure: str, assignment: Assignment, evidence: Evidence) -> str:
