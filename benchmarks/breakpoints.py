@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section
-from benchmarks.training_records import Record, digest, keep, kept, trained, where
+from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.course.solution_regions import solved_source
@@ -151,8 +151,7 @@ def train(planned: Sequence[Planned]) -> None:
             return
         print(f"{name}: {record.accuracy:.2f} % in {record.seconds:.0f} s", flush=True)
         with writing:
-            others = [r for r in kept(RECORDS) if (r.recipe, r.without, r.seed) != each.key]
-            keep(RECORDS, [*others, record])
+            keep_instead(RECORDS, record)
 
     with ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
         list(pool.map(one, wanted))

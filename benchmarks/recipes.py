@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.section import Section, verdict
-from benchmarks.training_records import Record, digest, keep, kept, trained, where
+from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
 from grader.course.assignment_file import read_assignment
 from grader.course.dataset_file import cache_folder, load_dataset
 from grader.course.recipes import TunedRecipe, recipes
@@ -145,9 +145,7 @@ def train(planned: Sequence[Planned]) -> None:
             print(f"  {error}", flush=True)
             continue
         print(f"  {record.accuracy:.2f} % in {record.seconds:.0f} s", flush=True)
-        same = (record.recipe, record.without, record.seed)
-        others = [r for r in kept(RECORDS) if (r.recipe, r.without, r.seed) != same]
-        keep(RECORDS, [*others, record])
+        keep_instead(RECORDS, record)
 
 
 def told(report: EpochReport) -> None:

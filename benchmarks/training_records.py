@@ -94,6 +94,13 @@ def keep(path: Path, records: list[Record]) -> None:
     fresh.replace(path)
 
 
+def keep_instead(path: Path, record: Record) -> None:
+    """Write a record, in place of what was recorded of the same recipe, ingredient and seed."""
+    same = (record.recipe, record.without, record.seed)
+    others = [r for r in kept(path) if (r.recipe, r.without, r.seed) != same]
+    keep(path, [*others, record])
+
+
 def trained(
     recipe: str,
     without: str,

@@ -31,7 +31,6 @@ from grader.domain.assignment import (
     DataUse,
     LatePolicy,
     Limits,
-    SubmittedFile,
 )
 from grader.domain.drawn_values import OWN_VALUES
 from grader.domain.measure import Measure
@@ -72,7 +71,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     if not public_only and table.id != folder.resolve().name:
         raise fault(f"id is '{table.id}' but the folder is '{folder.resolve().name}'. Make them the same.")
     files = submitted_files(table.files)
-    components = _components(table.component, files)
+    own = [file.role for file in files if file.role not in tuple(Role)]
+    components = _components(table.component, own)
     names = [component.name for component in components]
     data = _data(table.data) if table.data is not None else None
     if data is None:
@@ -86,7 +86,6 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         _require_measured_by_call(measured)
     classes = len(data.classes) if data is not None else 0
     rubric = rubric_items(table.rubric, names, measured, classes)
-    own = [file.role for file in files if file.role not in tuple(Role)]
     study = study_table(table.study, components, own) if table.study is not None else None
     if study is None and (unfounded := [item.id for item in rubric if item.study]):
         raise fault(f"rubric item '{unfounded[0]}' is by = \"study\", and there is no [study]. Add it.")
@@ -203,10 +202,9 @@ def _data(table: DataTable) -> DataUse:
     )
 
 
-def _components(tables: Sequence[ComponentTable], files: Sequence[SubmittedFile]) -> tuple[Component, ...]:
+def _components(tables: Sequence[ComponentTable], roles: Sequence[str]) -> tuple[Component, ...]:
     require_different((table.name for table in tables), "component", "Remove or rename one.")
-    own = [file.role for file in files if file.role not in tuple(Role)]
-    return tuple(_component(table, own) for table in tables)
+    return tuple(_component(table, roles) for table in tables)
 
 
 def _component(table: ComponentTable, roles: Sequence[str]) -> Component:

@@ -12,7 +12,7 @@ from grader.domain.assignment import DataUse
 from grader.kit.image_folders import folder_images
 from grader.kit.image_source import opened_source
 from grader.kit.image_zip import write_image_zip
-from grader.kit.splits import LabeledImages, Splits, first_of_each, taken
+from grader.kit.splits import LabeledImages, Splits, first_of_each, taken, united
 
 PARTS = ("train", "test")
 
@@ -41,7 +41,7 @@ def student_split(datasets: Path, use: DataUse, source: Path | None) -> Splits:
         train_share=use.train_share,
         cache=cache_folder(),
     )
-    data = _united(loaded)
+    data = united(loaded)
     train, test = np.split(np.arange(len(data.names), dtype=np.intp), [len(loaded.train_names)])
     return taken(
         loaded.name,
@@ -66,7 +66,7 @@ def write_student_data(datasets: Path, use: DataUse, source: Path | None, destin
         UsageError: The images cannot be read, or the file cannot be written.
     """
     splits = student_split(datasets, use, source)
-    data = _united(splits)
+    data = united(splits)
     if use.in_parts:
         write_image_zip(destination, LabeledImages(_numbered(splits), data.labels, data.images))
     else:
@@ -74,14 +74,6 @@ def write_student_data(datasets: Path, use: DataUse, source: Path | None, destin
         names = _as_png([data.names[row] for row in order])
         write_image_zip(destination, LabeledImages(names, data.labels[order], data.images[order]))
     return splits
-
-
-def _united(splits: Splits) -> LabeledImages:
-    return LabeledImages(
-        (*splits.train_names, *splits.test_names),
-        np.concatenate([splits.train_labels, splits.test_labels]),
-        np.concatenate([splits.train_images, splits.test_images]),
-    )
 
 
 def _numbered(splits: Splits) -> tuple[str, ...]:

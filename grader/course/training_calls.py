@@ -9,8 +9,8 @@ from grader.course.assignment_tables import StudyFileTable, TrainingCallTable
 from grader.course.contradictions import fault
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import Component
-from grader.domain.measure import TrainingCall
-from grader.domain.study_table import StudyTable, placeholders
+from grader.domain.measure import TrainingCall, placeholder_in
+from grader.domain.study_table import StudyTable
 
 PLACEHOLDERS = (
     *("{model}", "{inputs}", "{targets}", "{batches}"),
@@ -74,8 +74,8 @@ def study_table(table: StudyFileTable, components: Sequence[Component], roles: S
         there = listing(list(roles)) if roles else "none"
         raise fault(f"[study]: file = '{table.file}' is no role of [files] of your own; there is {there}.")
     call = training_call(table, "[study]", components, columns=True)
-    known = [each[1:-1] for each in PLACEHOLDERS]
-    found = [name for name in placeholders([call.arguments, call.given]) if name not in known]
+    texts = [text for text in _texts([call.arguments, call.given]) if text not in PLACEHOLDERS]
+    found = [name for text in texts if (name := placeholder_in(text))]
     if not found:
         raise fault("[study]: no argument is a column of the table. Write one in braces, as '{depth}'.")
     return StudyTable(
@@ -94,7 +94,7 @@ def _require_parameters(where: str, given: Mapping[str, Any], stub: Component) -
 
 def _require_placeholders(where: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
     for text in _texts(given):
-        if text.startswith("{") and text.endswith("}") and text not in known:
+        if placeholder_in(text) and text not in known:
             raise fault(f"{where}: '{text}' stands for nothing here. There is {listing(list(known))}.")
 
 

@@ -29,15 +29,7 @@ TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names 
 # what else the results say of a measured model, so that no measure can be called so
 MEASUREMENTS = frozenset(
     {
-        *(
-            "parameters",
-            "test_accuracy_interval",
-            "test_loss",
-            "test_images",
-            "accuracy_counted",
-            "seen_accuracy",
-            "epochs",
-        ),
+        *("parameters", "test_accuracy_interval", "test_loss", "test_images", "accuracy_counted", "epochs"),
         *("planned_epochs", "test_accuracy_runs", "classes", "claimed_accuracy", "claimed_in"),
         *("projected_seconds", "seen_accuracy"),
     }

@@ -150,12 +150,16 @@ class Measure:
     most_multiply_adds: int | None = None
 
 
+def placeholder_in(value: Any) -> str:
+    """The name of what a value stands for, `depth` of `{depth}`; empty: it is itself."""
+    return value[1:-1] if isinstance(value, str) and value.startswith("{") and value.endswith("}") else ""
+
+
 def call_in_words(call: TrainingCall) -> str:
     """A call as people write it: `fit(model, inputs, epochs=3)`."""
     shown = []
     for name, value in call.given.items():
-        if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
-            placeholder = value[1:-1]
+        if placeholder := placeholder_in(value):
             shown.append(placeholder if placeholder == name else f"{name}={placeholder}")
         else:
             text = repr(value)

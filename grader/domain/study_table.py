@@ -1,10 +1,10 @@
 """A study that is handed in as a table of trainings, of which some rows are trained again."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from grader.domain.measure import TrainingCall
+from grader.domain.measure import TrainingCall, placeholder_in
 
 FULL_SPREAD = 2.0  # standard deviations within which two differences agree
 
@@ -68,7 +68,11 @@ class StudyAgain:
     tolerance: float = 0.0
     reason: str = ""
     unexpected: StudyRow | None = None
-    base: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def base(self) -> dict[str, str]:
+        """The values of the base; none where nothing was trained again."""
+        return self.rows[0].values if self.rows else {}
 
     @property
     def differences(self) -> tuple[tuple[StudyRow, float, float], ...]:
@@ -91,22 +95,10 @@ class StudyAgain:
         return all(abs(claimed - measured) <= self.tolerance for _, claimed, measured in found)
 
 
-def placeholders(value: Any) -> Iterator[str]:
-    """The names in braces that nested values hold: `depth` of `{depth}`."""
-    if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
-        yield value[1:-1]
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from placeholders(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from placeholders(each)
-
-
 def with_values(value: Any, row: Mapping[str, Any]) -> Any:
     """Nested values in which the row's stand in the place of their names."""
     if isinstance(value, Mapping):
         return {name: with_values(each, row) for name, each in value.items()}
     if isinstance(value, list):
         return [with_values(each, row) for each in value]
-    return row.get(next(placeholders(value), ""), value)
+    return row.get(placeholder_in(value), value)

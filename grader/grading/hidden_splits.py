@@ -15,7 +15,7 @@ from grader.domain.assignment import Assignment, DataUse
 from grader.domain.evidence import Evidence
 from grader.domain.seeds import keyed_number
 from grader.grading.hidden_examples import HiddenExamples
-from grader.kit.splits import Examples, LabeledImages, Rows, Splits, first_of_each, sides, taken
+from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united
 
 STUDY = "study"  # in a class's salt's place: what a study trains on is no attempt's split
 
@@ -56,11 +56,7 @@ class HiddenSplits:
         """
         self.name = loaded.name
         self.classes = loaded.classes
-        self._data = LabeledImages(
-            (*loaded.train_names, *loaded.test_names),
-            np.concatenate([loaded.train_labels, loaded.test_labels]),
-            np.concatenate([loaded.train_images, loaded.test_images]),
-        )
+        self._data = united(loaded)
         self._loaded_train = len(loaded.train_names)
         self._key = key
         self._use = use

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.domain.assignment import Assignment
+from grader.domain.measure import Measure
 from grader.domain.seeds import keyed_number
 from grader.domain.study_table import FULL_SPREAD, StudyAgain, StudyRow, StudyTable, with_values
 from grader.kit import Mismatch, csv_rows
@@ -65,11 +66,10 @@ def study_again(
         tuple(done),
         _tolerance([row.claimed for row in own], claimed, images),
         unexpected=_unexpected(table, list(others.values()), claimed, own[0].size),
-        base=shown[0].values,
     )
 
 
-def call_of(assignment: Assignment, table: StudyTable, values: Mapping[str, Any]) -> Any:
+def call_of(assignment: Assignment, table: StudyTable, values: Mapping[str, Any]) -> Measure:
     """The measure of a row: the first one, trained by the table's call with the row's values."""
     call = replace(
         table.call,
@@ -83,10 +83,9 @@ def typed(text: str) -> int | float | str:
     """A value of the table: a whole number, a number, or a text."""
     for kind in (int, float):
         try:
-            value = kind(text.replace(",", "."))
+            return kind(text.replace(",", "."))
         except ValueError:
             continue
-        return int(value) if math.isfinite(value) and value == int(value) and kind is int else value
     return text
 
 

@@ -158,6 +158,15 @@ def sides(
     )
 
 
+def united(splits: Splits) -> LabeledImages:
+    """All images of a split, those for training first."""
+    return LabeledImages(
+        (*splits.train_names, *splits.test_names),
+        np.concatenate([splits.train_labels, splits.test_labels]),
+        np.concatenate([splits.train_images, splits.test_images]),
+    )
+
+
 def first_of_each(rows: Rows, labels: NDArray[np.int64], most: int | None) -> Rows:
     """The first rows of each class, in their order.
 

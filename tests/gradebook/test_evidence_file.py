@@ -109,7 +109,7 @@ RICH = Evidence(
     measure="vit_accuracy",
     study=StudyAgain(
         (StudyRow({"depth": "2"}, 0.5, 0.4, True, "", 2.0), StudyRow({"depth": "4"}, 0.6, None, False, "-")),
-        0.04, "Not all of it.", StudyRow({"depth": "1"}, 0.7), {"depth": "2"},
+        0.04, "Not all of it.", StudyRow({"depth": "1"}, 0.7),
     ),
     further={"resnet_accuracy": TrainedModel(Plan("resnet"), Training(TrainingOutcome.FAILED, "It raised."),
              Checkpoint("mismatch", "It does not fit."))},

@@ -144,13 +144,14 @@ class Substitution:
             for key, value in zip(node.keys, node.values, strict=True):
                 name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
                 yield from self._expression(value, side(name) or told)
-        for child in ast.iter_child_nodes(node) if not isinstance(node, ast.Dict) else ():
-            if isinstance(child, ast.expr):
-                yield from self._expression(child, told)
-            elif isinstance(child, ast.keyword):
-                yield from self._expression(child.value, side(child.arg or "") or told)
-            elif isinstance(child, ast.comprehension):
-                yield from self._other(child)
+        else:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    yield from self._expression(child, told)
+                elif isinstance(child, ast.keyword):
+                    yield from self._expression(child.value, side(child.arg or "") or told)
+                elif isinstance(child, ast.comprehension):
+                    yield from self._other(child)
         self._within.pop()
 
     def _standing_for(self, call: ast.Call, told_side: str | None) -> str:

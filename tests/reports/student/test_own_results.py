@@ -43,7 +43,6 @@ def test_rows_are_told_by_their_difference_from_the_base() -> None:
             StudyRow({"depth": "4", "dim": "8"}, 0.55, 0.43),
             StudyRow({"depth": "2", "dim": "16"}, 0.6, None, why_not="It took too long."),
         ),
-        base=base,
     )
     shown = [
         (row.name, round(row.claimed, 3), row.measured and round(row.measured, 3))
