@@ -23,6 +23,7 @@ from benchmarks.section import Section
 from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
+from grader.course.composing import source_text
 from grader.course.solution_regions import solved_source
 from grader.course.student_data import student_split
 from grader.domain.errors import EngineError
@@ -87,7 +88,7 @@ def whole() -> list[Planned]:
 def reference() -> str:
     """The homework of the reference."""
     path = ASSIGNMENT.folder / "solution.py"
-    return solved_source(path.read_text(encoding="utf-8"), path.name)
+    return solved_source(source_text(path, path.name, ASSIGNMENT.edition), path.name)
 
 
 def training_code(measure: Measure) -> str:

@@ -5,6 +5,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from grader.course.editions import edition_of, edition_text
+
 ROOT = Path(__file__).parents[1]
 ASSIGNMENTS = (
     *ROOT.glob("reference/*/assignment.toml"),
@@ -27,7 +29,8 @@ def names_of_assignments() -> set[str]:
     """The ids, components, classes, data sets and files of all assignments, their templates' files too."""
     names = {"homework.py", "homework.ipynb", "vit"}
     for path in ASSIGNMENTS:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = edition_text(path.read_text(encoding="utf-8"), edition_of(path.parent), path.name)
+        table = tomllib.loads(text)
         names.add(table["id"])
         # a file that is judged has an ordinary word as its name
         names |= {each["name"] for each in table["component"] if each["kind"] != "file"}

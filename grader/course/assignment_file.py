@@ -15,6 +15,7 @@ from grader.course.assignment_tables import (
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.contradictions import FILE, fault, require_different, require_file_name
+from grader.course.editions import edition_of
 from grader.course.measure_functions import MEASURES_FILE, require_functions
 from grader.course.measures import measures
 from grader.course.provided_files import provided_files
@@ -66,7 +67,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     Raises:
         CourseError: A file is missing, malformed or contradicts itself.
     """
-    table = toml_table(folder / FILE, AssignmentTable)
+    edition = edition_of(folder)
+    table = toml_table(folder / FILE, AssignmentTable, edition)
     require_file_name(table.id, "id")
     if not public_only and table.id != folder.resolve().name:
         raise fault(f"id is '{table.id}' but the folder is '{folder.resolve().name}'. Make them the same.")
@@ -77,7 +79,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
     data = _data(table.data) if table.data is not None else None
     if data is None:
         _require_nothing_measured(table)
-    found_checks = checks(folder, names, public_only=public_only)
+    found_checks = checks(folder, names, public_only=public_only, left_out=edition.left_out)
     if table.variant and OWN_VALUES in [check.id for check in found_checks]:
         raise fault(f"a check is called '{OWN_VALUES}', as the grader's own about [variant]. Rename it.")
     measured = measures(table.measure, table.program, components)
@@ -97,7 +99,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         files=files,
         components=components,
         checks=found_checks,
-        trained_checks=() if public_only else trained_checks(folder, names),
+        trained_checks=() if public_only else trained_checks(folder, names, edition.left_out),
         rubric=rubric,
         forbidden=forbidden_rules(table.forbidden, [item.id for item in rubric], names),
         limits=Limits(**table.limits.model_dump()),
@@ -108,11 +110,12 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         boundaries=_boundaries(table.boundaries, sum(item.points for item in rubric)),
         leaderboard=table.leaderboard,
         public_only=public_only,
-        remarks=() if public_only else remarks(folder, [item.id for item in rubric]),
+        remarks=() if public_only else remarks(folder, [item.id for item in rubric], edition),
         measures=measured,
         study=study,
         provided=provided_files(table.provided, None if public_only else folder / PROVIDED),
         variant=stated_values(table.variant),
+        edition=edition,
         digest=digest(folder, public_only=public_only),
     )
 

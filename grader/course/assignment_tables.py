@@ -215,6 +215,8 @@ class AssignmentTable(Table):
     id: Text
     title: Text
     deadline: datetime | None = None
+    edition: list[Text] = Field(default_factory=list)
+    editions: list[list[Text]] = Field(default_factory=list)
     boundaries: list[Positive] = Field(default_factory=list)
     leaderboard: bool = False
     files: FilesTable

@@ -18,18 +18,27 @@ _PREFIX = "test_"
 _MARKS = ("component", "weight", "because")
 
 
-def trained_checks(folder: Path, components: Collection[str]) -> tuple[CheckSpec, ...]:
+def trained_checks(
+    folder: Path, components: Collection[str], left_out: Collection[str] = ()
+) -> tuple[CheckSpec, ...]:
     """What is asked of a trained model: `trained/test_*.py` of an assignment's folder. See `checks`."""
-    return _all_declared(sorted((folder / TRAINED).glob(f"{_PREFIX}*.py")), components)
+    return _all_declared(sorted((folder / TRAINED).glob(f"{_PREFIX}*.py")), components, left_out)
 
 
-def checks(folder: Path, components: Collection[str], *, public_only: bool = False) -> tuple[CheckSpec, ...]:
+def checks(
+    folder: Path,
+    components: Collection[str],
+    *,
+    public_only: bool = False,
+    left_out: Collection[str] = (),
+) -> tuple[CheckSpec, ...]:
     """The checks of an assignment, in the order of their files and lines, each behind the causes it names.
 
     Args:
         folder: The assignment's folder: its checks are `checks/test_*.py`, or a student's `test_public.py`.
         components: The names that a check may judge, besides `submission`.
         public_only: The folder is a student's: only its `test_public.py` counts.
+        left_out: Components of other editions, whose checks are left out.
 
     Returns:
         One entry for each test function; one that pytest would run with several parameters is one check.
@@ -41,14 +50,16 @@ def checks(folder: Path, components: Collection[str], *, public_only: bool = Fal
     files = [] if public_only else sorted((folder / CHECKS).glob(f"{_PREFIX}*.py"))
     if not files and (folder / PUBLIC_FILE).is_file():
         files = [folder / PUBLIC_FILE]
-    return _all_declared(files, components)
+    return _all_declared(files, components, left_out)
 
 
-def _all_declared(files: Iterable[Path], components: Collection[str]) -> tuple[CheckSpec, ...]:
+def _all_declared(
+    files: Iterable[Path], components: Collection[str], left_out: Collection[str]
+) -> tuple[CheckSpec, ...]:
     found: dict[str, str] = {}
     specs = []
     for path in files:
-        for line, spec in _declared(path.name, _content(path), (*components, SUBMISSION)):
+        for line, spec in _declared(path.name, _content(path), (*components, SUBMISSION, *sorted(left_out))):
             place = f"{path.name}:{line}"
             if spec.id in found:
                 raise CourseError(
@@ -56,7 +67,7 @@ def _all_declared(files: Iterable[Path], components: Collection[str]) -> tuple[C
                 )
             found[spec.id] = place
             specs.append(spec)
-    return causes_first(specs, found)
+    return tuple(spec for spec in causes_first(specs, found) if spec.component not in left_out)
 
 
 @dataclass(frozen=True)

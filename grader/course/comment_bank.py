@@ -9,6 +9,7 @@ from pydantic import Field
 
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Remark
+from grader.domain.edition import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 
 FILE = "comments.toml"
@@ -26,12 +27,13 @@ class _BankTable(Table):
     comment: list[_CommentTable] = Field(default_factory=list)
 
 
-def remarks(folder: Path, items: Sequence[str]) -> tuple[Remark, ...]:
+def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) -> tuple[Remark, ...]:
     """The comment bank of an assignment; empty when it has none.
 
     Args:
         folder: `reference/<id>`.
         items: The ids of the rubric's items.
+        edition: Comments may stand in some editions only.
 
     Raises:
         CourseError: The file is malformed, an id is there twice or an item does not exist.
@@ -39,7 +41,7 @@ def remarks(folder: Path, items: Sequence[str]) -> tuple[Remark, ...]:
     if not (folder / FILE).exists():
         return ()
     found: dict[str, Remark] = {}
-    for table in toml_table(folder / FILE, _BankTable).comment:
+    for table in toml_table(folder / FILE, _BankTable, edition).comment:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", table.id):
             raise CourseError(
                 f"{FILE}: comment '{table.id}' is written into a cell beside others. "

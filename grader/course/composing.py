@@ -4,7 +4,9 @@ import ast
 import re
 from pathlib import Path
 
+from grader.course.editions import edition_text
 from grader.domain.assignment import Assignment
+from grader.domain.edition import Edition
 from grader.domain.errors import CourseError
 
 _POLICY = re.compile(r"^\s*Policy:\s*(?P<name>[\w.*]+)\s*$", re.MULTILINE)
@@ -101,14 +103,14 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 
-def source_text(path: Path, shown: str) -> str:
-    """The text of a source file; `shown` is its path as it is told.
+def source_text(path: Path, shown: str, edition: Edition) -> str:
+    """The text of a source file of an edition; `shown` is its path as it is told.
 
     Raises:
-        CourseError: It cannot be read.
+        CourseError: It cannot be read, or a mark of an edition is malformed.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return edition_text(path.read_text(encoding="utf-8"), edition, shown)
     except UnicodeDecodeError:
         raise CourseError(f"{shown} is not UTF-8 text. Save it in that encoding.") from None
     except OSError as error:

@@ -74,12 +74,15 @@ def _recipe(
 ) -> TunedRecipe:
     """One recipe; `above` are those that are based on it."""
     shown = f"recipes/{name}.py"
-    text = filled_code(source_text(assignment.folder / "recipes" / f"{name}.py", shown), values, shown)
+    text = filled_code(
+        source_text(assignment.folder / "recipes" / f"{name}.py", shown, assignment.edition), values, shown
+    )
     docstring = described(parsed(text, shown), shown)
     base = _BASE.search(docstring)
     if base is None:
         solution = f"reference/{assignment.id}/solution.py"
-        source = solved_source(source_text(assignment.folder / "solution.py", solution), solution, values)
+        text_of_solution = source_text(assignment.folder / "solution.py", solution, assignment.edition)
+        source = solved_source(text_of_solution, solution, values)
     elif base["name"] in (*above, name):
         raise CourseError(
             f"{shown}: {listing((*above, name))} are based on each other. Base one on the solution."

@@ -15,6 +15,8 @@ def reference_files(assignment: Assignment) -> dict[str, bytes]:
     asked = {file.role: file.suffixes for file in assignment.files if file.role in assignment.own_roles}
     found: dict[str, bytes] = {}
     for path in sorted((assignment.folder / HANDIN).glob("*")):
+        if path.stem in assignment.edition.left_out:
+            continue
         if path.suffix.lower() not in asked.get(path.stem, ()):
             wanted = [f"{role}{suffix}" for role, suffixes in asked.items() for suffix in suffixes]
             there = f"It holds {' and '.join(wanted)}" if wanted else "[files] names no further role"

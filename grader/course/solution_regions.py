@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from grader.course.editions import without_left_out
 from grader.course.value_places import filled_code
 from grader.domain.drawn_values import Value
 from grader.domain.errors import CourseError
@@ -241,4 +242,4 @@ def _replaced(text: str, name: str, given: Callable[[Region], tuple[str, ...]]) 
             while position < len(lines) and not lines[position].strip():
                 position += 1
     out += lines[position:]
-    return "\n".join(out).strip("\n") + "\n"
+    return without_left_out("\n".join(out).strip("\n") + "\n")

@@ -4,14 +4,16 @@ import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from grader.course.editions import edition_text
 from grader.domain.assignment import Component
+from grader.domain.edition import Edition
 from grader.domain.errors import CourseError
 
 _KINDS = {"class": ast.ClassDef, "function": ast.FunctionDef}
 _CONSTRUCTOR = "__init__"
 
 
-def compare_signatures(folder: Path, components: Sequence[Component]) -> None:
+def compare_signatures(folder: Path, components: Sequence[Component], edition: Edition) -> None:
     """Let each component's signature be the solution's, whose stubs students fill in.
 
     Args:
@@ -22,7 +24,8 @@ def compare_signatures(folder: Path, components: Sequence[Component]) -> None:
     """
     name = f"reference/{folder.name}/solution.py"
     try:
-        tree = ast.parse((folder / "solution.py").read_text(encoding="utf-8"))
+        text = (folder / "solution.py").read_text(encoding="utf-8")
+        tree = ast.parse(edition_text(text, edition, name))
     except SyntaxError as error:
         raise CourseError(f"{name}:{error.lineno}: it is not valid Python ({error.msg}). Mend it.") from error
     defined = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}

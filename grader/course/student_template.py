@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import ConfigDict
 
 from grader.course.assignment_tables import ProvidedTable
+from grader.course.editions import edition_of, edition_text, without_left_out
 from grader.course.locate import Course
 from grader.course.measure_functions import MEASURES_FILE, measures_file
 from grader.course.provided_files import provided_files
@@ -21,6 +22,7 @@ from grader.course.value_choices import VALUES_FILE, own_values_text, values_sta
 from grader.course.value_places import filled_text
 from grader.domain.assignment import PROVIDED
 from grader.domain.drawn_values import DrawnValue, Value, python_text
+from grader.domain.edition import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 
 if TYPE_CHECKING:
@@ -91,11 +93,14 @@ def student_files(
     """
     shown = f"reference/{assignment_folder.name}"
     datasets = datasets_folder or assignment_folder.parent.parent / "datasets"
-    solution = _text(assignment_folder / "solution.py", shown)
+    edition = edition_of(assignment_folder)
+    solution = _text(assignment_folder / "solution.py", shown, edition)
     homework = homework_source(solution, f"{shown}/solution.py", copy.values)
-    readme = _text(assignment_folder / "student_readme.md", shown)
-    settings = _text(assignment_folder / "assignment.toml", shown)
-    public_checks = _text(assignment_folder / "checks" / "test_public.py", f"{shown}/checks")
+    readme = without_left_out(_text(assignment_folder / "student_readme.md", shown, edition))
+    settings = without_left_out(_text(assignment_folder / "assignment.toml", shown, edition))
+    public_checks = without_left_out(
+        _text(assignment_folder / "checks" / "test_public.py", f"{shown}/checks", edition)
+    )
     files = {
         "homework.py": homework,
         "homework.ipynb": notebook(homework, assignment_folder.name, f"{shown}/solution.py"),
@@ -107,9 +112,9 @@ def student_files(
         "assignment.toml": public_settings(settings, f"{shown}/assignment.toml"),
     }
     if (functions := measures_file(assignment_folder, public_only=False)).is_file():
-        files[MEASURES_FILE] = _text(functions, f"{shown}/checks")
+        files[MEASURES_FILE] = without_left_out(_text(functions, f"{shown}/checks", edition))
     for name in _dataset_names(settings, f"{shown}/assignment.toml"):
-        files[f"datasets/{name}.py"] = _text(datasets / f"{name}.py", "datasets")
+        files[f"datasets/{name}.py"] = _text(datasets / f"{name}.py", "datasets", ONE_EDITION)
     if copy.stated:
         files[VALUES_FILE] = own_values_text(copy.values, copy.student_id)
     return files
@@ -157,7 +162,7 @@ def provided_in(assignment_folder: Path) -> dict[str, Path]:
     Raises:
         CourseError: One is missing, or another than its digest says.
     """
-    settings = toml_table(assignment_folder / "assignment.toml", _WithProvided)
+    settings = toml_table(assignment_folder / "assignment.toml", _WithProvided, edition_of(assignment_folder))
     folder = assignment_folder / PROVIDED
     return {file.name: folder / file.name for file in provided_files(settings.provided, folder)}
 
@@ -296,10 +301,10 @@ def _dataset_names(settings: str, name: str) -> list[str]:
     return list(dict.fromkeys(str(each) for each in names))
 
 
-def _text(path: Path, shown_folder: str) -> str:
+def _text(path: Path, shown_folder: str, edition: Edition) -> str:
     shown = f"{shown_folder}/{path.name}"
     try:
-        return path.read_text(encoding="utf-8")
+        return edition_text(path.read_text(encoding="utf-8"), edition, shown)
     except FileNotFoundError:
         raise CourseError(f"{shown} is missing: the students' folder is made from it. Write it.") from None
     except UnicodeDecodeError:

@@ -10,6 +10,8 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from grader.course.editions import edition_text
+from grader.domain.edition import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 
 
@@ -45,12 +47,13 @@ _BOUNDS = {
 }
 
 
-def toml_table(path: Path, shape: type[T]) -> T:
+def toml_table(path: Path, shape: type[T], edition: Edition = ONE_EDITION) -> T:
     """What a TOML file says.
 
     Args:
         path: The file.
         shape: The keys that it may have, with their types.
+        edition: Of what stands in some editions only, this one's lines are read.
 
     Returns:
         The file's content.
@@ -58,7 +61,7 @@ def toml_table(path: Path, shape: type[T]) -> T:
     Raises:
         CourseError: The file cannot be read, is not TOML, or has a key or a value that it must not have.
     """
-    raw = _parsed(path)
+    raw = _parsed(path, edition)
     try:
         return shape.model_validate(raw)
     except ValidationError as error:
@@ -82,11 +85,11 @@ def remedy(name: str, known: Sequence[str], otherwise: str) -> str:
     return f"Did you mean '{close[0]}'?" if close else otherwise
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path, edition: Edition) -> dict[str, Any]:
     text = ""
     try:
         text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text)
+        return tomllib.loads(edition_text(text, edition, path.name))
     except FileNotFoundError:
         raise CourseError(f"{path} does not exist. Create it, or give another folder.") from None
     except OSError as error:

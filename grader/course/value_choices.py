@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from grader.course.assignment_tables import VariantTable
 from grader.course.contradictions import FILE, fault
+from grader.course.editions import edition_of
 from grader.course.toml_file import Table, toml_table
 from grader.domain.drawn_values import DrawnValue, Scalar, Value, frozen_value
 from grader.domain.errors import CourseError
@@ -41,7 +42,7 @@ def values_stated_in(folder: Path) -> tuple[DrawnValue, ...]:
     Raises:
         CourseError: The file is not TOML, or `[variant]` is malformed.
     """
-    return stated_values(toml_table(folder / FILE, _VariantAlone).variant)
+    return stated_values(toml_table(folder / FILE, _VariantAlone, edition_of(folder)).variant)
 
 
 def own_values_text(values: Mapping[str, Value], student_id: str) -> str:

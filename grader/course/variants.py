@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course.composing import composed, described, first_sentence, parsed, policies_named, source_text
+from grader.course.editions import belongs_elsewhere
 from grader.course.recipes import recipes
 from grader.course.solution_regions import homework_source, solved_source
 from grader.course.toml_file import listing
@@ -96,22 +97,28 @@ def variants(assignment: Assignment, values: Mapping[str, Value] | None = None) 
             f"{shown} is missing: what the checks are tried on is made from the reference solution. Write it."
         )
     values = first_choices(assignment.variant) if values is None else values
-    text = source_text(assignment.folder / SOLUTION, shown)
+    text = source_text(assignment.folder / SOLUTION, shown, assignment.edition)
     solved = solved_source(text, shown, values)
     parsed(solved, shown)
     found = [
         Variant(Kind.REFERENCE, "reference", SOLUTION, solved),
         Variant(Kind.TEMPLATE, "template", SOLUTION, homework_source(text, shown, values)),
     ]
-    forms = sorted((assignment.folder / "forms").glob("*.py"))
-    found += [_part(path, f"forms/{path.name}", Kind.FORM, solved, assignment, values) for path in forms]
+
+    def own(folder: str) -> list[Path]:
+        files = sorted((assignment.folder / folder).glob("*.py"))
+        return [path for path in files if not belongs_elsewhere(path, assignment.edition)]
+
+    found += [
+        _part(path, f"forms/{path.name}", Kind.FORM, solved, assignment, values) for path in own("forms")
+    ]
     found += [
         Variant(Kind.FORM, each.name, each.file, each.source, says=each.says, policies=each.policies)
         for each in recipes(assignment, values)
     ]
-    mistakes = sorted((assignment.folder / "mistakes").glob("*.py"))
     found += [
-        _part(path, f"mistakes/{path.name}", Kind.MISTAKE, solved, assignment, values) for path in mistakes
+        _part(path, f"mistakes/{path.name}", Kind.MISTAKE, solved, assignment, values)
+        for path in own("mistakes")
     ]
     return tuple(found)
 
@@ -120,7 +127,7 @@ def _part(
     path: Path, shown: str, kind: Kind, solved: str, assignment: Assignment, values: Mapping[str, Value]
 ) -> Variant:
     """The variant that a form's or a mistake's file makes of the reference."""
-    text = filled_code(source_text(path, shown), values, shown)
+    text = filled_code(source_text(path, shown, assignment.edition), values, shown)
     tree = parsed(text, shown)
     graded = [component.name for component in assignment.components]
     defined = [

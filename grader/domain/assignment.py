@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.domain.drawn_values import DrawnValue
+from grader.domain.edition import ONE_EDITION, Edition
 from grader.domain.errors import UsageError
 from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale
 from grader.domain.study_table import StudyTable
@@ -377,6 +378,7 @@ class Assignment:
         trained_checks: What is asked of a trained model; what fails goes to a person and takes no points.
         provided: Files that students get with it.
         variant: The named values that are drawn for the term or for each student.
+        edition: Which of its editions this is, where it has several.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
     """
 
@@ -403,6 +405,7 @@ class Assignment:
     study: StudyTable | None = None
     provided: tuple[ProvidedFile, ...] = ()
     variant: tuple[DrawnValue, ...] = ()
+    edition: Edition = ONE_EDITION
     digest: str = ""
 
     @property

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from grader.course.composing import source_text
 from grader.course.value_places import marked_values
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.drawn_values import OWN_VALUES, DrawnValue, Value, python_text
@@ -35,7 +36,7 @@ def own_values_finding(
     """
     if not assignment.variant:
         return None
-    text = (assignment.folder / "solution.py").read_text(encoding="utf-8")
+    text = source_text(assignment.folder / "solution.py", "solution.py", assignment.edition)
     variables = {
         each.variable: each.name for each in marked_values(text, "solution.py", values) if each.variable
     }

@@ -15,9 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from grader.course.editions import belongs_elsewhere, edition_text
 from grader.course.value_places import filled_code, is_written_out
 from grader.domain.assignment import Assignment
 from grader.domain.drawn_values import Value, first_choices
+from grader.domain.edition import Edition
 from grader.domain.errors import CourseError
 from grader.kit import Mismatch
 
@@ -147,19 +149,21 @@ def course_code(assignment: Assignment, values: Mapping[str, Value] | None = Non
     if not path.exists():
         raise CourseError(f"{path.name}: the assignment '{assignment.id}' has no reference solution.")
     values = first_choices(assignment.variant) if values is None else values
-    solution = _definitions(path, values)
+    solution = _definitions(path, values, assignment.edition)
     mistakes = {}
     for file in sorted((assignment.folder / "mistakes").glob("*.py")):
-        mistakes[file.stem] = _mistake(file, assignment, solution, values)
+        if not belongs_elsewhere(file, assignment.edition):
+            mistakes[file.stem] = _mistake(file, assignment, solution, values)
     package = assignment.folder / "oracle" / "__init__.py"
     oracle_path = package if package.exists() else assignment.folder / "oracle.py"
-    oracle = _executed(oracle_path, {}, values) if oracle_path.exists() else None
+    oracle = _executed(oracle_path, {}, values, assignment.edition) if oracle_path.exists() else None
     return CourseCode(solution, mistakes, oracle)
 
 
-def _definitions(path: Path, values: Mapping[str, Value]) -> dict[str, Any]:
+def _definitions(path: Path, values: Mapping[str, Value], edition: Edition) -> dict[str, Any]:
     """The namespace of a script of which only imports, classes, functions and literals are executed."""
-    tree = ast.parse(filled_code(path.read_text(encoding="utf-8"), values, path.name), path.name)
+    text = edition_text(path.read_text(encoding="utf-8"), edition, path.name)
+    tree = ast.parse(filled_code(text, values, path.name), path.name)
     kept: list[ast.stmt] = []
     for node in tree.body:
         wanted = ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef
@@ -172,7 +176,7 @@ def _definitions(path: Path, values: Mapping[str, Value]) -> dict[str, Any]:
     return module.__dict__
 
 
-def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value]) -> ModuleType:
+def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value], edition: Edition) -> ModuleType:
     """A file executed as a module in which some names are there already, with the values in its places."""
     # of its own in this process: other assignments have files of the same names
     own = sha256(str(path.resolve()).encode()).hexdigest()[:8]
@@ -186,14 +190,15 @@ def _executed(path: Path, names: dict[str, Any], values: Mapping[str, Value]) ->
     if within is not None:
         sys.modules[name] = module  # its own files import each other
     text = path.read_text(encoding="utf-8")
-    filled = filled_code(text, values, f"{path.parent.name}/{path.name}")
+    shown = f"{path.parent.name}/{path.name}"
+    filled = filled_code(edition_text(text, edition, shown), values, shown)
     try:
         if filled == text:
             spec.loader.exec_module(module)  # which may know its bytecode
         else:
             exec(compile(filled, str(path), "exec"), module.__dict__)  # noqa: S102 - instructors' own
     except Exception as error:
-        raise CourseError(f"{path.parent.name}/{path.name}: {type(error).__name__}: {error}") from error
+        raise CourseError(f"{shown}: {type(error).__name__}: {error}") from error
     return module
 
 
@@ -202,7 +207,7 @@ def _mistake(
 ) -> Mistake:
     """Load one file of `mistakes/`; the solution's names are there for it to use and to derive from."""
     names = {name: value for name, value in solution.items() if not name.startswith("__")}
-    module = _executed(path, names, values)
+    module = _executed(path, names, values, assignment.edition)
     graded = [component.name for component in assignment.components]
     own = [name for name in graded if module.__dict__.get(name) is not names.get(name)]
     if len(own) != 1:

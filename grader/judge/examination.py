@@ -139,6 +139,11 @@ class Checks:
         return OwnValues(self.values)
 
     @pytest.fixture
+    def edition(self) -> tuple[str, ...]:
+        """The edition of the assignment that the class got: one choice of each list in `editions`."""
+        return self.assignment.edition.chosen
+
+    @pytest.fixture
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the labels."""
         return self.assignment.class_names

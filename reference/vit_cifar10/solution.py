@@ -1,13 +1,21 @@
 # >>> INSTRUCTORS
 # Reference solution of assignment 2, complete as the course hands it out. Students never receive this file:
 # `grader template vit_cifar10` makes their homework.py and homework.ipynb from it. The marks are those of
-# docs/instructor.md.
+# docs/instructor.md; what stands between ONLY marks is in that edition only: `edition` in assignment.toml.
 # <<<
 # %% [markdown]
+# >>> ONLY full
 # # A Vision Transformer for CIFAR-10, opened up and compared with a ResNet
 #
 # You build a Vision Transformer (ViT) and a small ResNet from scratch, train both by the same function,
 # measure them as a paper would, and look at what the ViT attends to. Every part that you write says `TODO`:
+# <<< ONLY
+# >>> ONLY core
+# # A Vision Transformer for CIFAR-10
+#
+# You build a Vision Transformer (ViT) from scratch, train it, and measure it as a paper would. Every part
+# that you write says `TODO`:
+# <<< ONLY
 # read its docstring, replace the line `raise NotImplementedError(...)` by your code, and run `pytest` in this
 # folder to see how far you are.
 #
@@ -34,7 +42,7 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.manual_seed(42)
 
 # %% [markdown]
-# ## 1. The images
+# ## The images
 #
 # `dataset.zip` must lie beside this file. It holds `train/<class>/` and `test/<class>/`. One in ten training
 # images is kept apart: choose whatever you choose (epochs, sizes, the best weights) by these *validation*
@@ -53,6 +61,9 @@ train_transform = transforms.Compose(
     [
         transforms.RandomCrop(32, padding=4),
         transforms.RandomHorizontalFlip(),
+        # >>> ONLY gpu
+        transforms.RandAugment(),
+        # <<< ONLY
         transforms.ToTensor(),
         transforms.Normalize(MEAN, STD),
     ]
@@ -72,7 +83,7 @@ loaders = {
 test_loader = DataLoader(test_images, batch_size=256)
 
 # %% [markdown]
-# ## 2. The Vision Transformer
+# ## The Vision Transformer
 #
 # `nn.Linear`, `nn.LayerNorm`, `nn.Dropout`, `nn.Conv2d` and einops are fine; `nn.MultiheadAttention`,
 # `nn.Transformer*` and ready-made models are not.
@@ -295,6 +306,7 @@ class VisionTransformer(nn.Module):
         # <<<
 
 
+# >>> ONLY full
 # %%
 def attention_map(model, image):
     """Which pixels of an image the model's answer rests on, as far as the last block's attention tells.
@@ -326,8 +338,12 @@ def attention_map(model, image):
     # <<<
 
 
+# <<< ONLY
+
+
+# >>> ONLY full
 # %% [markdown]
-# ## 3. The ResNet that it is compared with
+# ## The ResNet that it is compared with
 #
 # He et al. (2016) in the form for small images: the stem is a 3 x 3 convolution, and nothing is pooled before
 # the end. Convolutions have no bias, since batch normalization follows each of them.
@@ -406,6 +422,9 @@ class ResNet18(nn.Module):
         # <<<
 
 
+# <<< ONLY
+
+
 # %%
 def parameter_table(model):
     """How many numbers each part of a model holds.
@@ -428,10 +447,13 @@ def parameter_table(model):
 
 
 # %% [markdown]
-# ## 4. Training
+# ## Training
 #
-# One function trains either model. The learning rate rises and falls from batch to batch; the weights that
-# count are those of the epoch with the best *validation* accuracy.
+# The learning rate rises and falls from batch to batch; the weights that count are those of the epoch with
+# the best *validation* accuracy.
+# >>> ONLY full
+# One function trains either model.
+# <<< ONLY
 
 
 # %%
@@ -533,7 +555,12 @@ def fit(model, loaders, epochs, device):
     first.
 
     Args:
+        # >>> ONLY full
         model: A VisionTransformer or a ResNet18.
+        # <<< ONLY
+        # >>> ONLY core
+        model: A VisionTransformer.
+        # <<< ONLY
         loaders: A dict with 'train' and 'validation'.
         epochs: How many passes over the training images.
         device: Where to train.
@@ -568,7 +595,7 @@ def fit(model, loaders, epochs, device):
 
 
 # %% [markdown]
-# ## 5. Measures
+# ## Measures
 #
 # With numpy alone: `sklearn.metrics` and torchmetrics are what you build here.
 
@@ -674,7 +701,7 @@ def export_metrics(metrics, path):
 
 
 # %% [markdown]
-# ## 6. Pictures
+# ## Pictures
 
 
 # %%
@@ -749,7 +776,9 @@ def plot_roc(targets, probabilities, class_names):
     # <<<
 
 
+# >>> ONLY full
 # %%
+# <<< ONLY
 # >>> SOLUTION
 def shown(image, mean, std):
     """An image as it was before it was normalized, (height, width, channels), from 0 to 1."""
@@ -758,6 +787,7 @@ def shown(image, mean, std):
 
 
 # <<<
+# >>> ONLY full
 def plot_attention(model, images, labels, class_names, mean, std):
     """Draws, for each image, the image as it was, its attention map, and the map laid over the image.
 
@@ -786,12 +816,23 @@ def plot_attention(model, images, labels, class_names, mean, std):
     # <<<
 
 
+# <<< ONLY
+
+
 # %%
 def plot_top3(images, labels, probabilities, class_names, mean, std):
     """Draws each image as it was, with its true class and the three likeliest ones with their probabilities.
 
     Args:
+        # >>> ONLY full
         images, labels, class_names, mean, std: As in `plot_attention`.
+        # <<< ONLY
+        # >>> ONLY core
+        images: Normalized, (n, channels, height, width).
+        labels: (n,), the true classes.
+        class_names: The names, in the order of the labels.
+        mean, std: Of each channel, by which the images were normalized.
+        # <<< ONLY
         probabilities: (n, classes).
     """
     # >>> TODO plot_top3: images with the three likeliest classes
@@ -808,38 +849,85 @@ def plot_top3(images, labels, probabilities, class_names, mean, std):
 
 
 # %% [markdown]
-# ## 7. Train both models
+# >>> ONLY full
+# ## Train both models
 #
 # These are the numbers to tune: the arguments of both models, and the epochs. README.md says how large they
 # may be.
+# <<< ONLY
+# >>> ONLY core
+# ## Train it
+#
+# These are the numbers to tune: the model's arguments, and the epochs. README.md says how large they may be.
+# <<< ONLY
 
 # %%
-# >>> INSTEAD VIT_EPOCHS = RESNET_EPOCHS = 1
-VIT_EPOCHS, RESNET_EPOCHS = 15, 10
+# >>> ONLY core
+# >>> INSTEAD VIT_EPOCHS = 1
+# >>> ONLY gpu
+VIT_EPOCHS = 100
+# <<< ONLY
+# >>> ONLY laptop
+VIT_EPOCHS = 15
+# <<< ONLY
 # <<<
+# <<< ONLY
+# >>> ONLY full
+# >>> INSTEAD VIT_EPOCHS = RESNET_EPOCHS = 1
+# >>> ONLY gpu
+VIT_EPOCHS, RESNET_EPOCHS = 100, 50
+# <<< ONLY
+# >>> ONLY laptop
+VIT_EPOCHS, RESNET_EPOCHS = 15, 10
+# <<< ONLY
+# <<<
+# <<< ONLY
 
 start = time.time()
 # >>> INSTEAD vit = VisionTransformer(dim=48, depth=2, heads=4, dropout=0.0, num_classes=len(class_names))
+# >>> ONLY gpu
+vit = VisionTransformer(dim=192, depth=9, heads=8, mlp_ratio=4.0, dropout=0.1, num_classes=len(class_names))
+# <<< ONLY
+# >>> ONLY laptop
 vit = VisionTransformer(dim=96, depth=6, heads=4, mlp_ratio=2.0, dropout=0.0, num_classes=len(class_names))
+# <<< ONLY
 # <<<
 vit_history = fit(vit, loaders, VIT_EPOCHS, device)
 torch.save(vit.state_dict(), f"{STUDENT_ID}_CIFAR10_vit.pth")
 print(f"The ViT took {time.time() - start:.0f} s.")
 
+# >>> ONLY full
 # %%
 start = time.time()
+# >>> ONLY gpu
+resnet = ResNet18(num_classes=len(class_names), width=64)
+# <<< ONLY
+# >>> ONLY laptop
 resnet = ResNet18(num_classes=len(class_names), width=16)
+# <<< ONLY
 resnet_history = fit(resnet, loaders, RESNET_EPOCHS, device)
 torch.save(resnet.state_dict(), f"{STUDENT_ID}_CIFAR10_resnet.pth")
 print(f"The ResNet took {time.time() - start:.0f} s.")
+# <<< ONLY
 
 # %% [markdown]
-# ## 8. Compare them
+# >>> ONLY full
+# ## Compare them
+# <<< ONLY
+# >>> ONLY core
+# ## Measure it
+# <<< ONLY
 
 # %%
 criterion = nn.CrossEntropyLoss()
 measures = {}
-for name, model, history in (("vit", vit, vit_history), ("resnet", resnet, resnet_history)):
+# >>> ONLY core
+trained = [("vit", vit, vit_history)]
+# <<< ONLY
+# >>> ONLY full
+trained = [("vit", vit, vit_history), ("resnet", resnet, resnet_history)]
+# <<< ONLY
+for name, model, history in trained:
     found = evaluate(model, test_loader, criterion, device)
     measures[name] = classification_metrics(found["targets"], found["probabilities"])
     print(name, f"{found['accuracy']:.4f}", parameter_table(model))
@@ -851,12 +939,15 @@ export_metrics(measures, f"{STUDENT_ID}_metrics.csv")
 # %%
 images, labels = next(iter(test_loader))
 images, labels = images[:6], labels[:6]
+# >>> ONLY full
 plot_attention(vit, images, labels, class_names, MEAN, STD)
+# <<< ONLY
 found = vit.eval()(images.to(device)).softmax(dim=1).detach().cpu()
 plot_top3(images, labels, found, class_names, MEAN, STD)
 
+# >>> ONLY full
 # %% [markdown]
-# ## 9. Study
+# ## Study
 #
 # What does each ingredient give? Train a small ViT as a *base* with three seeds, and at least six ViTs that
 # differ from it in one value each. Small ones are enough (patches of 4 or 8 pixels, depth 2 to 6, a few
@@ -903,3 +994,4 @@ if RUN_STUDY:
         table = csv.DictWriter(file, COLUMNS)
         table.writeheader()
         table.writerows(rows)
+# <<< ONLY

@@ -29,7 +29,7 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.manual_seed(42)
 
 # %% [markdown]
-# ## 1. The images
+# ## The images
 #
 # `dataset.zip` must lie beside this file. It holds `train/<class>/` and `test/<class>/`. One in ten training
 # images is kept apart: choose whatever you choose (epochs, sizes, the best weights) by these *validation*
@@ -58,7 +58,7 @@ loaders = {
 test_loader = DataLoader(test_images, batch_size=256)
 
 # %% [markdown]
-# ## 2. The Vision Transformer
+# ## The Vision Transformer
 #
 # `nn.Linear`, `nn.LayerNorm`, `nn.Dropout`, `nn.Conv2d` and einops are fine; `nn.MultiheadAttention`,
 # `nn.Transformer*` and ready-made models are not.
@@ -236,7 +236,7 @@ def attention_map(model, image):
 
 
 # %% [markdown]
-# ## 3. The ResNet that it is compared with
+# ## The ResNet that it is compared with
 #
 # He et al. (2016) in the form for small images: the stem is a 3 x 3 convolution, and nothing is pooled before
 # the end. Convolutions have no bias, since batch normalization follows each of them.
@@ -305,10 +305,11 @@ def parameter_table(model):
 
 
 # %% [markdown]
-# ## 4. Training
+# ## Training
 #
-# One function trains either model. The learning rate rises and falls from batch to batch; the weights that
-# count are those of the epoch with the best *validation* accuracy.
+# The learning rate rises and falls from batch to batch; the weights that count are those of the epoch with
+# the best *validation* accuracy.
+# One function trains either model.
 
 
 # %%
@@ -385,7 +386,7 @@ def fit(model, loaders, epochs, device):
 
 
 # %% [markdown]
-# ## 5. Measures
+# ## Measures
 #
 # With numpy alone: `sklearn.metrics` and torchmetrics are what you build here.
 
@@ -431,7 +432,7 @@ def export_metrics(metrics, path):
 
 
 # %% [markdown]
-# ## 6. Pictures
+# ## Pictures
 
 
 # %%
@@ -494,7 +495,7 @@ def plot_top3(images, labels, probabilities, class_names, mean, std):
 
 
 # %% [markdown]
-# ## 7. Train both models
+# ## Train both models
 #
 # These are the numbers to tune: the arguments of both models, and the epochs. README.md says how large they
 # may be.
@@ -516,12 +517,13 @@ torch.save(resnet.state_dict(), f"{STUDENT_ID}_CIFAR10_resnet.pth")
 print(f"The ResNet took {time.time() - start:.0f} s.")
 
 # %% [markdown]
-# ## 8. Compare them
+# ## Compare them
 
 # %%
 criterion = nn.CrossEntropyLoss()
 measures = {}
-for name, model, history in (("vit", vit, vit_history), ("resnet", resnet, resnet_history)):
+trained = [("vit", vit, vit_history), ("resnet", resnet, resnet_history)]
+for name, model, history in trained:
     found = evaluate(model, test_loader, criterion, device)
     measures[name] = classification_metrics(found["targets"], found["probabilities"])
     print(name, f"{found['accuracy']:.4f}", parameter_table(model))
@@ -538,7 +540,7 @@ found = vit.eval()(images.to(device)).softmax(dim=1).detach().cpu()
 plot_top3(images, labels, found, class_names, MEAN, STD)
 
 # %% [markdown]
-# ## 9. Study
+# ## Study
 #
 # What does each ingredient give? Train a small ViT as a *base* with three seeds, and at least six ViTs that
 # differ from it in one value each. Small ones are enough (patches of 4 or 8 pixels, depth 2 to 6, a few

@@ -77,7 +77,7 @@ def test_resnet_gives_scores(student):
 @pytest.mark.component("parameter_table")
 def test_table_has_names_and_numbers(student):
     """parameter_table gives pairs of a name and a number."""
-    made = student.build("ResNet18", 5, 4)
+    made = student.build("VisionTransformer", image_size=8, num_classes=5, dim=12, depth=2, heads=3)
     for row in student.call("parameter_table", made).returned.items(None, "rows"):
         name, number = row.items(2, "values: a name and a number")
         name.text()

@@ -51,6 +51,7 @@ def test_model_gives_scores(student, pool):
         shown.returned.tensor(2, 3, tokens, tokens)
 
 
+# >>> ONLY full
 @pytest.mark.component("attention_map")
 def test_map_is_as_large_as_the_image(student):
     """attention_map gives a number for each pixel, 1 at most."""
@@ -73,10 +74,13 @@ def test_resnet_gives_scores(student):
     student.build("ResNet18", 5, 4)(student.tensor(2, 3, 32, 32), shape=(2, 5))
 
 
+# <<< ONLY
+
+
 @pytest.mark.component("parameter_table")
 def test_table_has_names_and_numbers(student):
     """parameter_table gives pairs of a name and a number."""
-    made = student.build("ResNet18", 5, 4)
+    made = student.build("VisionTransformer", image_size=8, num_classes=5, dim=12, depth=2, heads=3)
     for row in student.call("parameter_table", made).returned.items(None, "rows"):
         name, number = row.items(2, "values: a name and a number")
         name.text()
