@@ -25,6 +25,7 @@ from grader.course import variants
 from grader.course.assignment_file import read_assignment
 from grader.course.solution_regions import solved_source
 from grader.domain.assignment import Assignment
+from grader.domain.measure import Measure
 from grader.domain.program import Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
@@ -198,6 +199,12 @@ def spawn(worker_processes: Processes) -> Callable[[], WorkerProcess]:
 @pytest.fixture(scope="session")
 def with_checks(assignment: Assignment) -> Callable[[Callable[[Any], Any]], Any]:
     """Call a function with the collected checks; what it gives or raises."""
+    return _with_checks_of(assignment.folder)
+
+
+@functools.cache
+def _with_checks_of(folder: Path) -> Callable[[Callable[[Any], Any]], Any]:
+    assignment = read_assignment(folder)
     from grader.judge.course_code import course_code
     from grader.judge.examination import Checks, run_pytest
 
@@ -266,33 +273,45 @@ def examined(
 
 
 @pytest.fixture(scope="session")
-def examined_trained(
-    assignment: Assignment,
-    analyzed: Callable[[str], Program],
-    spawn: Callable[[], WorkerProcess],
-    with_checks: Callable[[Callable[[Any], Any]], Any],
-) -> Callable[..., Any]:
+def examined_trained(assignment: Assignment, examined_trained_of: Callable[..., Any]) -> Callable[..., Any]:
     """What the checks of trained models find in a homework's model, whose weights are moved at random."""
+    return functools.partial(examined_trained_of, assignment)
+
+
+@pytest.fixture(scope="session")
+def examined_trained_of(spawn: Callable[[], WorkerProcess]) -> Callable[..., Any]:
+    """The same for a homework of any assignment, and for the model of any of its measures."""
     import torch
 
     from grader.domain.evidence import Finding
     from grader.judge.examination import Checks
     from grader.judge.student import Student
 
-    def of(text: str, *, scores: Any = None) -> tuple[Finding, ...]:
+    def of(
+        assignment: Assignment,
+        text: str,
+        *,
+        scores: Any = None,
+        measure: Measure | None = None,
+        image: Sequence[int] = (1, 28, 28),
+    ) -> tuple[Finding, ...]:
+        read = program("homework.py", text.encode(), assignment.program_rules)
+        chosen = read.read_for(measure.id) if measure is not None else read
+
         def job(checks: Checks) -> tuple[Finding, ...]:
             checks.assignment = assignment
-            student = Student(spawn, analyzed(text), assignment, seed=5)
+            student = Student(spawn, chosen, assignment, seed=5)
             try:
                 model = student.configured_model()
                 model.randomize(0.2)
-                inputs = torch.randn(4, 1, 28, 28, generator=torch.Generator().manual_seed(1))
+                inputs = torch.randn((4, *image), generator=torch.Generator().manual_seed(1))
                 told = model(inputs) if scores is None else scores
-                return checks.examined_trained(student, model.weights(), inputs, told)
+                component = measure.roles.model if measure is not None else None
+                return checks.examined_trained(student, model.weights(), inputs, told, component)
             finally:
                 student.close()
 
-        found: tuple[Finding, ...] = with_checks(job)
+        found: tuple[Finding, ...] = _with_checks_of(assignment.folder)(job)
         return found
 
     return of

@@ -126,14 +126,21 @@ def without_left_out(text: str) -> str:
 
 
 def belongs_elsewhere(path: Path, edition: Edition) -> bool:
-    """Whether a file of `forms/` or `mistakes/` is another version of a part that this edition lacks."""
-    if not edition.left_out:
+    """Whether a file of `forms/` or `mistakes/` is another version of a part that this edition lacks.
+
+    Or all that it says stands between marks of other editions.
+
+    Raises:
+        CourseError: A mark is malformed.
+    """
+    if not edition.known:
         return False
     try:
-        body = ast.parse(path.read_bytes()).body
+        text = path.read_text(encoding="utf-8")
+        body = ast.parse(edition_text(text, edition, f"{path.parent.name}/{path.name}")).body
     except (OSError, SyntaxError, ValueError):
         return False  # who reads it tells what is wrong
-    return any(
+    return not body or any(
         isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in edition.left_out for node in body
     )
 

@@ -10,6 +10,7 @@ from grader.course.variants import variants
 from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
 from grader.validation.trials import trials
+from tests.editions import course_in_edition
 from tests.warm_hosts import WarmHosts
 
 ROOT = Path(__file__).parents[2]
@@ -22,13 +23,15 @@ QUICK = {
 LEAST = {"vit_cifar10": (50, 30)}  # mistakes and forms that its page asks for
 
 
-def report(assignment_id: str, warm_hosts: WarmHosts, only: tuple[str, ...] | None) -> MutationReport:
+def report(
+    assignment_id: str, warm_hosts: WarmHosts, only: tuple[str, ...] | None, course: Path = ROOT
+) -> MutationReport:
     """What `grader validate` makes of these variants, or of all."""
-    assignment = read_assignment(ROOT / "reference" / assignment_id)
+    assignment = read_assignment(course / "reference" / assignment_id)
     chosen = [each for each in variants(assignment) if only is None or each.name in only]
     with warm_hosts.shared():
         planned = trials(assignment, chosen)
-        found = outcomes(located_course(ROOT, environment={}), assignment, planned, jobs=2)
+        found = outcomes(located_course(course, environment={}), assignment, planned, jobs=2)
     return mutation_report(assignment, list(found))
 
 
@@ -52,4 +55,17 @@ def test_all_variants_are_judged_right(assignment_id: str, warm_hosts: WarmHosts
     forms = [each for each in found.verdicts if each.outcome.variant.kind == "form"]
     least_mistakes, least_forms = LEAST[assignment_id]
     assert len(mistakes) >= least_mistakes and len(forms) >= least_forms
+    assert sum(each.named for each in mistakes) >= LEAST_NAMED * len(mistakes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("edition", "least"), [(("laptop", "core"), 100), (("gpu", "full"), 130)])
+def test_all_variants_of_other_editions_are_judged_right(
+    tmp_path: Path, warm_hosts: WarmHosts, edition: tuple[str, str], least: int
+) -> None:
+    """A part that an edition lacks is missed by nobody, and the others are judged as ever."""
+    found = report("vit_cifar10", warm_hosts, None, course_in_edition(tmp_path, *edition))
+    assert found.wrong == ()
+    mistakes = [each for each in found.verdicts if each.outcome.variant.kind == "mistake"]
+    assert len(mistakes) >= least
     assert sum(each.named for each in mistakes) >= LEAST_NAMED * len(mistakes)

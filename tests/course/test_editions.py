@@ -1,6 +1,5 @@
 """One assignment in several editions: what each holds, and the sentence for each mark that is wrong."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from grader.course.student_template import student_files
 from grader.course.variants import Kind, variants
 from grader.domain.edition import Edition
 from grader.domain.errors import CourseError
+from tests.editions import course_in_edition
 
 ROOT = Path(__file__).parents[2]
 EDITIONS = 'editions = [["small", "large"], ["whole", "part"]]\n'
@@ -21,17 +21,8 @@ SMALL = Edition(("small", "whole"), ("small", "large", "whole", "part"))
 
 
 def chosen(tmp_path: Path, *names: str) -> Path:
-    """The folder of `vit_cifar10` in another edition, in a course of its own."""
-    course = tmp_path / "course"
-    shutil.copytree(ROOT / "reference" / "vit_cifar10", course / "reference" / "vit_cifar10")
-    shutil.copytree(ROOT / "datasets", course / "datasets")
-    shutil.copy(ROOT / "course.toml", course)
-    path = course / "reference" / "vit_cifar10" / "assignment.toml"
-    text = path.read_text(encoding="utf-8")
-    assert text.count('edition = ["laptop", "full"]') == 1
-    edition = ", ".join(f'"{name}"' for name in names)
-    path.write_text(text.replace('edition = ["laptop", "full"]', f"edition = [{edition}]"), encoding="utf-8")
-    return path.parent
+    """The folder of `vit_cifar10` in another edition."""
+    return course_in_edition(tmp_path, *names) / "reference" / "vit_cifar10"
 
 
 def test_lines_of_other_editions_vanish_and_the_others_keep_their_numbers() -> None:

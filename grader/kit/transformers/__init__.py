@@ -19,7 +19,7 @@ from grader.kit.transformers.layers import (
     layer_norms,
     two_layers,
 )
-from grader.kit.transformers.patches import grids, places_rearranged, rearranged
+from grader.kit.transformers.patches import elsewhere, grids, places_rearranged, rearranged, sees_patches
 from grader.kit.transformers.projections import Projections, UnreadableWeights, attention, readings
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "activations",
     "attention",
     "block_weights",
+    "elsewhere",
     "feed_forwards",
     "fields",
     "grids",
@@ -40,6 +41,7 @@ __all__ = [
     "places_rearranged",
     "readings",
     "rearranged",
+    "sees_patches",
     "two_layers",
     "without_biases",
 ]

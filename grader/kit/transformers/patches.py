@@ -2,10 +2,13 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from grader.kit.closeness import same
+
 Tensor = Any
+Generator = Any
 MOST_TENSORS, MOST_TOGETHER = 24, 4  # that are tried, one by one and in pairs
 
 
@@ -28,6 +31,44 @@ def rearranged(images: Tensor, grid: int, order: Tensor) -> Tensor:
     moved = cut.reshape(count, grid * grid, channels, patch, patch)[:, order]
     back = moved.reshape(count, grid, grid, channels, patch, patch).permute(0, 3, 1, 4, 2, 5)
     return back.reshape(count, channels, side, side)
+
+
+def sees_patches(
+    answer: Callable[[Tensor, Mapping[str, Tensor]], Tensor],
+    state: Mapping[str, Tensor],
+    images: Tensor,
+    random: Generator,
+) -> bool | None:
+    """Whether a model answers alike when the patches of images lie elsewhere, and their positions with them.
+
+    Args:
+        answer: (images, changed parameters and buffers) -> scores, (images, classes).
+        state: All parameters and buffers.
+        images: (images, channels, side, side).
+
+    Returns:
+        None where the model answers otherwise each time, so that it cannot be told.
+    """
+    before = answer(images, {})
+    if not same(answer(images, {}), before):
+        return None
+    for grid in grids(images.shape[-1]):
+        order = elsewhere(grid * grid, random)
+        moved = rearranged(images, grid, order)
+        for changed in places_rearranged(state, grid, order):
+            if same(answer(moved, changed), before, tolerance=1e-3):
+                return True
+    return False
+
+
+def elsewhere(count: int, random: Generator) -> Tensor:
+    """A random order in which nothing stays where it was, (count,), with at least two places."""
+    import torch
+
+    while True:
+        order = torch.randperm(count, generator=random)
+        if not bool((order == torch.arange(count)).any()):
+            return order
 
 
 def places_rearranged(state: Mapping[str, Tensor], grid: int, order: Tensor) -> Iterator[dict[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""The best weights by copy.deepcopy, SGD for the ResNet, a history as a list of rows."""
+"""The best weights by copy.deepcopy, another optimizer for each model, a history as a list of rows."""
 
 
 import copy
@@ -7,10 +7,10 @@ import copy
 def fit(model, loaders, epochs, device):
     model = model.to(device)
     loss_function = nn.CrossEntropyLoss()
-    if isinstance(model, ResNet18):
-        optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4, nesterov=True)
-    else:
+    if isinstance(model, VisionTransformer):
         optimizer = optim.AdamW(model.parameters(), lr=5e-4, weight_decay=0.05)
+    else:
+        optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4, nesterov=True)
     total = epochs * len(loaders["train"])
     schedule = optim.lr_scheduler.LambdaLR(optimizer, lambda s: warmup_cosine(s, total // 20, total))
     best_state, best_accuracy, history = None, float("-inf"), []

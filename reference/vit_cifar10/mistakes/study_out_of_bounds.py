@@ -5,4 +5,4 @@ README.md says which sizes and how many epochs are allowed.
 
 
 def study(table):
-    return table.replace("8,48,4,4,", "8,48,12,4,")
+    return table.replace("8,48,4,4,", "8,48,32,4,")

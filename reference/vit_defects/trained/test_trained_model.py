@@ -5,10 +5,9 @@ elsewhere, and their positions with them, it answers the same; what looks at nei
 """
 
 import pytest
-import torch
 
-from grader.kit import Mismatch, same
-from grader.kit.transformers import grids, places_rearranged, rearranged
+from grader.kit import Mismatch
+from grader.kit.transformers import sees_patches
 
 pytestmark = pytest.mark.component("ViT")
 
@@ -25,37 +24,6 @@ OPTIONS = {
     "channels": CHANNELS,
     "dim_head": 6,
 }
-
-
-def sees_patches(answer, state, images, random):
-    """Whether the answers stay the same when patches and their positions lie elsewhere.
-
-    Args:
-        answer: (images, changed weights) -> scores.
-        state: All weights.
-        images: (images, channels, side, side).
-
-    Returns:
-        None where the model answers otherwise each time, so that it cannot be told.
-    """
-    before = answer(images, {})
-    if not same(answer(images, {}), before):
-        return None
-    for grid in grids(images.shape[-1]):
-        order = elsewhere(grid * grid, random)
-        moved = rearranged(images, grid, order)
-        for changed in places_rearranged(state, grid, order):
-            if same(answer(moved, changed), before, tolerance=1e-3):
-                return True
-    return False
-
-
-def elsewhere(count, random):
-    """A random order in which nothing stays where it was, (count,)."""
-    while True:
-        order = torch.randperm(count, generator=random)
-        if not bool((order == torch.arange(count)).any()):
-            return order
 
 
 def was_checked_so(student):
