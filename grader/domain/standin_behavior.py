@@ -14,6 +14,8 @@ class StandIn:
     Attributes:
         scale, shift: One per instance; the last is repeated.
         parameters: How many trainable numbers each instance holds, without using them.
+        heads: Called with a flag, an argument that is True, it returns a pair: its answer, and attention
+            weights of so many heads, (batch, heads, n, n), each 1 / n; 0: it does not.
     """
 
     scale: tuple[float, ...] = (1.0,)
@@ -21,3 +23,4 @@ class StandIn:
     roll: int = 0
     wraps: bool = False
     parameters: int = 0
+    heads: int = 0

@@ -218,7 +218,8 @@ class Fakes:
         made = "class" if kind == "class" else "function" if kind == "function" else fake.kind
         number = len(self._fakes) - 1
         methods = {method: self.form(own, method).number for method, own in fake.methods.items()}
-        return FakeForm(number, name, made, shape, fake.marks, methods)  # type: ignore[arg-type]
+        like, arguments = fake.like or ("", {})
+        return FakeForm(number, name, made, shape, fake.marks, methods, like, dict(arguments))  # type: ignore[arg-type]
 
     def begin(self) -> None:
         """Forget the calls; those of the next request come."""
@@ -285,6 +286,8 @@ class Packing:
                         "parameters": shapes,
                         "marks": form.marks,
                         "methods": form.methods,
+                        "like": form.like,
+                        "arguments": form.arguments,
                     }
                 }
             case Batches():

@@ -54,6 +54,9 @@ class Fake:
             call: so a check sees of which epoch the weights are that a training loop keeps.
         computes: It is a callback, which may not take the place of a part that is graded.
         methods: Of a module, besides its call: name -> the fake that answers.
+        like: Of a module that is handed over: (graded class, arguments) of the student's own object, whose
+            members it has where it has none itself (`model.pool`). In the place of a class, a fake is like
+            the object that the student would have made there.
     """
 
     answer: Callable[[FakeCall], Any]
@@ -63,6 +66,7 @@ class Fake:
     marks: bool = False
     computes: bool = False
     methods: Mapping[str, "Fake"] = field(default_factory=dict)
+    like: tuple[str, Mapping[str, bool | int | float | str]] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -160,10 +160,13 @@ class Picture:
     Attributes:
         number: Of the image.
         captions: The texts that belong to it: its own, those of its row and column, the figure's.
+        ticks: What stands at the ticks of the one axes in its row or column that shows no image: the names of
+            bars, along the axis.
     """
 
     number: int
     captions: tuple[str, ...]
+    ticks: tuple[str, ...] = ()
 
 
 def pictures(run: Any, data: RiggedData) -> tuple[int, list[Picture]]:
@@ -172,13 +175,14 @@ def pictures(run: Any, data: RiggedData) -> tuple[int, list[Picture]]:
     for figure in run.figures:
         channels = [_channels(axes) for axes in figure.axes]
         inherited = _inherited(figure.axes, channels)
-        for axes, own, more in zip(figure.axes, channels, inherited, strict=True):
+        ticks = _beside(figure.axes)
+        for axes, own, more, names in zip(figure.axes, channels, inherited, ticks, strict=True):
             captions = [text for text in (*own.values(), *more, *axes.headings, figure.title) if text]
             for number in (*axes.images, *axes.heat_maps):
                 shown += 1
                 image = _shown_image(run.arrays[f"image{number}"], data)
                 if image is not None:
-                    found.append(Picture(image, tuple(captions)))
+                    found.append(Picture(image, tuple(captions), names))
     return shown, found
 
 
@@ -191,6 +195,22 @@ def _channels(axes: Any) -> Channels:
     }
 
 
+def _beside(all_axes: Sequence[Any]) -> list[tuple[str, ...]]:
+    """For each axes the ticks of the only one in its row or column that shows no image."""
+    found: list[tuple[str, ...]] = [() for _ in all_axes]
+    for line in (*_lines(all_axes, 1), *_lines(all_axes, 0)):
+        bare = [index for index in line if _is_bare(all_axes[index])]
+        if len(bare) == 1:
+            axes = all_axes[bare[0]]
+            for index in line:
+                found[index] += (*axes.x_ticks, *axes.y_ticks)
+    return found
+
+
+def _is_bare(axes: Any) -> bool:
+    return not axes.images and not axes.heat_maps
+
+
 def _inherited(all_axes: Sequence[Any], channels: Sequence[Channels]) -> list[list[str]]:
     """For each axes the texts that the first axes of its row or column bears alone, for all of them."""
     found: list[list[str]] = [[] for _ in all_axes]
@@ -201,7 +221,7 @@ def _inherited(all_axes: Sequence[Any], channels: Sequence[Channels]) -> list[li
                 for index in line:
                     if index != bearers[0]:
                         found[index].append(channels[bearers[0]][channel])
-        plain = [index for index in line if not all_axes[index].images and not all_axes[index].heat_maps]
+        plain = [index for index in line if _is_bare(all_axes[index])]
         if len(plain) == 1:  # an axes for the row's name
             for index in line:
                 found[index] += channels[plain[0]].values()

@@ -29,8 +29,10 @@ def stand_in_class(behavior: StandIn) -> type[Any]:
             inner = next((value for value in values if isinstance(value, nn.Module)), None)
             self.inner: Callable[..., Any] | None = inner if behavior.wraps else None
 
-        def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
+        def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
             y = answer(behavior, self.instance, x)
+            if behavior.heads and any(value is True for value in (*args, *kwargs.values())):
+                return y, x.new_full((len(x), behavior.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
             return y if self.inner is None else self.inner(y, **kwargs)
 
     return Replacement

@@ -54,6 +54,8 @@ class FakeForm:
         marks: Each call fills the parameters and buffers of the first module among its arguments with the
             number that the answer says.
         methods: Of the module, besides its call: name -> the number of the fake that answers.
+        like: Of a module: the graded class of whose object it has the members that it lacks.
+        arguments: That object's.
     """
 
     number: int
@@ -62,6 +64,8 @@ class FakeForm:
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
     marks: bool = False
     methods: dict[str, int] = field(default_factory=dict)
+    like: str = ""
+    arguments: dict[str, bool | int | float | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,7 @@ class Components:
     def build(self, request: Build) -> Built:
         """Construct a component; whatever the student's code raises goes through."""
         stand_ins = StandIns()
-        replacements = {
-            name: stand_ins.replacement(name, behavior) for name, behavior in request.replace.items()
-        }
-        replacements |= self._invocations.replacements(request.fakes, stand_ins)
+        replacements = self._invocations.replacements(request.fakes, stand_ins, request.replace)
         seed_all(request.seed)
         unpacking = self._invocations.unpacker(request)
         args = [unpacking.value(node) for node in request.args]

@@ -10,6 +10,7 @@ from grader.domain.errors import Interruption
 from grader.protocol.replies import FakeCalled
 from grader.protocol.requests import FakeAnswer, FakeForm
 from grader.protocol.trees import Node, Packer, Unpacker
+from grader.worker.genuine import NOTHING, Genuine, InPlaceOfOwn, MakeGenuine
 
 AskJudge = Callable[[FakeCalled], FakeAnswer]
 OFFSET = "offset"
@@ -30,13 +31,15 @@ class Fakes:
         ask: AskJudge,
         packed: Callable[[], Packer],
         unpacked: Callable[[FakeAnswer], Unpacker],
+        genuine: Callable[[str], MakeGenuine],
     ) -> None:
         """None is made yet.
 
         Args:
             packed, unpacked: How trees are packed and unpacked here.
+            genuine: The student's own objects of a name, whose members its fakes have besides.
         """
-        self._ask, self._packed, self._unpacked = ask, packed, unpacked
+        self._ask, self._packed, self._unpacked, self._genuine = ask, packed, unpacked, genuine
 
     def made(self, form: FakeForm, note: Note = lambda name, args, kwargs: None) -> Any:
         """The fake: a module, a function, or a class whose instances are such modules.
@@ -46,7 +49,9 @@ class Fakes:
         """
         if form.kind == "class":
             return self._class(form, note)
-        return FakeModule(self, form, 0) if form.kind == "module" else self._function(form)
+        if form.kind == "function":
+            return self._function(form)
+        return FakeModule(self, form, 0, self._genuine(form.like)((), form.arguments))
 
     def answer(self, form: FakeForm, instance: int, training: bool, args: Any, kwargs: Any) -> Any:
         """What the judge answers to a call.
@@ -72,22 +77,22 @@ class Fakes:
         return fake
 
     def _class(self, form: FakeForm, note: Note) -> type[nn.Module]:
-        owner, numbers = self, iter(range(10_000))
+        owner, numbers, genuine = self, iter(range(10_000)), self._genuine(form.name)
 
         class Fake(FakeModule):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(owner, form, next(numbers))
+                super().__init__(owner, form, next(numbers), genuine(args, kwargs))
                 note(form.name, args, kwargs)
 
         Fake.__name__ = Fake.__qualname__ = form.name
         return Fake
 
 
-class FakeModule(nn.Module):
+class FakeModule(InPlaceOfOwn):
     """A module that answers as the judge says, with the parameters that the judge wants it to have."""
 
-    def __init__(self, owner: Fakes, form: FakeForm, instance: int) -> None:
-        super().__init__()
+    def __init__(self, owner: Fakes, form: FakeForm, instance: int, genuine: Genuine = NOTHING) -> None:
+        super().__init__(genuine)
         self._owner, self._form, self._instance = owner, form, instance
         for method, number in form.methods.items():
             # a plain attribute: copies and state dicts know nothing of it
@@ -119,7 +124,7 @@ class FakeModule(nn.Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FakeModule":
         copied = type(self).__new__(type(self))
-        FakeModule.__init__(copied, self._owner, self._form, self._instance)
+        FakeModule.__init__(copied, self._owner, self._form, self._instance, self._genuine)
         copied.load_state_dict(self.state_dict())
         for mine, others in zip(copied.parameters(), self.parameters(), strict=True):
             mine.requires_grad_(others.requires_grad)

@@ -14,12 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from grader.domain.standin_behavior import StandIn
 from grader.protocol.replies import Invoked
 from grader.protocol.requests import DRAWN, FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.fakes import AskJudge, Fakes
 from grader.worker.fault import students_code
 from grader.worker.figures import kept_figures
+from grader.worker.genuine import NOTHING, Genuine, MakeGenuine
 from grader.worker.objects import Kept, Objects
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.standin import StandIns
@@ -42,15 +44,34 @@ class Invocations:
             ask: Asks the judge what a fake answers.
         """
         self._student, self._objects = student, objects
-        self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker)
+        self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker, self._genuine)
 
     def unpacker(self, message: Any) -> Unpacker:
         """Unpacks the trees of a message of the judge's."""
         return unpacker(message.arrays, self._objects, self._part, self.fakes.made)
 
-    def replacements(self, fakes: Mapping[str, FakeForm], stand_ins: StandIns) -> dict[str, Any]:
-        """What stands in the places of the student's names."""
-        return {name: self.fakes.made(form, stand_ins.note) for name, form in fakes.items()}
+    def replacements(
+        self, fakes: Mapping[str, FakeForm], stand_ins: StandIns, behaviors: Mapping[str, StandIn]
+    ) -> dict[str, Any]:
+        """What stands in the places of the student's names: fakes, and stand-ins of known behavior."""
+        placed: dict[str, Any] = {
+            name: stand_ins.replacement(name, behavior, self._genuine(name))
+            for name, behavior in behaviors.items()
+        }
+        return placed | {name: self.fakes.made(form, stand_ins.note) for name, form in fakes.items()}
+
+    def _genuine(self, name: str) -> MakeGenuine:
+        """The student's own objects of a class that fakes stand in the place of."""
+        own: Any = self._student.namespace.get(name)
+
+        def genuine(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Genuine:
+            def make() -> Any:
+                with self._student.replaced({name: own}):  # `super(Name, self)` means the student's class
+                    return own(*args, **kwargs)
+
+            return Genuine(make) if isinstance(own, type) else NOTHING
+
+        return genuine
 
     def invoked(self, request: Invoke) -> Invoked:
         """The reply to a request; whatever the student's code raises goes through."""
@@ -102,9 +123,8 @@ class Invocations:
         if not request.fakes and not request.replace:
             return kept
         stand_ins = StandIns()
-        replaced = {name: stand_ins.replacement(name, form) for name, form in request.replace.items()}
-        fakes = self.replacements(request.fakes, stand_ins)
-        return Kept(kept.value, stand_ins, {**kept.replacements, **replaced, **fakes})
+        replaced = self.replacements(request.fakes, stand_ins, request.replace)
+        return Kept(kept.value, stand_ins, {**kept.replacements, **replaced})
 
     def _used(self, request: Invoke, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if request.action == "keep":

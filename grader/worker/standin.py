@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from grader.domain.standin_behavior import StandIn
 from grader.protocol.plain_values import MAX_ARGUMENTS, MAX_NUMBER, MAX_TEXT, Plain
 from grader.protocol.replies import MAX_MADE, StandInCall, StandInMade
+from grader.worker.genuine import NOTHING, Genuine, InPlaceOfOwn, MakeGenuine
 
 
 class StandIns:
@@ -41,14 +42,20 @@ class StandIns:
             named = {_told(name): _plain(value) for name, value in list(kwargs.items())[:MAX_ARGUMENTS]}
             self.made.append(StandInMade(component, tuple(map(_plain, args[:MAX_ARGUMENTS])), named))
 
-    def replacement(self, component: str, behavior: StandIn) -> type[nn.Module]:
-        """A class to put in the place of `component`; its instances are numbered as they are made."""
+    def replacement(
+        self, component: str, behavior: StandIn, genuine: MakeGenuine = lambda args, kwargs: NOTHING
+    ) -> type[nn.Module]:
+        """A class to put in the place of `component`; its instances are numbered as they are made.
+
+        Args:
+            genuine: The student's own objects, whose members the instances have besides.
+        """
         owner = self
         numbers = iter(range(10_000))
 
         class Replacement(StandInModule):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(owner, component, next(numbers), behavior)
+                super().__init__(owner, component, next(numbers), behavior, genuine(args, kwargs))
                 owner.note(component, args, kwargs)
                 if behavior.wraps:
                     self.inner = _wrapped(args, kwargs)
@@ -68,11 +75,18 @@ class StandIns:
         return StandInModule(self, path, number, behavior)
 
 
-class StandInModule(nn.Module):
+class StandInModule(InPlaceOfOwn):
     """`scale * x.roll(roll, dims=1) + shift`, by itself or before the module that it wraps."""
 
-    def __init__(self, owner: StandIns, component: str, instance: int, behavior: StandIn) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        owner: StandIns,
+        component: str,
+        instance: int,
+        behavior: StandIn,
+        genuine: Genuine = NOTHING,
+    ) -> None:
+        super().__init__(genuine)
         self._owner, self._component, self._instance, self._behavior = owner, component, instance, behavior
         self.inner: nn.Module | None = None
         if behavior.parameters:
@@ -81,7 +95,7 @@ class StandInModule(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> "StandInModule":
         copied = type(self).__new__(type(self))  # its calls belong to the same owner
         number = self.number_of_a_copy()
-        StandInModule.__init__(copied, self._owner, self._component, number, self._behavior)
+        StandInModule.__init__(copied, self._owner, self._component, number, self._behavior, self._genuine)
         copied.inner = deepcopy(self.inner, memo)
         copied.training = self.training
         return copied
@@ -90,18 +104,19 @@ class StandInModule(nn.Module):
         """The number of a copy: an instance of its own where instances are numbered."""
         return self._instance
 
-    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Apply the known behavior to x of shape (batch, tokens, dim)."""
         self._owner.record(self._component, self._instance, x)
         known = self._behavior
         y = x.roll(known.roll, dims=1) if known.roll else x
         y = y * _of(known.scale, self._instance) + _of(known.shift, self._instance)
         if self.inner is not None:
-            result: Tensor = self.inner(y, *args, **kwargs)
-            return result
+            return self.inner(y, *args, **kwargs)
         if kwargs.get("extra") is not None:
             # a keyword that must reach the inner function shows in the output
             y = y + torch.as_tensor(kwargs["extra"], dtype=y.dtype)
+        if known.heads and any(value is True for value in (*args, *kwargs.values())):
+            return y, x.new_full((len(x), known.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
         return y
 
 

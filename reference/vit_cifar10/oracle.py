@@ -110,6 +110,7 @@ def block_results(x, attend, mlp, norm=lambda z: F.layer_norm(z, (DIM,))):
         "block_mlp_not_normalized": h + mlp(h),
         "block_attention_not_normalized": (x + attend(x)) + mlp(norm(x + attend(x))),
         "block_parallel": h + mlp(norm(x)),
+        "block_mlp_adds_to_normalized": norm(h) + mlp(norm(h)),
         "block_adds_normalized": (norm(x) + bare) + mlp(norm(norm(x) + bare)),
     }
 

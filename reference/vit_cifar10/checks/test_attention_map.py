@@ -12,7 +12,17 @@ pytestmark = pytest.mark.component("attention_map")
 def mapped(student, weights, shape=(3, 12, 12), training=False):
     """(the map, the calls, the mode afterwards) where these are the weights of the last block."""
     methods = {"attention": Fake.script([weights])}
-    fake = Fake.script([0.0], parameters={"weight": (1,)}, methods=methods)
+    side, with_class = divmod(weights.shape[-1] ** 0.5, 1)
+    sizes = {
+        "image_size": shape[1],
+        "patch_size": int(shape[1] // side),
+        "dim": 4 * weights.shape[1],
+        "depth": 1,
+        "heads": weights.shape[1],
+        "pool": "cls" if with_class else "mean",
+    }
+    like = ("VisionTransformer", sizes)  # its own members are there: `model.pool`
+    fake = Fake.script([0.0], parameters={"weight": (1,)}, methods=methods, like=like)
     model = student.keep(fake, "attention_map")
     student.component(model).call("train" if training else "eval")
     outcome = student.call("attention_map", model, student.tensor(*shape))

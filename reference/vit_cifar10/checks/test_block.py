@@ -7,7 +7,7 @@ from grader.kit import Mismatch, StandIn, answer, same
 from grader.kit.transformers import layer_norms
 
 pytestmark = pytest.mark.component("EncoderBlock")
-ATTENTION = StandIn(scale=(0.7,), shift=(0.3,), roll=1, parameters=5)
+ATTENTION = StandIn(scale=(0.7,), shift=(0.3,), roll=1, parameters=5, heads=2)
 REPLACED = {"MultiHeadSelfAttention": ATTENTION}
 
 

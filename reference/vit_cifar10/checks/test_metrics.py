@@ -10,6 +10,8 @@ import torch
 
 from grader.kit import Mismatch, csv_rows
 
+TIED = "tied probabilities"
+
 
 def cases(student):
     """(targets, probabilities) of several kinds: many images, ties, absent classes, a single image."""
@@ -20,7 +22,7 @@ def cases(student):
     one = np.array([[0.2, 0.5, 0.3]])
     return {
         "40 images of four classes": (labels, many),
-        "tied probabilities": (labels[:24], ties),
+        TIED: (labels[:24], ties),
         "a class that does not occur": (absent, many[:24]),
         "a single image": (np.array([1]), one),
     }
@@ -50,7 +52,7 @@ def test_measures_are_right(student, reference):
 @pytest.mark.because("measures_are_right")
 def test_measures_are_right_at_the_corners(student, reference):
     """So they are with tied probabilities, absent classes and a single image."""
-    judged(student, reference, ["tied probabilities", "a class that does not occur", "a single image"])
+    judged(student, reference, [TIED, "a class that does not occur", "a single image"])
 
 
 def judged(student, reference, names):
@@ -69,6 +71,10 @@ def judged(student, reference, names):
                 raise reference.named(mistake.id)
         except (ValueError, KeyError, ZeroDivisionError):
             continue
+    areas = {name for name in oracle.MEANS if name.endswith("roc_auc")} | {"roc_auc"}
+    elsewhere = any(each for name, each in others.items() if name != TIED)
+    if not elsewhere and set(others.get(TIED, ())) <= areas:
+        raise reference.named("metrics_auc_ignores_ties")
     case, measures = next((name, each) for name, each in others.items() if each)
     right = reference.classification_metrics(*given[case])[measures[0]]
     raise Mismatch(

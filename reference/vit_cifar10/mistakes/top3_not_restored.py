@@ -1,4 +1,4 @@
-"""The images are shown as they were normalized; they should be shown as they were before.
+"""The images are not shown as they were before they were normalized.
 
 image * std + mean, for each channel.
 """
