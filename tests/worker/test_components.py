@@ -394,3 +394,50 @@ def test_whatever_the_students_code_raises_is_the_students(load: Callable[..., A
         with pytest.raises(StudentRaised, match=raised.partition("(")[0]) as caught:
             worker.ask(Call(handle, arrays={"0": X}), Called)
         assert caught.value.problem.where.startswith("homework.py:")
+
+
+KNOWN_TO_OTHERS = """
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, dim, heads=4, dim_head=64, dropout=0.0):
+        super(Attention, self).__init__()
+        self.width = heads * dim_head
+        self.a = nn.Linear(dim, dim)
+    def forward(self, x):
+        return self.a(x)
+
+class Transformer(nn.Module):
+    def __init__(self, dim, depth, heads, dim_head, mlp_dim, dropout=0.0):
+        super().__init__()
+        self.attention = Attention(dim, heads, dim_head)
+        self.out = nn.Linear(self.attention.width, dim)
+    def forward(self, x):
+        y, weights = self.attention(x, return_weights=True)
+        return y + weights.sum() * %s
+"""
+
+
+def test_a_stand_in_has_the_members_of_the_own_part_and_no_parameters_of_it(
+    load: Callable[..., Any],
+) -> None:
+    """What a part knows of another one's object is there; what it is made of is not."""
+    replace = {"Attention": StandIn(scale=(2.0,), heads=3)}
+    worker = load(KNOWN_TO_OTHERS % "0.0")
+    built = worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace=replace), Built)
+    assert {p.name: p.shape for p in built.parameters} == {"out.weight": (4, 10), "out.bias": (4,)}
+
+
+def test_a_stand_in_that_is_asked_by_a_flag_gives_weights(load: Callable[..., Any]) -> None:
+    """(batch, heads, n, n), each row of which sums to 1."""
+    worker = load(KNOWN_TO_OTHERS % "1.0")
+    replace = {"Attention": StandIn(scale=(2.0,), heads=3)}
+    built = worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace=replace), Built)
+    called = worker.ask(Call(built.handle, arrays={"0": X}), Called)
+    assert np.allclose(called.arrays["output"], 2 * X + 2 * 3 * 3)  # batch, heads and rows
+
+
+def test_a_member_that_the_own_part_lacks_too_is_missing(load: Callable[..., Any]) -> None:
+    worker = load(KNOWN_TO_OTHERS.replace("self.attention.width", "self.attention.size") % "0.0")
+    with pytest.raises(StudentRaised, match="'Attention' object has no attribute 'size'"):
+        worker.ask(Build("Transformer", (4, 1, 2, 5, 1), replace={"Attention": StandIn()}), Built)
