@@ -1,6 +1,8 @@
 """Whose fault it is, in words."""
 
 import difflib
+import re
+from collections.abc import Iterator
 
 from grader.domain.evidence import FindingKind
 from grader.domain.program import Program, line_at, place_of
@@ -12,6 +14,8 @@ from grader.protocol.raised import raised_at, unwritten
 from grader.protocol.recipe_gaps import RAISED, gap_in_words
 from grader.protocol.replies import Loaded, Problem
 from grader.sandbox.limits import ProcessLimits
+
+HAND_IT_IN = "Hand that file in beside this one, or write the part into this file."
 
 
 def explained(fault: WorkerFault) -> str:
@@ -58,6 +62,8 @@ def _cannot_be_had(
     name: str, kind: str, found: str | None, program: Program, loaded: Loaded, granted: ProcessLimits | None
 ) -> Mismatch:
     place = (program.defined or {}).get(name)
+    if module := _absent_module(name, program, loaded):
+        return Mismatch(_not_handed_in(name, module), hint=HAND_IT_IN, where=str(place) if place else "")
     if found is not None:
         return Mismatch(
             f"`{name}` should be a {kind}, but it is something else.", where=str(place) if place else ""
@@ -85,16 +91,54 @@ def _cannot_be_had(
     return Mismatch(f"The file defines no {kind} `{name}`.", hint=hint, diagnosis=FindingKind.MISSING_NAME)
 
 
+def _not_handed_in(name: str, module: str) -> str:
+    return (
+        f"`{name}` is imported from `{module}`, but no file {module}.py was handed in, and no library of that "
+        "name is installed here."
+    )
+
+
+def _absent_module(name: str, program: Program, loaded: Loaded) -> str:
+    """The module that a graded name is imported from, if it is not there; else empty."""
+    absent = {each.partition(".")[0] for each in loaded.stand_ins}
+    binding = [each.source for each in program.statements if name in each.binds] if absent else []
+    found = re.match(r"from\s+(\w+)", binding[-1].strip()) if binding else None
+    return found[1] if found and found[1] in absent else ""
+
+
+def _absent_within(component: str, program: Program, loaded: Loaded | None) -> Iterator[tuple[str, str]]:
+    """(Graded name, module) of what a part uses and is imported from a module that is not there."""
+    if loaded is None or not loaded.stand_ins:
+        return
+    own = "\n".join(each.source for each in program.statements if component in each.binds)
+    for name in loaded.kinds:
+        module = _absent_module(name, program, loaded)
+        if module and name != component and re.search(rf"\b{name}\b", own):
+            yield name, module
+
+
 def explained_mismatch(
-    fault: StudentRaised, component: str, label: str, program: Program, granted: ProcessLimits | None = None
+    fault: StudentRaised,
+    component: str,
+    label: str,
+    program: Program,
+    loaded: Loaded | None = None,
+    granted: ProcessLimits | None = None,
 ) -> Mismatch:
     """What the student's code raised, as a Mismatch.
 
     Args:
         label: What was called, in our words.
+        loaded: What is there of the program; None: it is not loaded.
     """
     problem = fault.problem
     where = raised_at(problem, program)
+    for name, module in _absent_within(component, program, loaded):
+        return Mismatch(
+            f"`{component}` uses `{name}`. {_not_handed_in(name, module)}",
+            hint=HAND_IT_IN,
+            where=str((program.defined or {}).get(name, "")),
+        )
     if fault.gap and fault.gap not in RAISED:
         return Mismatch(f"`{label}` cannot be made: {gap_in_words(fault.gap, program.recipe)}.")
     if problem.type == "NotImplementedError":

@@ -541,7 +541,7 @@ class Student:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None
             raise explained_mismatch(
-                raised, component, label or component, self.program, self._granted
+                raised, component, label or component, self.program, self._loaded, self._granted
             ) from None
         except WorkerFault as fault:
             if fault.kind == "time" and left < self._limits.call_seconds:

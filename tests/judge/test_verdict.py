@@ -9,12 +9,12 @@ import torch
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
-from grader.domain.program import Omission, Place, Program
-from grader.judge.fault import cannot_be_had
+from grader.domain.program import Omission, Place, Program, Statement
+from grader.judge.fault import cannot_be_had, explained_mismatch
 from grader.judge.verdict import finding, flagged, skipped, worst
 from grader.kit import Mismatch, Undecided
-from grader.protocol.link import WorkerFault
-from grader.protocol.replies import Loaded
+from grader.protocol.link import StudentRaised, WorkerFault
+from grader.protocol.replies import Loaded, Problem
 
 SPEC = CheckSpec("attention_matches_oracle", "Attention", "Attention is right.", file="test_attention.py")
 
@@ -128,6 +128,25 @@ def test_a_missing_part_is_the_broken_cells_fault_by_what_the_omission_is() -> N
         program = Program("a.ipynb", omissions=(replace(printed, broken=broken),))
         mismatch = cannot_be_had("ViT", "class", None, program, loaded)
         assert finding(SPEC, mismatch).kind is kind
+
+
+def test_a_part_of_a_module_that_was_not_handed_in_is_told_as_that() -> None:
+    """And so is what another part makes of it; a part that is defined again below is the file's own."""
+    sources = ("from layers import Attention, MLP", "class MLP: ...", "class Block:\n    attend = Attention")
+    names = (("Attention", "MLP"), ("MLP",), ("Block",))
+    statements = tuple(
+        Statement(text, Place("a.py", number), bound, "definition")
+        for number, (text, bound) in enumerate(zip(sources, names, strict=True), start=1)
+    )
+    program = Program("a.py", statements, defined={"Attention": Place("a.py", 1)})
+    loaded = Loaded({"Attention": "function", "MLP": "class", "Block": "class"}, stand_ins=("layers",))
+    told = cannot_be_had("Attention", "class", "function", program, loaded)
+    assert told.message.startswith("`Attention` is imported from `layers`, but no file layers.py")
+    assert told.where == "a.py:1"
+    assert "something else" in cannot_be_had("MLP", "class", "other", program, loaded).message
+    fault = StudentRaised(Problem("TypeError"))
+    other = explained_mismatch(fault, "Block", "Block(4)", program, loaded)
+    assert other.message.startswith("`Block` uses `Attention`. `Attention` is imported from `layers`")
 
 
 def test_what_the_grader_saw_is_no_mistake_of_that_name() -> None:
