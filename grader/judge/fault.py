@@ -93,8 +93,8 @@ def _cannot_be_had(
 
 def _not_handed_in(name: str, module: str) -> str:
     return (
-        f"`{name}` is imported from `{module}`, but no file {module}.py was handed in, and no library of that "
-        "name is installed here."
+        f"`{name}` is imported from `{module}`, but no file {module}.py was handed in, and no library of "
+        "that name is installed here."
     )
 
 

@@ -69,7 +69,7 @@ def test_map_is_as_large_as_the_image(student):
 
 @pytest.mark.component("BasicBlock")
 def test_residual_block_has_its_shape(student):
-    """BasicBlock changes channels and halves the side with stride=2."""
+    """BasicBlock with more channels and stride=2 gives the shape that it should."""
     student.build("BasicBlock", 4, 6, 2)(student.tensor(2, 4, 8, 8), shape=(2, 6, 4, 4))
 
 

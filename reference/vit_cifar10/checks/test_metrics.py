@@ -51,7 +51,7 @@ def test_measures_are_right(student, reference):
 @pytest.mark.weight(2)
 @pytest.mark.because("measures_are_right")
 def test_measures_are_right_at_the_corners(student, reference):
-    """So they are with tied probabilities, absent classes and a single image."""
+    """The measures are exact with tied probabilities, absent classes and a single image, too."""
     judged(student, reference, [TIED, "a class that does not occur", "a single image"])
 
 

@@ -1,4 +1,4 @@
-"""The attention adds its input; the residual connection is the block's affair."""
+"""The attention adds its input; it should not, since the block adds it."""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

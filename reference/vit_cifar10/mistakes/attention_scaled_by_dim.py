@@ -1,4 +1,5 @@
-"""The scores are divided by sqrt(dim); each head has dim / heads features."""
+"""The scores are divided by sqrt(dim); they should be divided by sqrt(dim / heads), the root of a head's
+width."""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

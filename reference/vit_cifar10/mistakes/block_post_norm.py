@@ -1,4 +1,4 @@
-"""The norms come after the sums; a pre-norm block normalizes what goes into each sub-layer.
+"""The norms come after the sums; they should come first, on what goes into each sub-layer.
 
 x + attention(norm(x)), not norm(x + attention(x)).
 """

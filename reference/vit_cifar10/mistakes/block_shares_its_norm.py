@@ -1,4 +1,4 @@
-"""Both sub-layers share one norm; each has its own."""
+"""Both sub-layers share one norm; each should have its own."""
 
 
 class EncoderBlock(EncoderBlock):

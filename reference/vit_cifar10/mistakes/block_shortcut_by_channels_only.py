@@ -1,5 +1,5 @@
-"""The shortcut is a convolution only where the number of channels changes; with stride=2 the sizes differ,
-too.
+"""The shortcut is a convolution only where the number of channels changes; with stride=2 it should be one,
+too, because the sizes differ.
 """
 
 

@@ -1,4 +1,5 @@
-"""The mean loss is the mean of the batches' means, which is another one when the last batch is smaller.
+"""The mean loss is the mean of the batches' means, which differs from the mean over images when the last
+batch is smaller.
 
 Add up loss.item() * len(labels), and divide by the number of images.
 """

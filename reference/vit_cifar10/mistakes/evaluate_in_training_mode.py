@@ -1,4 +1,4 @@
-"""The model is evaluated in training mode: dropout is on.
+"""The model is evaluated in training mode: dropout is on, and batch norm uses the statistics of each batch.
 
 model.eval() first.
 """

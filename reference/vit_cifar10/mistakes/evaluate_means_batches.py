@@ -1,4 +1,5 @@
-"""'loss' is the mean of the batches' means, which is another one when the last batch is smaller."""
+"""'loss' is the mean of the batches' means, which differs from the mean over images when the last batch is
+smaller."""
 
 
 def evaluate(model, loader, criterion, device):

@@ -1,4 +1,4 @@
-"""The numbers of an array are counted from 1; the first is 0."""
+"""The numbers of an array are counted from 1; they should be counted from 0."""
 
 
 def export_metrics(metrics, path):

@@ -1,4 +1,4 @@
-"""Rows and columns of the map are exchanged: patches come row by row."""
+"""Rows and columns of the map are exchanged; the patches should fill it row by row."""
 
 
 def attention_map(model, image):

@@ -1,4 +1,4 @@
-"""The matrix is shown transposed: its rows are the true classes."""
+"""The matrix is shown transposed; its rows should be the true classes."""
 
 
 def plot_confusion_matrix(matrix, class_names):

@@ -1,6 +1,6 @@
-"""The macro F1 is made of the macro precision and the macro recall; it is the mean of the classes' F1.
+"""The macro F1 is made of the macro precision and the macro recall; it should be the mean of the classes' F1.
 
-f1 of each class first, then the mean over the classes with support.
+Compute F1 class by class, and let macro_f1 be its mean over the classes with support.
 """
 
 

@@ -1,6 +1,6 @@
 """The patches come column by column; they should come row by row.
 
-flatten(2) after the convolution goes through the grid row by row: leave its axes as they are.
+In a flattened grid of patches, the column should change fastest: (rows columns), not (columns rows).
 """
 
 

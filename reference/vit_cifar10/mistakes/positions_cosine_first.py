@@ -1,4 +1,4 @@
-"""Sines and cosines are exchanged: the even columns hold the sines."""
+"""Sines and cosines are exchanged: the even columns should hold the sines."""
 
 
 def sinusoidal_positions(tokens, dim):

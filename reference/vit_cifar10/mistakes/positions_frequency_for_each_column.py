@@ -1,6 +1,6 @@
-"""Each column has a frequency of its own; the sine and the cosine of a pair share theirs.
+"""Each column has a frequency of its own; the sine and the cosine of a pair should share theirs.
 
-The exponent is 2i / dim for both columns 2i and 2i + 1.
+Columns 2i and 2i + 1 have the same exponent, 2i / dim: the cosine takes its sine's angle.
 """
 
 

@@ -1,4 +1,4 @@
-"""The positions count from 1; the first is 0.
+"""The positions count from 1; they should count from 0.
 
 At position 0 all sines are 0.
 """

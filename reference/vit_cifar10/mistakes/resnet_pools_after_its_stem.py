@@ -1,4 +1,4 @@
-"""A max-pooling follows the stem; for images of 32 x 32 there is none."""
+"""A max-pooling follows the stem; for images of 32 x 32 there should be none."""
 
 
 class ResNet18(ResNet18):

@@ -1,4 +1,4 @@
-"""The stem is that of ResNet for large images, 7 x 7; here it is 3 x 3."""
+"""The stem is that of ResNet for large images, 7 x 7; here it should be 3 x 3."""
 
 
 class ResNet18(ResNet18):

@@ -1,4 +1,4 @@
-"""The axes are exchanged: false positives go along, true positives go up."""
+"""The axes are exchanged: the false positive rate should be the horizontal one."""
 
 
 def plot_roc(targets, probabilities, class_names):

@@ -1,4 +1,4 @@
-"""The three least likely classes are shown; it should be the likeliest."""
+"""The three least likely classes are shown; it should be the three likeliest."""
 
 
 def plot_top3(images, labels, probabilities, class_names, mean, std):

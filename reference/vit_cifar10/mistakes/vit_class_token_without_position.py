@@ -1,4 +1,4 @@
-"""The class token gets no position; it stands at position 0, and the patches begin at position 1.
+"""The class token gets no position; it should get position 0, and the patches the ones from 1 on.
 
 Put it in front of the patches first, then add all positions.
 """

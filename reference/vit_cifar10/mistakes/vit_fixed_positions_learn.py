@@ -1,4 +1,5 @@
-"""The table of sines and cosines is a parameter that learns; with positions='sinusoidal' it stays as it is.
+"""The table of sines and cosines is a parameter that learns; with positions='sinusoidal' it should stay as
+it is.
 
 A buffer does not learn: self.register_buffer.
 """

@@ -1,7 +1,7 @@
 """There are positions for the patches only: they are added before the class token comes in front, which
 then has none.
 
-There is one position more than there are patches; the class token has position 0.
+There should be one position more than there are patches: position 0, for the class token.
 """
 
 

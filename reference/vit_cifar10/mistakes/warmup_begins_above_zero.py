@@ -1,4 +1,4 @@
-"""The warm-up begins above 0: at step 0 the factor is 0.
+"""The warm-up begins above 0; at step 0 the factor should be 0.
 
 step / warmup_steps, with steps from 0.
 """
