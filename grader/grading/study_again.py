@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.domain.assignment import Assignment
-from grader.domain.measure import Measure
+from grader.domain.measure import Measure, placeholder_in
 from grader.domain.seeds import keyed_number
 from grader.domain.study_table import FULL_SPREAD, StudyAgain, StudyRow, StudyTable, with_values
 from grader.kit import Mismatch, csv_rows
+from grader.protocol.plain_values import OtherValues
 
 MOST_BYTES = 200_000
 MOST_ROWS = 500
@@ -77,6 +78,18 @@ def call_of(assignment: Assignment, table: StudyTable, values: Mapping[str, Any]
         given=with_values(table.call.given, values),
     )
     return replace(assignment.measures[0], call=call, function="")
+
+
+def other_values(table: StudyTable, values: Mapping[str, Any]) -> OtherValues:
+    """What the student's own script is given in the place of its values, so that it trains a row."""
+    call = table.call
+    given = with_values(call.given, values)
+    plain = {name: value for name, value in given.items() if _is_plain(value) and not placeholder_in(value)}
+    return OtherValues(dict(with_values(call.arguments, values)), call.function, plain)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def typed(text: str) -> int | float | str:

@@ -29,7 +29,7 @@ from grader.domain.submission import Intake, Submission
 from grader.grading.judging import trained_model_judged
 from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed, told_seed
-from grader.grading.study_again import call_of, study_again
+from grader.grading.study_again import call_of, other_values, study_again
 from grader.intake.accepted_files import bounded_content
 from grader.kit.splits import Examples, Splits
 from grader.protocol.link import WorkerProcess
@@ -98,7 +98,7 @@ def _study(
     submission = files.submission
 
     def trained(values: Mapping[str, Any]) -> tuple[float | None, str, float]:
-        job = _jobs(run, data, program, submission, call_of(run.assignment, table, values))(1)
+        job = _row_job(run, table, data, program, submission, values)
         with run.turns.taken():
             measured = trained_once(lambda: _training_worker(run, job.limits), job, lambda told: None)
         training = measured.training
@@ -116,6 +116,22 @@ def _study(
             trained=trained,
         )
     found.add(study=told)
+
+
+def _row_job(
+    run: Run,
+    table: StudyTable,
+    data: Splits,
+    program: Program,
+    submission: Submission,
+    values: Mapping[str, Any],
+) -> AnyJob:
+    """How a row of a study is trained: by the student's own script, with its loaders, where there is one."""
+    first = run.assignment.measures[0]
+    if first.call is not None:
+        return _jobs(run, data, program, submission, call_of(run.assignment, table, values))(1)
+    job = _jobs(run, data, program.read_for(first.id), submission, first)(1)
+    return replace(job, other=other_values(table, values)) if isinstance(job, Job) else job
 
 
 def waits_for_more_time(assignment: Assignment, evidence: Evidence) -> bool:

@@ -25,6 +25,21 @@ class ModelMade:
         return all(map(is_small, (*self.kwargs, *self.args, *self.kwargs.values())))
 
 
+@dataclass(frozen=True)
+class OtherValues:
+    """Values that a script is given in the place of its own, by the names of arguments.
+
+    Attributes:
+        model: Whenever it makes a model of the class that is measured.
+        function: The graded function whose calls are changed.
+        given: Whenever it calls that function.
+    """
+
+    model: dict[str, Plain] = field(default_factory=dict)
+    function: str = ""
+    given: dict[str, Plain] = field(default_factory=dict)
+
+
 def is_small(value: Plain) -> bool:
     """Whether a value is within the sizes above, and finite."""
     if isinstance(value, str):

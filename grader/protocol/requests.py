@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from grader.domain.program import Program
 from grader.domain.standin_behavior import StandIn
-from grader.protocol.plain_values import ModelMade
+from grader.protocol.plain_values import ModelMade, OtherValues
 from grader.protocol.trees import Node
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
@@ -252,6 +252,7 @@ class Train:
     Attributes:
         gpu_memory_mb: What it may take of a GPU's memory, in 10**6 bytes; None: all of it.
         sized: How large the model is, is wanted in the end.
+        other: Values in the place of the script's own; None: it trains as it is.
         arrays: `train_images` uint8 (n, h, w[, 3]), `train_labels` int64 (n,).
     """
 
@@ -261,6 +262,7 @@ class Train:
     threads: int = 1
     gpu_memory_mb: int | None = None
     sized: bool = False
+    other: OtherValues | None = None
     arrays: Arrays = field(default_factory=dict)
 
 

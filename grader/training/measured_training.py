@@ -47,6 +47,7 @@ def measured_training(workers: Workers, job: Job, report: Report = lambda told: 
                 device=job.device,
                 seed=job.seed,
                 gpu_memory_mb=share and share - share // 4,
+                other=job.other,
                 arrays={"train_images": blinding.train_images, "train_labels": labels},
             )
             replies = (TrainingPlan, EpochDone, Trained)

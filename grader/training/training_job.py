@@ -13,6 +13,7 @@ from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.kit.splits import Examples, Splits
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
+from grader.protocol.plain_values import OtherValues
 from grader.protocol.raised import raised_in_training
 from grader.protocol.replies import Problem
 from grader.protocol.requests import Load
@@ -77,11 +78,13 @@ class Job(Execution):
         splits: Images and labels; the test labels stay on this side.
         score: What is measured besides the accuracy, and counts in its place; None: nothing.
         planned: How many epochs a complete rehearsal came to; None: it is not known.
+        other: Values in the place of the program's own; None: it trains as it is.
     """
 
     splits: Splits = field(kw_only=True)
     score: ScoreFunction | None = None
     planned: int | None = None
+    other: OtherValues | None = None
 
     @property
     def data(self) -> str:

@@ -34,7 +34,7 @@ class Measuring:
         self._device = usable_device(request.device, request.gpu_memory_mb)
         labels = request.arrays["train_labels"].tolist()
         self._model = configured_model(student, labels, self._device, seed=request.seed, made=request.made)
-        _, transform = transforms(student, [])
+        _, transform = transforms(student, [], request.arrays["test_images"][0])
         self._classes = request.class_names
         test, classes = request.arrays["test_images"], request.class_names
         with students_code():  # deterministic transforms, which are the student's, are applied here

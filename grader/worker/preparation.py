@@ -67,7 +67,7 @@ def prepared(student: StudentModule, request: Train, device: torch.device) -> Pr
         StudentFault: The student's code raised.
     """
     seed_all(request.seed, device.type)
-    chosen = settings(student, device)
+    chosen = settings(student, device, request.arrays["train_images"][0])
     return _prepared(request, chosen, device, validates=student.program.script.validates)
 
 

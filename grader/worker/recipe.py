@@ -17,10 +17,12 @@ from grader.protocol.replies import HANDED_OUT_BATCH_SIZE
 from grader.worker.device import bind_devices
 from grader.worker.fault import RecipeError, SeenError, StudentFault, students_code
 from grader.worker.images import GradedImages
+from grader.worker.outputs import same_random_numbers
 from grader.worker.program import StudentModule, seed_all
-from grader.worker.transforms import Transform, handed_out_transform
+from grader.worker.transforms import Transform, handed_out_transform, of_pictures
 
 MAX_EPOCHS = 100_000
+LARGEST_GRAY = 28  # pixels: where a source does not say how large its gray images become
 CPU = torch.device("cpu")
 
 Assumed = Literal["batch_size", "transform"]
@@ -62,8 +64,11 @@ class Data:
         }
 
 
-def settings(student: StudentModule, device: torch.device) -> Settings:
+def settings(student: StudentModule, device: torch.device, image: Any) -> Settings:
     """Execute what the recipe depends on, and read the settings; `device` becomes the student's.
+
+    Args:
+        image: One of those that it is trained on, uint8 (height, width[, 3]).
 
     Raises:
         RecipeError: The source says something unusable.
@@ -80,20 +85,26 @@ def settings(student: StudentModule, device: torch.device) -> Settings:
         batch_size = _whole(student, recipe.batch_size, "unusable_batch_size")
     else:
         assumed.append("batch_size")
-    train, test = transforms(student, assumed)
+    train, test = transforms(student, assumed, image)
     return Settings(batch_size, train, test, tuple(assumed))
 
 
-def transforms(student: StudentModule, assumed: list[Assumed]) -> tuple[Transform, Transform]:
-    """The transforms of training and of test images; where there is none, the handed-out one, and a note."""
+def transforms(student: StudentModule, assumed: list[Assumed], image: Any) -> tuple[Transform, Transform]:
+    """The transforms of training and of test images; where there is none, the handed-out one, and a note.
+
+    Args:
+        image: One of them, uint8 (height, width[, 3]).
+    """
     recipe = student.program.recipe
     train, test = recipe.train_transform, recipe.test_transform
     if train is None and test is None:
-        handed_out = handed_out_transform(*_input_size(student.program))
+        handed_out = handed_out_transform(*_input_size(student.program, image))
         assumed.append("transform")
         return handed_out, handed_out
-    train_transform = student.evaluated(train or test or "")
-    return train_transform, student.evaluated(test) if test else train_transform
+    with same_random_numbers():
+        train_transform = of_pictures(student.evaluated(train or test or ""), image)
+        test_transform = of_pictures(student.evaluated(test), image) if test else train_transform
+    return train_transform, test_transform
 
 
 def bind(student: StudentModule, values: dict[str, Any]) -> None:
@@ -165,12 +176,14 @@ def _run_statements(student: StudentModule, device: torch.device) -> None:
     bind_devices(student.namespace, device)
 
 
-def _input_size(program: Program) -> tuple[int, int]:
-    """(image size, channels) as the source configures them."""
+def _input_size(program: Program, image: Any) -> tuple[int, int]:
+    """(image size, channels) as the source configures them, else as the images are: gray ones small."""
     values = {value.name: value.value for value in program.tuned}
-    size = re.match(r"\d+", values.get("image_size", "28"))
-    channels = values.get("channels", "1")
-    return int(size.group()) if size else 28, int(channels) if channels.isdigit() else 1
+    is_color = np.ndim(image) == 3
+    size = re.match(r"\d+", values.get("image_size", ""))
+    channels = values.get("channels", "")
+    side = len(image) if is_color else min(len(image), LARGEST_GRAY)
+    return int(size.group()) if size else side, int(channels) if channels.isdigit() else 3 if is_color else 1
 
 
 def _required(expression: str | None, gap: Gap) -> str:

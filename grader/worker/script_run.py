@@ -9,6 +9,7 @@ import contextlib
 import copy
 import functools
 import gc
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +24,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
 from grader.domain.program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME, Script
-from grader.protocol.plain_values import ModelMade
+from grader.protocol.plain_values import ModelMade, OtherValues
 from grader.protocol.replies import EpochDone, Trained, TrainingPlan
 from grader.protocol.requests import STATE
 from grader.worker.absent import Inert
@@ -138,7 +139,15 @@ class ScriptWatch:
         losses: What train_epoch reports.
     """
 
-    def __init__(self, student: StudentModule, ready: Prepared, losses: LossWatch, tell: Tell) -> None:
+    def __init__(
+        self, student: StudentModule, ready: Prepared, losses: LossWatch, tell: Tell, *, as_told: bool = False
+    ) -> None:
+        """Nothing is trained yet.
+
+        Args:
+            as_told: What a model is made with is told even where the source says it.
+        """
+        self._as_told = as_told
         self.models: dict[int, _Epochs] = {}
         self.losses = losses
         self.loader: WatchedLoader
@@ -301,7 +310,8 @@ class ScriptWatch:
         Raises:
             RecipeError: It was made with something else than plain values.
         """
-        if self._script.single and self._student.program.recipe.model is not None:
+        from_source = self._script.single and self._student.program.recipe.model is not None
+        if from_source and not self._as_told:
             return None
         args, kwargs = self._made.get(id(model), ((), {}))
         if not all(
@@ -372,11 +382,12 @@ class ScriptWatch:
         return _unwrapped(best[1]) if best is not None else None
 
 
-def run_script(student: StudentModule, ready: Prepared, tell: Tell) -> None:
+def run_script(student: StudentModule, ready: Prepared, tell: Tell, other: OtherValues | None = None) -> None:
     """Execute the script.
 
     Args:
         tell: Told the plan, each epoch, and the end.
+        other: Values in the place of the script's own; None: it is executed as it is.
 
     Raises:
         RecipeError: It could not be carried on, and not because of a graded part; or it trained nothing.
@@ -384,7 +395,7 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell) -> None:
     """
     script = student.program.script
     losses = LossWatch(student.namespace.get(script.trainer))
-    watch = ScriptWatch(student, ready, losses, tell)
+    watch = ScriptWatch(student, ready, losses, tell, as_told=other is not None)
     losses.returned = watch.told
     saved: dict[str, Saved] = {}
     data = GradersData(_watched(ready, watch).by_role(student.class_names))
@@ -395,6 +406,9 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell) -> None:
     }
     if script.trainer in student.namespace:
         values[script.trainer] = losses.watched()
+    if other is not None and other.function in student.namespace:
+        called = values.get(other.function, student.namespace[other.function])
+        values[other.function] = _called_with(called, other.given)
     for name, role in script.data.items():
         student.namespace[name] = data[role]
     hook = register_optimizer_step_pre_hook(watch.stepping)
@@ -402,7 +416,7 @@ def run_script(student: StudentModule, ready: Prepared, tell: Tell) -> None:
         with (
             student.replaced(values),
             _weights_in_memory(saved),
-            _constructions_told(student.namespace.get(script.model_class), watch),
+            _constructions_told(student.namespace.get(script.model_class), watch, other),
             quiet(),
         ):
             _run(student, script, watch, ready)
@@ -467,9 +481,9 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
     if script.final:
         found = _unwrapped(student.evaluated(script.final))
         return found if isinstance(found, nn.Module) else last
+    others = False  # a script may save further models that are not of the graded class
     for kept in reversed(list(saved.values())):
-        states = list(_states(kept.value))
-        for weights in states:
+        for weights in _states(kept.value):
             known = watch.owner(kept.storages, weights)
             if known is not None:
                 with students_code():
@@ -477,8 +491,9 @@ def _final(student: StudentModule, script: Script, watch: ScriptWatch, saved: di
                     model.load_state_dict(weights)
                 watch.models[id(model)] = known
                 return model
-        if states:
-            raise RecipeError("other_model")
+            others = True
+    if others:
+        raise RecipeError("other_model")
     return last
 
 
@@ -559,8 +574,27 @@ def _weights_in_memory(saved: dict[str, Saved]) -> Iterator[None]:
         torch.save, torch.load = real_save, real_load
 
 
+def _with_other(function: Any, given: Mapping[str, Any], args: Any, kwargs: Any) -> inspect.BoundArguments:
+    """The arguments of a call, of which those that the function has are replaced."""
+    signature = inspect.signature(function)
+    bound = signature.bind(*args, **kwargs)
+    bound.arguments.update({name: value for name, value in given.items() if name in signature.parameters})
+    return bound
+
+
+def _called_with(function: Any, given: Mapping[str, Any]) -> Any:
+    """A function that is called with other values for some of its arguments."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        bound = _with_other(function, given, args, kwargs)
+        return function(*bound.args, **bound.kwargs)
+
+    return called
+
+
 @contextlib.contextmanager
-def _constructions_told(kind: Any, watch: ScriptWatch) -> Iterator[None]:
+def _constructions_told(kind: Any, watch: ScriptWatch, other: OtherValues | None) -> Iterator[None]:
     """Each model of the graded class is told with what it is made with."""
     if not isinstance(kind, type):
         yield
@@ -570,6 +604,9 @@ def _constructions_told(kind: Any, watch: ScriptWatch) -> Iterator[None]:
     @functools.wraps(real)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         if type(self) is kind:
+            if other is not None:
+                bound = _with_other(real, other.model, (self, *args), kwargs)
+                args, kwargs = bound.args[1:], bound.kwargs
             watch.constructed(self, args, kwargs)
         real(self, *args, **kwargs)
 

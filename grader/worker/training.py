@@ -27,4 +27,4 @@ def train(student: StudentModule, request: Train, tell: Tell) -> None:
     device = usable_device(request.device, request.gpu_memory_mb)
     if student.program.script.missing:
         raise RecipeError("nothing_trains")
-    run_script(student, prepared(student, request, device), tell)
+    run_script(student, prepared(student, request, device), tell, request.other)

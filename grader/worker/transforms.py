@@ -8,6 +8,8 @@ import torch
 from PIL import Image
 from torchvision import transforms
 
+from grader.worker.fault import StudentFault, students_code
+
 # Transforms that always do the same to the same image: their result is computed once and kept.
 DETERMINISTIC = {
     "CenterCrop",
@@ -47,6 +49,24 @@ def handed_out_transform(image_size: int, channels: int) -> Transform:
         ]
     )
     return made
+
+
+def of_pictures(transform: Transform, image: Any) -> Transform:
+    """A transform as it is applied to pictures: a data set of the student's own may hand it tensors.
+
+    Args:
+        image: One of those that it is applied to, uint8 (height, width[, 3]).
+    """
+    picture = Image.fromarray(image).convert("RGB")
+    of_tensors: Transform = transforms.Compose([transforms.ToTensor(), transform])
+    for tried in (transform, of_tensors):
+        try:
+            with students_code():
+                tried(picture)
+        except StudentFault:
+            continue
+        return tried
+    return transform  # what is wrong with it shows where it is applied
 
 
 def is_deterministic(transform: object) -> bool:

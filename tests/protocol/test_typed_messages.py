@@ -12,7 +12,7 @@ from grader.domain.quoting import Said
 from grader.domain.standin_behavior import StandIn
 from grader.domain.watch import Prying
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
-from grader.protocol.plain_values import ModelMade
+from grader.protocol.plain_values import ModelMade, OtherValues
 from grader.protocol.replies import (
     Answered,
     Axes,
@@ -118,7 +118,16 @@ MESSAGES = [
     RunFunction(
         "evaluate", ("model",), (4, 3), ("a", "b"), "train", 0.5, {"n": 2}, 3, 1, False, {"t": np.eye(2)}
     ),
-    Train(("a",), "cuda", 3, 2, 4000, True, {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)}),
+    Train(
+        ("a",),
+        "cuda",
+        3,
+        2,
+        4000,
+        True,
+        OtherValues({"dim": 8}, "fit", {"epochs": 2}),
+        {"train_images": np.zeros((1, 2, 2), dtype=np.uint8)},
+    ),
     MeasureModel(
         ("a",),
         "cuda",

@@ -106,8 +106,9 @@ class Homework:
         assert isinstance(plan, TrainingPlan)
         assert isinstance(end, Trained) and end.epochs == len(epochs)
         beside = self._measuring(self._load, request, test)
+        measured = [beside.measured(epoch) for epoch in epochs]
         beside.measured(end)
-        return plan, [beside.measured(epoch) for epoch in epochs]
+        return plan, measured
 
     def checkpoint(self, data: bytes, **changes: Any) -> CheckpointLoaded:
         """What becomes of a checkpoint."""

@@ -10,7 +10,13 @@ from torchvision import transforms as T
 from torchvision.transforms import v2
 
 from grader.worker.images import GradedImages
-from grader.worker.transforms import divided, handed_out_transform, is_deterministic, without_chance
+from grader.worker.transforms import (
+    divided,
+    handed_out_transform,
+    is_deterministic,
+    of_pictures,
+    without_chance,
+)
 
 
 def images(count: int, *shape: int) -> Any:
@@ -106,3 +112,24 @@ def test_a_transform_that_needs_its_chance_keeps_it() -> None:
     [picture] = images(1, 24, 24)
     grown = T.Compose([SMALL, T.RandomRotation((45, 45), expand=True), GRAY, TENSOR])
     assert without_chance(grown, picture) is grown
+
+
+class Centered:
+    """A student's own step, which takes tensors alone."""
+
+    def __call__(self, image: torch.Tensor) -> torch.Tensor:
+        """Around 0."""
+        return image - torch.tensor(0.5)
+
+
+def test_a_transform_that_takes_tensors_is_given_them() -> None:
+    """As a data set of the student's own does; one that takes pictures is what it was."""
+    image = images(1, 6, 6, 3)[0]
+    picture = Image.fromarray(image)
+    for own in (Centered(), T.Compose([Centered(), T.CenterCrop(4)])):
+        made = of_pictures(own, image)
+        assert torch.allclose(made(picture), own(T.ToTensor()(picture)))
+    plain = T.Compose([T.ToTensor(), Centered()])
+    assert of_pictures(plain, image) is plain
+    broken = T.Normalize((0.5,) * 5, (0.5,) * 5)
+    assert of_pictures(broken, image) is broken

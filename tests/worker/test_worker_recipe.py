@@ -65,11 +65,11 @@ def test_expression_that_raises_is_the_students(tiny: Tiny, changes: dict[str, A
 
 
 def test_missing_transform_and_batch_size_are_noted(tiny: Tiny) -> None:
-    """What was handed out takes their place, in the size that the source configures."""
+    """What was handed out takes their place, in the size that the source configures, else the images' own."""
     missing: dict[str, Any] = {"train_transform": None, "test_transform": None, "batch_size": None}
-    with pytest.raises(StudentRaised, match="shapes"):  # 28 x 28 pixels do not fit this model
-        tiny(**missing).trained()
-    plan, _ = tiny(**missing, tuned=(TunedValue("image_size", "8", Place("homework.py", 1)),)).trained()
+    with pytest.raises(StudentRaised, match="shapes"):  # 12 x 12 pixels do not fit this model
+        tiny(**missing, tuned=(TunedValue("image_size", "12", Place("homework.py", 1)),)).trained()
+    plan, _ = tiny(**missing).trained()
     assert plan.batch_size == 64
     assert plan.assumed == ("batch_size", "transform")
     assert plan_in_words(plan) == (

@@ -13,6 +13,7 @@ from torch import nn
 from grader.domain.errors import EngineError
 from grader.domain.program import line_at, place_of
 from grader.protocol.link import StudentRaised
+from grader.protocol.plain_values import ModelMade, OtherValues
 from grader.protocol.replies import Built, Misfit, TrainingPlan, WeightValues
 from grader.protocol.requests import Build, Train, Weights
 
@@ -288,8 +289,8 @@ def test_random_transform_is_applied_afresh_and_a_fixed_one_once(tiny: Tiny) -> 
             loss_history.append(float(len(counts)))
         """
     _, epochs = tiny(text, train_transform="counted").trained()
-    # 12 training images, none ahead of time
-    assert [epoch.arrays["reported"][-1] for epoch in epochs] == [12.0, 24.0]
+    # 12 training images, none ahead of time but one, on which it is tried
+    assert [epoch.arrays["reported"][-1] for epoch in epochs] == [13.0, 25.0]
     flips = "transforms.Compose([transform, transforms.RandomErasing(p=1.0)])"
     _, (first, second) = tiny(text, train_transform=flips).trained()
     assert sorted(first.arrays["reported"][:-1]) != sorted(second.arrays["reported"][:-1])
@@ -352,9 +353,41 @@ def test_checkpoint_over_its_bound_is_refused(tiny: Tiny) -> None:
 def test_transform_that_fails_with_a_checkpoint_is_the_students(tiny: Tiny) -> None:
     """As it is in training."""
     weights = {"head.weight": torch.zeros(3, 64), "head.bias": torch.zeros(3)}
-    broken = "transforms.Compose([transforms.Normalize((0.5,), (0.5,))])"
+    broken = "transforms.Compose([transforms.Normalize((0.5,) * 5, (0.5,) * 5)])"
     worker = tiny(train_transform=broken, test_transform=broken)
     with pytest.raises(StudentRaised, match="TypeError"):
         worker.checkpoint(saved(weights))
     with pytest.raises(StudentRaised, match="TypeError"):
         worker.trained()
+
+
+# --- values in the place of the script's own ---------------------------------------------------------------
+
+
+WIDE = """
+    class ViT(nn.Module):
+        def __init__(self, num_classes=3, width=2, bias=True):
+            super().__init__()
+            self.first = nn.Linear(64, width, bias=bias)
+            self.head = nn.Linear(width, num_classes)
+
+        def forward(self, img):
+            return self.head(self.first(img.flatten(1)))
+
+    def fit(model, loader, epochs=1):
+        optimizer = optim.SGD(model.parameters(), lr=0.1)
+        for epoch in _epochs(range(epochs)):
+            train_epoch(model, optimizer, loader, [])
+    """
+
+
+def test_a_script_trains_with_other_values(tiny: Tiny) -> None:
+    """Its model is made, and its function called, with those that are given; what they lack stays theirs."""
+    worker = tiny(WIDE, script="model = {model}\nfit(model, train_loader)\n", model="ViT(3, 5, bias=False)")
+    other = OtherValues({"width": 7, "heads": 4}, "fit", {"epochs": 3, "rate": 0.1})
+    _, epochs = worker.trained(other=other)
+    assert len(epochs) == 3
+    assert epochs[0].made == ModelMade((3, 7, False))  # where it was measured, too
+    _, epochs = worker.trained()
+    assert len(epochs) == 1
+    assert epochs[0].made is None  # the source tells it

@@ -50,7 +50,7 @@ class Substitution:
 
     def _statement(self, node: ast.stmt) -> Iterator[Edit]:
         if id(node) in self._left_alone:
-            yield instead(node, "pass")
+            yield instead(node, "...")
             return
         if isinstance(node, DEFINITIONS):
             self._within.append(_parameters(node))
@@ -59,7 +59,7 @@ class Substitution:
             self._within.pop()
             return
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._says_only(node.value):
-            yield instead(node, "pass")
+            yield instead(node, "...")
             return
         pair = assigned(node)
         if pair is not None:
@@ -114,11 +114,22 @@ class Substitution:
             made = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
             yield instead(value, made)
             return
+        if len(names) > 1 and isinstance(value, ast.Call) and self._splits(value):
+            sides = [side(name) or "train" for name in names]
+            yield instead(
+                value, "({},)".format(", ".join(f"{DATA_NAME}['{each}_dataset']" for each in sides))
+            )
+            return
         count = len(targets[0].elts) if len(targets) == 1 and isinstance(targets[0], ast.Tuple) else 0
         if count and isinstance(value, ast.Call) and self._direct(value) & OUTWARD:
             yield instead(value, f"({NOTHING_NAME},) * {count}")
             return
         yield from self._expression(value, _side_of(targets[0]) if len(targets) == 1 else None)
+
+    def _splits(self, call: ast.Call) -> bool:
+        """Whether a call cuts a data set into several."""
+        name = ast.unparse(call.func).split(".")[-1]
+        return name == "random_split" and bool(self._direct(call) & Effect.DATA)
 
     def _loads(self, value: ast.expr) -> bool:
         """Whether an expression loads data, itself or through the student's functions."""

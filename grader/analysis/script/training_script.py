@@ -312,14 +312,26 @@ class ScriptReader:
         seen.add(function)
         if function == self._known.trainer:
             return True
-        if function in self._known.kinds or function not in self._definitions:
+        if self._known.kinds.get(function) == "class" or function not in self._definitions:
             return False
-        for call in ast.walk(self._definitions.unit(function).node):
-            if isinstance(call, ast.Call):
-                if isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "step", "fit"):
-                    return True
-                called = [call.func.id] if isinstance(call.func, ast.Name) else []
-                if any(self._deep_steps(name, seen) for name in (*called, *_handed_over(call))):
+        return self._steps_within(self._definitions.unit(function).node, seen)
+
+    def _steps_within(self, node: ast.AST, seen: set[str]) -> bool:
+        """Whether code steps when it is executed, through functions and methods that it calls."""
+        for call in ast.walk(node):
+            if not isinstance(call, ast.Call):
+                continue
+            called = [call.func.id] if isinstance(call.func, ast.Name) else []
+            if any(self._deep_steps(name, seen) for name in (*called, *_handed_over(call))):
+                return True
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            method = call.func.attr
+            if method in ("backward", "step", "fit"):
+                return True
+            if f".{method}" not in seen:
+                seen.add(f".{method}")
+                if any(self._steps_within(each, seen) for _, each in self._definitions.methods(method)):
                     return True
         return False
 
