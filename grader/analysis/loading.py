@@ -93,7 +93,8 @@ class DataUse:
 
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
-        named = [k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value)]
+        given = (k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value))
+        named = [each for value in given for each in _looped(statement, value)]
         if named or _name(call) not in self._datasets:
             return named
         others = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -171,7 +172,8 @@ class DataUse:
     def _loader_side(self, statement: ast.stmt, call: ast.Call) -> str | None:
         data = _argument(call, "dataset", 0)
         own = _targets(statement)
-        for text in (*(own if len(own) == 1 else ()), *([ast.unparse(data)] if data is not None else ())):
+        texts = [*_keys(statement, call), *(own if len(own) == 1 else ())]
+        for text in (*texts, *([ast.unparse(data)] if data is not None else ())):
             told = side(text)
             if told is not None:
                 return told
@@ -227,6 +229,29 @@ def _makes_transforms(function: ast.expr, flow: Flow, depth: int) -> bool:
         case ast.Call(args=[ast.Attribute(attr=name) | ast.Name(id=name), *_]) as call:
             return _name(call) == "partial" and name in TRANSFORMS
     return False
+
+
+def _keys(statement: ast.stmt, call: ast.Call) -> Iterator[str]:
+    """The keys and keywords under which a statement puts what a call gives: `{"train": DataLoader(...)}`."""
+    for node in ast.walk(statement):
+        match node:
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    if value is call and isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield key.value
+            case ast.keyword(arg=str(name), value=value) if value is call:
+                yield name
+
+
+def _looped(statement: ast.stmt, value: ast.expr) -> list[ast.expr]:
+    """What a variable of a comprehension stands for, where that is written out: `for t in (a, b)`."""
+    for node in ast.walk(statement) if isinstance(value, ast.Name) else ():
+        for each in getattr(node, "generators", ()):
+            match each:
+                case ast.comprehension(target=ast.Name(id=name), iter=ast.Tuple() | ast.List() as listed):
+                    if isinstance(value, ast.Name) and name == value.id:
+                        return listed.elts
+    return [value]
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -108,3 +108,22 @@ if __name__ == "__main__":
     assert "main(" in text or "fit(" in text
     for statement in read.script.statements:
         compile(statement.source, "statement", "exec")
+
+
+def test_the_key_of_a_loader_tells_whose_batch_size_it_is() -> None:
+    """And a comprehension over transforms stands for each of them."""
+    source = (
+        HEAD.replace("images = ", "from torchvision import transforms as T\nimages = ")
+        + f"""
+plain = T.Compose([T.ToTensor()])
+augment = T.Compose([T.RandomHorizontalFlip(), plain])
+train_a, train_p = (datasets.ImageFolder("data/train", transform=t) for t in (augment, plain))
+loaders = {{
+    "train": DataLoader(Subset(train_a, order[9:]), batch_size=64, shuffle=True),
+    "validation": DataLoader(Subset(train_p, order[:9]), batch_size=256),
+}}
+{TAIL}"""
+    )
+    recipe = program("homework.py", source.encode(), ProgramRules(COMPONENTS, (), "_handed_in")).recipe
+    assert recipe.batch_size == "64"
+    assert recipe.train_transform == "augment"
