@@ -5,13 +5,15 @@ and change. The constants of its code cannot be changed, and Python raises an au
 anybody read `__code__`, see a frame, or ask the collector for objects: `prying` hears it.
 """
 
+import builtins
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
 MARK = "sealed:"  # begins the constants of a template that are to be replaced
 FILE = "watched:"  # begins the file name of sealed code
-_GLOBALS: dict[str, Any] = {}  # sealed code looks nothing up
+# sealed code looks nothing up; what is written in C and imports something within it looks for `__import__`
+_GLOBALS: dict[str, Any] = {"__builtins__": builtins}
 
 
 def sealed(template: Callable[..., Any], file: str, **values: Any) -> FunctionType:
