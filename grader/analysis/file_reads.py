@@ -9,13 +9,15 @@ _PATH = "Path"
 _OF_PATHS = frozenset({"read_text", "read_bytes"})
 _OPENING = "open"
 _READING = frozenset("rbt")  # what a mode of `open` may hold that changes no file
-_KEYWORDS = frozenset({"file", "f", "filename", "filepath", "filepath_or_buffer", "fp", "path", "fname"})
+_KEYWORDS = frozenset(
+    {"file", "f", "filename", "filepath", "filepath_or_buffer", "fp", "path", "fname", "url", "repo_id"}
+)
 
 Names = Mapping[str, str]
 
 
 def read_file(call: ast.Call, strings: Names, handles: Names) -> str:
-    """The file that a call is given to read, by its name in the source; empty where none is named.
+    """The file that a call is given to read, by its name or URL in the source; empty where none is named.
 
     Whether what is called reads at all is another matter: the name alone is told.
 
@@ -30,7 +32,12 @@ def read_file(call: ast.Call, strings: Names, handles: Names) -> str:
         return _named(function.value, strings, handles)
     if last == _OPENING and not _only_reads(call):
         return ""
-    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg in _KEYWORDS)]
+    # the name of a file of the hub says nothing without the repository
+    named = sorted(
+        (keyword for keyword in call.keywords if keyword.arg in _KEYWORDS),
+        key=lambda keyword: keyword.arg != "repo_id",
+    )
+    given = [*call.args[:1], *(keyword.value for keyword in named)]
     return _named(given[0], strings, handles) if given else ""
 
 
