@@ -125,6 +125,12 @@ def test_a_download_that_is_there_is_nothing_to_look_at() -> None:
         ('VALUE = hf_hub_download("owner/net", "model.safetensors")', True),
         ('VALUE = torch.load(hf_hub_download("owner/net", "model.safetensors"))', True),
         ('VALUE = torch.load(hf_hub_download(filename="model.safetensors", repo_id="owner/net"))', True),
+        ('path = hf_hub_download("owner/net", "model.safetensors")\nVALUE = torch.load(path)', True),
+        ('path = hf_hub_download("owner/other", "model.safetensors")\nVALUE = torch.load(path)', False),
+        (
+            'path = hf_hub_download("owner/net", "x")\nif path:\n    path = "y"\nVALUE = torch.load(path)',
+            False,
+        ),
         ('VALUE = torch.load(hf_hub_download("owner/other", "model.safetensors"))', False),
         ('VALUE = torch.load("b/vit.pth")', False),
         ('VALUE = torch.hub.load("owner/net", "model")', False),
