@@ -9,7 +9,7 @@ from grader.domain.quoting import as_code, named
 from grader.judge.known_errors import hint_of
 from grader.kit import Cause, Mismatch
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.raised import not_provided, raised_at, unwritten
+from grader.protocol.raised import error_for_want, not_provided, raised_at, unwritten
 from grader.protocol.recipe_gaps import RAISED, gap_in_words
 from grader.protocol.replies import Loaded, Problem
 from grader.sandbox.limits import ProcessLimits
@@ -39,7 +39,7 @@ def raised(problem: Problem, program: Program, granted: ProcessLimits | None, *,
     line = line_at(program.source, place) if place is not None else None
     at = f" at {as_code(line)}" if line else ""
     if problem.wanted:
-        return f"an error{at}: {not_provided(problem.wanted, assignment)}"
+        return f"{error_for_want(problem)}{at}: {not_provided(problem.wanted, assignment)}"
     limit = f"; {granted.in_words(problem.resource)}" if granted is not None and problem.resource else ""
     return f"{problem}{at}{limit}"
 

@@ -42,7 +42,7 @@ def not_provided(wanted: str, assignment: str) -> str:
     """
     folder = f"reference/{assignment or '<assignment>'}/{PROVIDED}/"
     file = f"the file {quoted(wanted, MAX_PLACE)}" if wanted else "a file of weights that was asked for"
-    if wanted and wanted.partition("/")[0] not in (TORCH, HUB):
+    if wanted and not _is_download(wanted):
         return (
             f"{file} is not there: only weights that the course provides count, or that this code has "
             f"written before (an instructor would put the file into {folder} and its name into [provided])"
@@ -62,15 +62,28 @@ def raised_in_training(problem: Problem, program: Program, *, own: bool = False,
         assignment: Its id.
     """
     if own:
-        return f"an error: {not_provided(problem.wanted, assignment)}" if problem.wanted else str(problem)
+        if problem.wanted:
+            return f"{error_for_want(problem)}: {not_provided(problem.wanted, assignment)}"
+        return str(problem)
     if problem.seen:
         return f"{problem.type}: {SEEN[problem.seen]}"
     source = "\n".join((program.source or {}).values())
     if problem.wanted:
         # of many files one could be asked for that says something: what stands in the source says nothing new
         known = _stands_in(problem.wanted, source)
-        return f"an error: {not_provided(problem.wanted if known else '', assignment)}"
+        return f"{error_for_want(problem)}: {not_provided(problem.wanted if known else '', assignment)}"
     return told_of(problem.type, source)
+
+
+def error_for_want(problem: Problem) -> str:
+    """What was raised for want of weights: which of its errors a library raises depends on the machine."""
+    is_known = problem.type == "FileNotFoundError" and not _is_download(problem.wanted)
+    return problem.type if is_known else "an error"
+
+
+def _is_download(wanted: str) -> bool:
+    """Whether a file has a place in a cache."""
+    return wanted.partition("/")[0] in (TORCH, HUB)
 
 
 def _stands_in(wanted: str, source: str) -> bool:

@@ -10,9 +10,14 @@ from grader.protocol.replies import Problem
 
 def told(wanted: str, source: str, *, own: bool) -> str:
     """What a training says of weights that were asked for."""
-    problem = Problem("URLError", Said("dog cat dog"), wanted=wanted)
+    problem = Problem(raised_for(wanted), Said("dog cat dog"), wanted=wanted)
     program = Program("homework.py", source={"homework.py": source})
     return raised_in_training(problem, program, own=own, assignment="some_lab")
+
+
+def raised_for(wanted: str) -> str:
+    """The exception that is raised where there is no such file."""
+    return "URLError" if "/" in wanted else "FileNotFoundError"
 
 
 HUB = "huggingface/owner/net/model.safetensors"
@@ -33,8 +38,9 @@ HUB = "huggingface/owner/net/model.safetensors"
 )
 def test_a_training_names_a_file_that_the_source_names(wanted: str, source: str, is_told: bool) -> None:
     """On a student's own machine nothing is hidden."""
-    assert told(wanted, source, own=True) == f"an error: {not_provided(wanted, 'some_lab')}"
+    kind = "an error" if "/" in wanted else "FileNotFoundError"
+    assert told(wanted, source, own=True) == f"{kind}: {not_provided(wanted, 'some_lab')}"
     of_hidden = told(wanted, source, own=False)
-    assert of_hidden == f"an error: {not_provided(wanted if is_told else '', 'some_lab')}"
+    assert of_hidden == f"{kind}: {not_provided(wanted if is_told else '', 'some_lab')}"
     assert is_told or "dog" not in of_hidden
     assert "reference/some_lab/provided/" in of_hidden
