@@ -8,7 +8,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -177,13 +177,20 @@ def warm_workers(worker_processes: Processes, monkeypatch: pytest.MonkeyPatch) -
     asked: list[tuple[str, ...]] = []
 
     class WarmProcesses:
-        def __init__(self, module: str, arguments: Sequence[str] = (), folder: Path | None = None) -> None:
+        def __init__(
+            self,
+            module: str,
+            arguments: Sequence[str] = (),
+            *,
+            env: Mapping[str, str],
+            folder: Path | None = None,
+        ) -> None:
             assert module == "grader.worker"
             asked.append(tuple(arguments))
-            self._cold = LocalProcesses(module, arguments, folder=folder) if folder else None
+            self._cold = LocalProcesses(module, arguments, env=env, folder=folder) if folder else None
 
         def spawn(self, limits: ProcessLimits) -> Child:
-            # the warm ones work in a folder of their host's
+            # the warm ones work in a folder of their host's, and have no cache: nothing is provided
             return (self._cold or worker_processes).spawn(limits)
 
     monkeypatch.setattr("grader.sandbox.plain_processes.LocalProcesses", WarmProcesses)

@@ -109,6 +109,14 @@ READING = (
 )
 
 
+# what finds in a cache the file that it would download, or says at once which one is not provided
+FROM_CACHES = (
+    "torch.hub.load_state_dict_from_url",
+    "huggingface_hub.hf_hub_download",
+    "huggingface_hub.snapshot_download",
+)
+
+
 class Aliases:
     """What top-level names stand for, by imports and by plain assignments (`models = torchvision.models`)."""
 
@@ -214,6 +222,7 @@ class Effects:
         graded: Mapping[str, str],
         *,
         provided: Collection[str] = (),
+        cached: Collection[str] = (),
         strings: Mapping[str, str] | None = None,
     ) -> None:
         """Works out the effects of every function once.
@@ -223,10 +232,12 @@ class Effects:
             aliases: Of the same program.
             graded: Graded names (as they are defined) -> `class` or `function`.
             provided: Files that are there wherever it is executed: to read them by name has no effect.
+            cached: What libraries find without downloading it: files of URLs, and repositories of the hub.
             strings: Text constants of the program, by name.
         """
         self._aliases = aliases
         self._provided = frozenset(provided)
+        self._cached = frozenset(cached)
         self._strings = dict(strings or {})
         self._handles = self._handles_of(units) if provided else {}
         self._graded = {
@@ -255,7 +266,13 @@ class Effects:
         for unit in units:
             for name, file in handles_in(unit.node, self._strings).items():
                 found[name].add(file)
-        return {name: min(files) for name, files in found.items() if files <= self._provided}
+        return {name: min(files) for name, files in found.items() if all(map(self._is_there, files))}
+
+    def _is_there(self, file: str) -> bool:
+        """Whether what is read by this name, URL or repository's name is there wherever it is executed."""
+        if "://" in file:
+            return file.partition("?")[0].rpartition("/")[2] in self._cached
+        return file in self._provided or ("/" in file and file in self._cached)
 
     def _base_effect(self, node: ast.ClassDef) -> Effect:
         """A class of data sets loads data when it is called."""
@@ -281,14 +298,16 @@ class Effects:
         for reference in used:
             for name in self._aliases.dotted(reference):
                 effect = _effect_of_name(name)
-                if reference.file in self._provided and _reads_only(name):
+                if reference.file and self._is_there(reference.file) and _reads_only(name):
                     effect &= ~Effect.FILES
+                if name in FROM_CACHES:
+                    effect &= ~Effect.NETWORK
                 found |= effect
         return found
 
     def reads_provided(self, used: Iterable[Reference]) -> bool:
         """Whether executing a statement reads a file that is there wherever it is executed."""
-        return any(r.called and r.eager and r.file in self._provided for r in used)
+        return any(r.called and r.eager and self._is_there(r.file) for r in used)
 
     def direct(self, used: Iterable[Reference], *, but: Collection[str] = ()) -> Effect:
         """The effects of executing a statement, but for those of the functions that it calls.

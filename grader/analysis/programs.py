@@ -92,7 +92,7 @@ def _analyzed(read: Source, rules: ProgramRules) -> Program:
     names = _found_names(components, defined, near)  # graded name -> the name in the source
     aliases = Aliases(whole)
     kinds = {names[c.name]: c.kind for c in components if c.name in names}
-    effects = Effects(whole, aliases, kinds, provided=rules.provided, strings=strings)
+    effects = Effects(whole, aliases, kinds, provided=rules.provided, cached=rules.cached, strings=strings)
     cut, taken_out = pruned(whole, effects, aliases, trains=rules.trains)
     classes = [c.name for c in components if c.kind == "class" and c.name in names]
     model_class = names.get(stated.model) or _last([names[name] for name in classes])

@@ -123,15 +123,21 @@ def bound_names(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
     return bound, declared
 
 
-def references(node: ast.AST, strings: Mapping[str, str], lazy_annotations: bool = False) -> References:
+def references(
+    node: ast.AST,
+    strings: Mapping[str, str],
+    lazy_annotations: bool = False,
+    paths: Mapping[str, str] | None = None,
+) -> References:
     """What a top-level statement, or an expression, refers to.
 
     Args:
         node: The statement.
         strings: Text constants of the program, to see through `getattr(nn, NAME)`.
         lazy_annotations: The file begins with `from __future__ import annotations`.
+        paths: Names of the program for paths of what lies in a cache: see `paths_in_cache`.
     """
-    visitor = _Visitor(strings, lazy_annotations, handles_in(node, strings))
+    visitor = _Visitor(strings, lazy_annotations, {**(paths or {}), **handles_in(node, strings)})
     visitor.visit(node)
     return References(tuple(visitor.used), tuple(visitor.imported), tuple(visitor.computed))
 

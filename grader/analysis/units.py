@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grader.analysis.cell import Cell
+from grader.analysis.file_reads import paths_in_cache
 from grader.analysis.folding import string
 from grader.analysis.references import FUNCTIONS, References, bound_names, references
 from grader.domain.program import Place
@@ -84,11 +85,12 @@ def units(cells: Sequence[Cell], strings: Mapping[str, str]) -> tuple[Unit, ...]
         strings: Its text constants.
     """
     lazy = is_lazy(cells)
-    found: list[Unit] = []
-    for cell in cells:
-        for node in _flattened(cell.tree.body):
-            found.append(unit(node, cell, segment(node, cell.lines), strings, len(found), lazy))
-    return tuple(found)
+    nodes = [(node, cell) for cell in cells for node in _flattened(cell.tree.body)]
+    paths = paths_in_cache([node for node, _ in nodes], strings)
+    return tuple(
+        unit(node, cell, segment(node, cell.lines), strings, number, lazy, paths)
+        for number, (node, cell) in enumerate(nodes)
+    )
 
 
 def is_lazy(cells: Sequence[Cell]) -> bool:
@@ -120,6 +122,7 @@ def unit(
     strings: Mapping[str, str],
     index: int,
     lazy_annotations: bool = False,
+    paths: Mapping[str, str] | None = None,
 ) -> Unit:
     """A statement as a unit.
 
@@ -129,10 +132,10 @@ def unit(
         text: Its source.
         strings: Text constants of the program.
         index: Its place in the order of the source.
-        lazy_annotations: As in `references`.
+        lazy_annotations, paths: As in `references`.
     """
     bound, _ = bound_names([node])
-    found = references(node, strings, lazy_annotations)
+    found = references(node, strings, lazy_annotations, paths)
     if any(imported.name == "*" for imported in found.imported):
         bound.add("*")
     changes = frozenset(changed_names([node])) - bound

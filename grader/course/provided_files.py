@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from grader.course.assignment_tables import ProvidedTable
 from grader.course.contradictions import fault, require_different
 from grader.course.toml_file import listing, remedy
-from grader.domain.assignment import PROVIDED, ProvidedFile
+from grader.domain.assignment import HUB, MEGABYTE, PROVIDED, TORCH, ProvidedFile
 
 # what else is in a student's folder, and what tools would take for their own
 _TAKEN = {
@@ -15,7 +15,8 @@ _TAKEN = {
     *("dataset.zip", "datasets", "handin", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg"),
 }
 _CODE = (".py", ".ipynb", ".whl", ".pyc", ".so")
-CACHES = ("torch", "huggingface")  # folders of the cache: what TORCH_HOME and HF_HOME name
+CACHES = (TORCH, HUB)
+MOST_MB = 1000  # of a file: each host of workers has a copy
 
 
 def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[ProvidedFile, ...]:
@@ -75,6 +76,11 @@ def _require_digest(name: str, stated: str | None, folder: Path | None) -> None:
         raise fault(
             f"[provided]: {PROVIDED}/{name} is missing, or no plain file. Put it there, or remove its name."
         )
+    if path is not None and path.stat().st_size > MOST_MB * MEGABYTE:
+        raise fault(
+            f"[provided]: {PROVIDED}/{name} has over {MOST_MB} MB. Provide a smaller one: half precision, or "
+            "without the state of an optimizer."
+        )
     line = f'"{name}" = "{file_digest(path) if path is not None else "..."}"'
     if stated is None:
         raise fault(f"[provided]: '{name}' has no SHA-256. Write {line} below [provided.sha256].")
@@ -95,6 +101,11 @@ def _require_place(place: str, name: str, known: list[str]) -> None:
     plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*", part) for part in parts)
     if not plain or len(parts) < 2 or parts[0] not in CACHES or place != "/".join(parts):
         raise fault(
-            f"[provided.cache]: '{place}' is no place in a cache. Write one below torch/ or huggingface/, as "
-            "in torch/hub/checkpoints/vit.pth."
+            f"[provided.cache]: '{place}' is no place in a cache. Write torch/hub/checkpoints/FILE or "
+            "huggingface/OWNER/NAME/FILE, as in torch/hub/checkpoints/vit.pth."
+        )
+    if parts[0] == HUB and parts[1] != "hub" and len(parts) < 4:
+        raise fault(
+            f"[provided.cache]: '{place}' lacks the owner, the name or the file. Write "
+            "huggingface/OWNER/NAME/FILE, as in huggingface/timm/vit_tiny_patch16_224/model.safetensors."
         )

@@ -25,6 +25,7 @@ CHECK_MARKERS = (
     "because(*checks, run=True): the checks of the same stub in which its failure has its cause",
 )
 PROVIDED = "provided"  # a folder of an assignment
+TORCH, HUB = "torch", "huggingface"  # folders of the cache: what TORCH_HOME and HF_HOME name
 STUDENT_ID = "{student_id}"  # in the names of files
 TEST_ACCURACY = "test_accuracy"  # the only measure of an assignment that names none
 # what else the results say of a measured model, so that no measure can be called so
@@ -331,7 +332,8 @@ class ProgramRules:
         further: What it is read by for each further model that is trained, by the measure's id.
         trains: The grader trains what is handed in, on data of its own.
         provided: The names of files that are there wherever it is executed.
-        cached: The names of files that libraries find without downloading them.
+        cached: What libraries find without downloading it: the names of files, and of repositories of the
+            Hugging Face hub (`OWNER/NAME`).
     """
 
     components: tuple[Component, ...] = ()
@@ -351,12 +353,27 @@ class ProvidedFile:
     Attributes:
         name: Its name there.
         sha256: Of its content, hexadecimal.
-        cached: Where libraries that would download it look for it: `torch/hub/checkpoints/vit.pth`.
+        cached: Where libraries that would download it look for it: `torch/hub/checkpoints/vit.pth`,
+            `huggingface/OWNER/NAME/model.safetensors`.
     """
 
     name: str
     sha256: str
     cached: tuple[str, ...] = ()
+
+    @property
+    def cached_names(self) -> tuple[str, ...]:
+        """Its names in caches, and those of the repositories that it belongs to."""
+        found: list[str] = []
+        for place in self.cached:
+            cache, *parts = place.split("/")
+            found.append(parts[-1])
+            if cache == HUB:
+                is_whole = parts[0] == "hub" and len(parts) > 1
+                found.append(
+                    parts[1].removeprefix("models--").replace("--", "/") if is_whole else "/".join(parts[:2])
+                )
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
@@ -430,7 +447,7 @@ class Assignment:
             measure.roles,
             trains=trains,
             provided=tuple(file.name for file in self.provided),
-            cached=tuple(place.rpartition("/")[2] for file in self.provided for place in file.cached),
+            cached=tuple(name for file in self.provided for name in file.cached_names),
         )
 
     @property

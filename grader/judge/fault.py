@@ -10,7 +10,7 @@ from grader.domain.quoting import as_code, named
 from grader.judge.known_errors import hint_of
 from grader.kit import Cause, Mismatch
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.raised import raised_at, unwritten
+from grader.protocol.raised import error_for_want, not_provided, raised_at, unwritten
 from grader.protocol.recipe_gaps import RAISED, gap_in_words
 from grader.protocol.replies import Loaded, Problem
 from grader.sandbox.limits import ProcessLimits
@@ -27,7 +27,7 @@ def explained(fault: WorkerFault) -> str:
     return "it wrote something of its own where only answers to the grader belong"
 
 
-def raised(problem: Problem, program: Program, granted: ProcessLimits | None) -> str:
+def raised(problem: Problem, program: Program, granted: ProcessLimits | None, *, assignment: str = "") -> str:
     """What was raised, as a clause: `RuntimeError: “shapes differ” at `x = self.proj(x)``.
 
     What the exception says is the student's, whatever it says: that a limit was hit is known only of a
@@ -36,10 +36,13 @@ def raised(problem: Problem, program: Program, granted: ProcessLimits | None) ->
     Args:
         program: Whose line is shown.
         granted: What holds the worker; None where nothing does.
+        assignment: Its id.
     """
     place = place_of(problem.where)
     line = line_at(program.source, place) if place is not None else None
     at = f" at {as_code(line)}" if line else ""
+    if problem.wanted:
+        return f"{error_for_want(problem)}{at}: {not_provided(problem.wanted, assignment)}"
     limit = f"; {granted.in_words(problem.resource)}" if granted is not None and problem.resource else ""
     return f"{problem}{at}{limit}"
 
@@ -51,15 +54,23 @@ def cannot_be_had(
     program: Program,
     loaded: Loaded,
     granted: ProcessLimits | None = None,
+    *,
+    assignment: str = "",
 ) -> Mismatch:
     """Why a graded name cannot be used, as a Mismatch."""
-    error = _cannot_be_had(name, kind, found, program, loaded, granted)
+    error = _cannot_be_had(name, kind, found, program, loaded, granted, assignment)
     error.cause, error.concerns = Cause.NOT_LOADED, name
     return error
 
 
 def _cannot_be_had(
-    name: str, kind: str, found: str | None, program: Program, loaded: Loaded, granted: ProcessLimits | None
+    name: str,
+    kind: str,
+    found: str | None,
+    program: Program,
+    loaded: Loaded,
+    granted: ProcessLimits | None,
+    assignment: str,
 ) -> Mismatch:
     place = (program.defined or {}).get(name)
     if module := _absent_module(name, program, loaded):
@@ -72,7 +83,7 @@ def _cannot_be_had(
         where = raised_at(problem, program)
         if place is not None and where:
             return Mismatch(
-                f"`{name}` could not be loaded: {raised(problem, program, granted)}.",
+                f"`{name}` could not be loaded: {raised(problem, program, granted, assignment=assignment)}.",
                 hint="The rest of the file was loaded all the same; mend this line first.",
                 where=where,
             )
@@ -124,14 +135,17 @@ def explained_mismatch(
     program: Program,
     loaded: Loaded | None = None,
     granted: ProcessLimits | None = None,
+    *,
+    assignment: str = "",
 ) -> Mismatch:
     """What the student's code raised, as a Mismatch.
 
     Args:
         label: What was called, in our words.
         loaded: What is there of the program; None: it is not loaded.
+        assignment: Its id.
     """
-    problem = fault.problem
+    problem = _first_cause(fault.problem, program, loaded)
     where = raised_at(problem, program)
     for name, module in _absent_within(component, program, loaded):
         return Mismatch(
@@ -152,9 +166,33 @@ def explained_mismatch(
             concerns=part.partition(".")[0],
         )
     return Mismatch(
-        f"`{label}` raised {raised(problem, program, granted)}.",
-        hint=hint_of(problem.type, problem.message.text),
+        f"`{label}` raised {raised(problem, program, granted, assignment=assignment)}.",
+        hint="" if problem.wanted else hint_of(problem.type, problem.message.text),
         where=where,
         cause=Cause.RAISED if where else None,  # without a line nobody knows whether it is the same
         concerns=f"{problem.type} at {where}",
     )
+
+
+def _first_cause(problem: Problem, program: Program, loaded: Loaded | None) -> Problem:
+    """What was raised on loading for want of weights, where a name that is not there came of it."""
+    missing = re.search(r"name '(\w+)' is not defined", problem.message.text)
+    if problem.type != "NameError" or missing is None or loaded is None:
+        return problem
+    for earlier in loaded.problems:
+        if earlier.wanted and missing[1] in _bound_at(earlier.where, program):
+            return earlier
+    return problem
+
+
+def _bound_at(where: str, program: Program) -> frozenset[str]:
+    """The names that the statement at a line would bind."""
+    place = place_of(where)
+    found: set[str] = set()
+    if place is None:
+        return frozenset()
+    for statement in program.statements:
+        within = place.line - statement.place.line
+        if statement.place.file == place.file and 0 <= within <= statement.source.count("\n"):
+            found.update(statement.binds)
+    return frozenset(found)

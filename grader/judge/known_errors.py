@@ -4,6 +4,10 @@ import re
 
 _HINTS = (
     (
+        r"URLError|OfflineModeIsEnabled|Max retries exceeded|ProxyError|name resolution|ConnectError",
+        "There is no network where homework is executed, here and where it is graded: nothing is downloaded.",
+    ),
+    (
         r"does not require grad",
         "backward() has nothing to follow: is the forward pass under torch.no_grad(), or was the graph cut "
         "by .item(), .detach() or argmax?",

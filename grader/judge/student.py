@@ -541,7 +541,13 @@ class Student:
             if self.fakes.refusal is not None:
                 raise self.fakes.refusal from None
             raise explained_mismatch(
-                raised, component, label or component, self.program, self._loaded, self._granted
+                raised,
+                component,
+                label or component,
+                self.program,
+                self._loaded,
+                self._granted,
+                assignment=self._assignment.id,
             ) from None
         except WorkerFault as fault:
             if fault.kind == "time" and left < self._limits.call_seconds:
@@ -578,13 +584,18 @@ class Student:
 
     def missing(self, name: str) -> Mismatch:
         """Why a graded name is not there."""
-        return cannot_be_had(name, "class or function", None, self.program, self.loaded, self._granted)
+        return self._cannot_be_had(name, "class or function", None)
 
     def _require(self, name: str, kind: str) -> None:
         found = self.loaded.kinds.get(name)
         if found == kind or (found is not None and kind == "function" and found == "class"):
             return
-        raise cannot_be_had(name, kind, found, self.program, self.loaded, self._granted)
+        raise self._cannot_be_had(name, kind, found)
+
+    def _cannot_be_had(self, name: str, kind: str, found: str | None) -> Mismatch:
+        return cannot_be_had(
+            name, kind, found, self.program, self.loaded, self._granted, assignment=self._assignment.id
+        )
 
     def pictures_of(self, component: str) -> bool:
         """Whether figures of a component are wanted as pixels: those of its first run, for the report."""

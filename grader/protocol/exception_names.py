@@ -26,6 +26,8 @@ LIBRARIES = frozenset(
             "LinAlgError",
             "NotFittedError",
         ),
+        # of libraries that would download
+        *("HTTPError", "LocalEntryNotFoundError", "OfflineModeIsEnabled", "SafetensorError", "URLError"),
         *("OutOfMemoryError", "PicklingError", "UnidentifiedImageError", "UnpicklingError"),
         *("UninitializedParameterError", "UnsupportedOperation", "Unsupported", "UnusableGpuError"),
     }

@@ -1,5 +1,6 @@
 """The replies that a worker may give, typed. They travel like requests."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +15,8 @@ from grader.protocol.trees import Node
 Flaw = Literal["", "no_module", "other_outputs", "no_learning_rate"]
 WITHOUT_WORDS = Said("")
 MAX_MESSAGE = 500  # characters of an exception's text
+MAX_PLACE = 160  # characters of the place of a file: names of models are long
+_PLACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.=+-]*)*")
 Resource = Literal["", "memory", "file_size", "disk", "writing", "open_files", "processes"]
 
 
@@ -29,6 +32,8 @@ class Problem:
             a process. Not that it was our limit which refused it: that is measured outside.
         seen: What our own code saw of the student's, where it was not the student's that raised.
         gpu_share: The most that PyTorch held of the GPU's memory that it may take, 0 to 1, when it ran out.
+        wanted: Where the assignment would provide a file that was asked for and is not there: its place in a
+            cache, or its name; empty where it is about something else.
     """
 
     type: str
@@ -37,11 +42,14 @@ class Problem:
     resource: Resource = ""
     seen: Flaw = ""
     gpu_share: float = 0.0
+    wanted: str = ""
 
     def __post_init__(self) -> None:
         # on both sides of the boundary: what a worker says may be anything
         object.__setattr__(self, "type", self.type if usable_name(self.type) else UNUSABLE)
         object.__setattr__(self, "message", Said(self.message.text[:MAX_MESSAGE]))
+        usable = len(self.wanted) <= MAX_PLACE and _PLACE.fullmatch(self.wanted) is not None
+        object.__setattr__(self, "wanted", self.wanted if usable else "")
 
     def __str__(self) -> str:
         words = f": {self.message}" if self.message.text.strip() else " without a message"

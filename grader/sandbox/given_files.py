@@ -2,13 +2,34 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import HUB, Assignment
 
 FILES, CACHE = "files", "cache"
+# where libraries look, so that a cache without such files is an empty one and not one that cannot be made
+_FOLDERS = ("torch/hub/checkpoints", "huggingface/hub")
+_REVISION = "provided"  # the name of the only revision of what is provided of the Hugging Face hub
+
+# nobody listens there, and every system says so at once
+_NO_PROXY = "http://127.0.0.1:0"
+_PROXIES = {
+    name: value
+    for lower, value in (
+        *((f"{kind}_proxy", _NO_PROXY) for kind in ("http", "https", "ftp", "all")),
+        ("no_proxy", ""),
+    )
+    for name in (lower, lower.upper())
+}
+# what tells libraries that there is no network, so that they say so at once, and alike everywhere
+OFFLINE: Mapping[str, str] = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    **_PROXIES,
+}
 
 
 @dataclass(frozen=True)
@@ -17,7 +38,8 @@ class GivenFiles:
 
     Attributes:
         files: Name in the working folder -> the file.
-        cached: Place in the cache (`torch/hub/checkpoints/vit.pth`) -> the name of one of the files.
+        cached: Place in the cache (`torch/hub/checkpoints/vit.pth`, `huggingface/OWNER/NAME/FILE`) -> the
+            name of one of the files.
     """
 
     files: Mapping[str, Path] = field(default_factory=dict)
@@ -39,8 +61,7 @@ def given_files(assignment: Assignment) -> GivenFiles:
 def enter(root: Path) -> None:
     """Let the calling process, which is trusted, find what was laid out, as the children of a host do."""
     os.chdir(root / FILES)
-    if (cache := cache_in(root)) is not None:
-        os.environ.update(cache_environment(cache))
+    os.environ.update(cache_environment(cache_in(root)))
 
 
 def lay_out(given: GivenFiles, folder: Path) -> Path | None:
@@ -60,13 +81,80 @@ def lay_out(given: GivenFiles, folder: Path) -> Path | None:
     for name, source in given.files.items():
         shutil.copyfile(source, root / FILES / name)
         (root / FILES / name).chmod(0o444)
-    for place, name in given.cached.items():
-        target = root / CACHE / place
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.link(root / FILES / name, target)
+    _lay_out_cache(
+        root / CACHE, {place: root / FILES / name for place, name in given.cached.items()}, os.link
+    )
     for path in (root, *(each for each in root.rglob("*") if each.is_dir())):
         path.chmod(0o755)
     return root
+
+
+def lay_out_cache(given: GivenFiles, cache: Path) -> None:
+    """Make a cache of links to what is given, whose folders cannot be written: for a student's own machine.
+
+    Args:
+        given: In the places of files that are missing nothing is found.
+        cache: Its folder, which is made.
+    """
+    _lay_out_cache(cache, {place: given.files[name].resolve() for place, name in given.cached.items()}, _link)
+    for path in _folders_in(cache):
+        path.chmod(0o555)
+
+
+def remove_cache(cache: Path) -> None:
+    """Remove what `lay_out_cache` made, if it is there, and nothing that its links lead to."""
+    if not cache.is_dir():
+        return
+    for path in _folders_in(cache):
+        path.chmod(0o755)
+    shutil.rmtree(cache, ignore_errors=True)
+
+
+def _folders_in(cache: Path) -> list[Path]:
+    return [cache, *(each for each in cache.rglob("*") if each.is_dir() and not each.is_symlink())]
+
+
+def _lay_out_cache(cache: Path, files: Mapping[str, Path], put: Callable[[Path, Path], None]) -> None:
+    for name in _FOLDERS:
+        (cache / name).mkdir(parents=True)
+    for place, source in files.items():
+        target = cache / _path_of(place)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        put(source, target)
+    for place in files:
+        names = cache / _repository_of(place) / "refs" / "main"
+        if _is_short(place) and not names.exists():
+            names.parent.mkdir(parents=True, exist_ok=True)
+            names.write_text(_REVISION, encoding="utf-8")
+
+
+def _link(source: Path, target: Path) -> None:
+    """Another name for a file, or a copy where the system has no such names."""
+    for way in (os.symlink, os.link):
+        try:
+            way(source, target)
+        except OSError:
+            continue
+        return
+    if source.is_file():
+        shutil.copyfile(source, target)
+
+
+def _is_short(place: str) -> bool:
+    """Whether a place names an owner, a repository and a file of the Hugging Face hub, and no more."""
+    return place.startswith(f"{HUB}/") and not place.startswith(f"{HUB}/hub/")
+
+
+def _repository_of(place: str) -> str:
+    _, owner, name = place.split("/")[:3]
+    return f"{HUB}/hub/models--{owner}--{name}"
+
+
+def _path_of(place: str) -> str:
+    """Where a library looks for what has this place."""
+    if not _is_short(place):
+        return place
+    return "/".join((_repository_of(place), "snapshots", _REVISION, *place.split("/")[3:]))
 
 
 def files_in(root: Path) -> list[Path]:
@@ -74,9 +162,9 @@ def files_in(root: Path) -> list[Path]:
     return sorted((root / FILES).iterdir())
 
 
-def cache_in(root: Path) -> Path | None:
-    """The cache, of what was laid out; None where there is none."""
-    return root / CACHE if (root / CACHE).is_dir() else None
+def cache_in(root: Path) -> Path:
+    """The cache, of what was laid out."""
+    return root / CACHE
 
 
 def cache_environment(cache: Path) -> dict[str, str]:
@@ -85,9 +173,10 @@ def cache_environment(cache: Path) -> dict[str, str]:
     Args:
         cache: Its folder, as the process sees it.
     """
+    hub = cache / HUB
     return {
+        **OFFLINE,
         "TORCH_HOME": str(cache / "torch"),
-        "HF_HOME": str(cache / "huggingface"),
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_OFFLINE": "1",
+        "HF_HOME": str(hub),
+        "HF_HUB_CACHE": str(hub / "hub"),  # it may be set on a machine of one's own, and counts more
     }

@@ -16,7 +16,7 @@ from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SandboxError
 from grader.sandbox import capabilities, landlock, libc, pipes, rootfs, syscall_filter
 from grader.sandbox.cgroups import Cgroup
-from grader.sandbox.given_files import CACHE, cache_environment, cache_in, files_in
+from grader.sandbox.given_files import CACHE, OFFLINE, cache_environment, cache_in, files_in
 from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
 from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
 from grader.sandbox.namespaces import leave_shared_namespaces
@@ -196,7 +196,7 @@ def _file_rules(child: Confinement, cache: Path | None) -> int | None:
 
 def _cache(child: Confinement) -> Path | None:
     """Where libraries are to look for what they would download; None: nowhere."""
-    if child.given is None or cache_in(child.given) is None:
+    if child.given is None:
         return None
     return rootfs.CACHE if Layer.NAMESPACES in child.layers else child.scratch / CACHE
 
@@ -208,8 +208,7 @@ def _copy_given(child: Confinement) -> None:
     with _step("the files that are provided"):
         for path in files_in(child.given):
             shutil.copy(path, child.scratch / path.name)
-        if (cache := cache_in(child.given)) is not None:
-            shutil.copytree(cache, child.scratch / CACHE)
+        shutil.copytree(cache_in(child.given), child.scratch / CACHE)
 
 
 def _set_environment(scratch: Path, cache: Path | None) -> None:
@@ -227,8 +226,7 @@ def _set_environment(scratch: Path, cache: Path | None) -> None:
         LANG="C.UTF-8",
         PATH="/usr/bin",
     )
-    if cache is not None:
-        os.environ.update(cache_environment(cache))
+    os.environ.update(OFFLINE if cache is None else cache_environment(cache))
     tempfile.tempdir = None
     os.chdir(scratch)
     sys.dont_write_bytecode = True

@@ -174,11 +174,10 @@ def _add_given(root: Path, given: Path) -> None:
         target.touch()
         _mount(source, target, None, libc.MS_BIND)
         _set_attributes(target, flags, recursive=False)
-    if (cache := cache_in(given)) is not None:
-        target = _below(root, CACHE)
-        target.mkdir()
-        _mount(cache, target, None, libc.MS_BIND)
-        _set_attributes(target, flags, recursive=False)
+    target = _below(root, CACHE)
+    target.mkdir()
+    _mount(cache_in(given), target, None, libc.MS_BIND)
+    _set_attributes(target, flags, recursive=False)
 
 
 def _add_accounts(root: Path, uid: int) -> None:

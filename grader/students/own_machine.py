@@ -4,6 +4,7 @@ Nothing here needs torch, so that the first worker process is on its way before 
 """
 
 import hashlib
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -112,7 +113,8 @@ def patient(assignment: Assignment) -> Assignment:
 class OwnWorkers:
     """Worker processes on the student's own machine; the first one starts at once, to be warm when asked for.
 
-    Calling it gives a worker. It is a context: at its end every worker ends.
+    Libraries find what the course provides, and download nothing: what would be missing where it is graded is
+    missing here. Calling it gives a worker. It is a context: at its end every worker ends.
     """
 
     def __init__(self, assignment: Assignment, folder: Path) -> None:
@@ -122,8 +124,13 @@ class OwnWorkers:
             assignment: Of its limits only the bound on output is enforced on one's own machine.
             folder: Of the homework, where files lie that the course provides.
         """
+        from grader.sandbox.given_files import GivenFiles, lay_out_cache
         from grader.sandbox.limits import ProcessLimits
 
+        self._cache = Path(tempfile.mkdtemp(prefix="grader-cache-"))
+        files = {file.name: folder / file.name for file in assignment.provided}
+        places = {place: file.name for file in assignment.provided for place in file.cached}
+        lay_out_cache(GivenFiles(files, places), self._cache)
         self._limits = ProcessLimits(output_kb=assignment.limits.output_kb)
         # where nothing is provided, code may rely on the folder that the command was given in
         self._folder = folder.resolve() if assignment.provided else None
@@ -137,21 +144,30 @@ class OwnWorkers:
 
     def warm_up(self) -> None:
         """End all workers, and start one that loads whatever a homework may import, to be there at once."""
-        self.close()
+        self._end_all()
         self._next = self._started("--warm")
 
     def _started(self, *arguments: str) -> "LocalChild":
+        from grader.sandbox.given_files import cache_environment
         from grader.sandbox.plain_processes import LocalProcesses
 
-        child = LocalProcesses("grader.worker", arguments, folder=self._folder).spawn(self._limits)
+        env = cache_environment(self._cache)
+        processes = LocalProcesses("grader.worker", arguments, env=env, folder=self._folder)
+        child = processes.spawn(self._limits)
         self._all.append(child)
         return child
 
-    def close(self) -> None:
-        """End all workers."""
+    def _end_all(self) -> None:
         self._next = None
         while self._all:
             self._all.pop().close()
+
+    def close(self) -> None:
+        """End all workers."""
+        from grader.sandbox.given_files import remove_cache
+
+        self._end_all()
+        remove_cache(self._cache)
 
     def __enter__(self) -> "OwnWorkers":
         return self

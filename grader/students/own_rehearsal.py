@@ -59,7 +59,14 @@ def _tried(
     data = assignment.required_data()
     images = made_up_images(data.classes, data.image_shape)
     seed = own_seed(path, "training")
-    job = Job(program, assignment.limits, assignment.forbidden_patterns, seed=seed, splits=images)
+    job = Job(
+        program,
+        assignment.limits,
+        assignment.forbidden_patterns,
+        seed=seed,
+        splits=images,
+        assignment=assignment.id,
+    )
     return plan_of(program.script, rehearsed(workers, job))
 
 

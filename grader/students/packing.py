@@ -242,7 +242,13 @@ def _tried(program: Program, code: Path, weights: Path, assignment: Assignment) 
     labels = np.zeros(2, dtype=np.int64)
     names = ("first", "second")
     splits = Splits("black", data.classes, images, labels, names, images, labels, names)
-    job = Job(program, patient(assignment).limits, splits=splits, seed=own_seed(code, "training"))
+    job = Job(
+        program,
+        patient(assignment).limits,
+        splits=splits,
+        seed=own_seed(code, "training"),
+        assignment=assignment.id,
+    )
     with OwnWorkers(assignment, code.parent) as workers:
         return measured_checkpoint(workers, job, weights.read_bytes(), weights.name)
 

@@ -19,11 +19,12 @@ def job_of(
 
     Args:
         data: What it is trained and measured on.
-        execution: The fields of `Execution`.
+        execution: The fields of `Execution`, but for the assignment's id.
 
     Raises:
         CourseError: The measure's function cannot be had.
     """
+    execution["assignment"] = assignment.id
     score = score_of(measure_function(assignment, measure), measure.id) if measure.function else None
     if measure.call is None:
         assert isinstance(data, Splits)  # `course` lets arrays be measured by calls alone

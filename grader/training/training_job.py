@@ -41,6 +41,7 @@ class Execution:
         forbidden: Patterns that are watched at run time.
         seed: Of initialization, shuffling and dropout; the worker knows it.
         gpu_memory_mb: What it may take of a GPU's memory; None: all that there is.
+        assignment: The assignment's id.
         order_seed: Of what the worker must not know: see `Blinding`. None: all is as it is, for one's own
             work.
     """
@@ -52,6 +53,7 @@ class Execution:
     seed: int = 0
     order_seed: int | None = None
     gpu_memory_mb: int | None = None
+    assignment: str = ""
 
     def linked(self, process: WorkerProcess) -> Link:
         """A link to a worker of this job, which keeps what it tells of forbidden parts."""
@@ -67,7 +69,8 @@ class Execution:
 
     def raised(self, problem: Problem) -> str:
         """What the student's code raised, for a sentence: nothing is hidden where the work is one's own."""
-        return raised_in_training(problem, self.program, own=self.order_seed is None)
+        own = self.order_seed is None
+        return raised_in_training(problem, self.program, own=own, assignment=self.assignment)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from grader.protocol.allocation import REFUSED, is_raised_by_a_statement
 from grader.protocol.replies import MAX_MESSAGE, Problem, Resource
 from grader.worker.fault import SeenError
 from grader.worker.voice import Lines
+from grader.worker.wanted import wanted_file
 
 PREFIX = "submission:"  # marks the code objects that come from the student
 
@@ -111,7 +112,7 @@ def problem(error: BaseException) -> Problem:
     gpu_share = _gpu_share() if resource == "memory" and torch.cuda.is_available() else 0.0
     if isinstance(error, SeenError):
         return Problem("TypeError", Said(text), where, seen=error.seen)
-    return Problem(name, Said(text), where, resource, gpu_share=gpu_share)
+    return Problem(name, Said(text), where, resource, gpu_share=gpu_share, wanted=wanted_file(error))
 
 
 def passed_students_code(error: BaseException) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grader.analysis import program
-from grader.domain.assignment import Component, ProgramRules
+from grader.domain.assignment import Component, ProgramRules, ProvidedFile
 from grader.domain.program import Program
 
 RULES = ProgramRules(
@@ -115,3 +115,47 @@ def test_a_download_that_is_there_is_nothing_to_look_at() -> None:
     assert [note.ask_person for note in read(text, rules).notes] == [True]
     assert not read(text, replace(rules, cached=("vit.pth",))).notes
     assert read(text, replace(rules, cached=("other.pth",))).notes
+
+
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ('VALUE = torch.hub.load_state_dict_from_url("https://a.org/b/vit.pth")', True),
+        ('VALUE = torch.hub.load_state_dict_from_url("https://a.org/b/other.pth")', True),
+        ('VALUE = hf_hub_download("owner/net", "model.safetensors")', True),
+        ('VALUE = torch.load(hf_hub_download("owner/net", "model.safetensors"))', True),
+        ('VALUE = torch.load(hf_hub_download(filename="model.safetensors", repo_id="owner/net"))', True),
+        ('path = hf_hub_download("owner/net", "model.safetensors")\nVALUE = torch.load(path)', True),
+        ('path = hf_hub_download("owner/other", "model.safetensors")\nVALUE = torch.load(path)', False),
+        (
+            'path = hf_hub_download("owner/net", "x")\nif path:\n    path = "y"\nVALUE = torch.load(path)',
+            False,
+        ),
+        ('VALUE = torch.load(hf_hub_download("owner/other", "model.safetensors"))', False),
+        ('VALUE = torch.load("b/vit.pth")', False),
+        ('VALUE = torch.hub.load("owner/net", "model")', False),
+        ('VALUE = requests.get("https://a.org/b/vit.pth")', False),
+    ],
+)
+def test_what_a_library_looks_for_in_its_cache_is_executed_on_loading(text: str, is_kept: bool) -> None:
+    """What is not provided as well: it says so at once."""
+    rules = replace(RULES, cached=("vit.pth", "model.safetensors", "owner/net"))
+    found = read(f"import requests\nfrom huggingface_hub import hf_hub_download\n{text}\n", rules)
+    assert any("VALUE" in statement.binds for statement in found.statements) is is_kept
+    assert not is_kept or not found.unresolved
+
+
+def test_a_download_that_nobody_graded_needs_is_executed_where_it_is_provided() -> None:
+    text = 'VALUE = 1\nSTATE = torch.hub.load_state_dict_from_url("https://a.org/b/vit.pth?download=1")\n'
+    for cached in (("vit.pth",), ()):
+        found = read(text, replace(RULES, cached=cached))
+        assert any("STATE" in statement.binds for statement in found.statements) is bool(cached)
+
+
+def test_the_names_in_caches() -> None:
+    places = (
+        *("torch/hub/checkpoints/vit.pth", "huggingface/owner/net/model.safetensors"),
+        "huggingface/hub/models--owner--more/snapshots/abc/model.safetensors",
+    )
+    names = ProvidedFile("vit.bin", "0" * 64, places).cached_names
+    assert names == ("vit.pth", "model.safetensors", "owner/net", "owner/more")

@@ -5,12 +5,14 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
+from grader.course.provided_files import file_digest
 from grader.course.solution_regions import solved_source
 from grader.domain.errors import CourseError
 from grader.domain.submission import Submission
@@ -89,6 +91,8 @@ def test_a_digest_that_is_missing_or_wrong_is_told_with_the_line_to_write(letter
         ('"torch/hub', '"/torch/hub', "'/torch/hub/checkpoints/scale-v1.pth' is no place in a cache"),
         ('"torch/hub', '"torch/../hub', "is no place in a cache"),
         ('"torch/hub', '"bin/hub', "is no place in a cache"),
+        ('"torch/hub/checkpoints/scale-v1.pth', '"huggingface', "is no place in a cache. Write torch/hub"),
+        ('"torch/hub/checkpoints/', '"huggingface/owner/', "lacks the owner, the name or the file"),
         ('= "scale.pth"', '= "scales.pth"', "Did you mean 'scale.pth'?"),
     ],
 )
@@ -96,6 +100,13 @@ def test_what_cannot_be_provided_is_told(letters: Path, old: str, new: str, said
     with pytest.raises(CourseError) as raised:
         read_assignment(changed(letters, old, new))
     assert said in str(raised.value)
+
+
+def test_a_file_that_every_host_would_copy_is_bounded(letters: Path) -> None:
+    path = letters / "reference" / "letter_corpus" / "provided" / "corpus.txt"
+    os.truncate(path, 1_000_000_001)
+    with pytest.raises(CourseError, match=r"corpus\.txt has over 1000 MB"):
+        read_assignment(path.parents[1])
 
 
 def test_a_link_is_no_provided_file(letters: Path) -> None:
@@ -248,3 +259,184 @@ def test_one_that_is_gone_or_changed_is_told(run: Callable[..., Result], mine: P
     assert (
         "corpus.txt, which the course provides, is not beside homework.py. Copy it there from" in told.output
     )
+
+
+# --- what is not provided ---------------------------------------------------------------------------------
+
+
+def not_provided(assignment: str, place: str) -> str:
+    """The sentence, wherever it is told."""
+    return (
+        f"the file “{place}” is not provided: only weights that the course provides count, and nothing is "
+        f"downloaded (an instructor would put the file into reference/{assignment}/provided/ and this place "
+        "into [provided.cache])"
+    )
+
+
+def flat(text: str) -> str:
+    """What a terminal showed, on one line."""
+    return " ".join(text.split())
+
+
+OTHER = 'torch.hub.load_state_dict_from_url("https://example.org/weights/scale-v2.pth")["scale"]'
+SECOND = "torch/hub/checkpoints/scale-v2.pth"
+
+
+def counting_with(source: str, scale: str) -> str:
+    """The homework, in which a part takes its scale from elsewhere."""
+    old = "        return SCALE * self.counts[letters]\n"
+    assert old in source
+    return source.replace(old, f"        return {scale} * self.counts[letters]\n")
+
+
+def test_a_student_finds_a_download_that_is_provided_and_no_other(
+    run: Callable[..., Result], mine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was downloaded before on this machine does not count either."""
+    before = tmp_path / "home" / "hub" / "checkpoints"
+    before.mkdir(parents=True)
+    shutil.copy(CORPUS / "provided" / "scale.pth", before / "scale-v2.pth")
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    source = solved(CORPUS)
+    (mine / "homework.py").write_text(counting_with(source, f'{DOWNLOAD}["scale"]'), encoding="utf-8")
+    found = run("check", mine / "homework.py")
+    assert found.exit_code == 0, found.output
+    (mine / "homework.py").write_text(counting_with(source, OTHER), encoding="utf-8")
+    told = run("check", mine / "homework.py")
+    assert told.exit_code == 1 and not_provided("letter_corpus", SECOND) in flat(told.output), told.output
+    at_top = source.replace('torch.load("scale.pth", weights_only=True)["scale"]', OTHER)
+    (mine / "homework.py").write_text(at_top, encoding="utf-8")
+    told = run("check", mine / "homework.py")
+    assert told.exit_code == 1 and not_provided("letter_corpus", SECOND) in flat(told.output), told.output
+    (mine / "homework.py").write_text(counting_with(source, 'torch.load("mine.pth")'), encoding="utf-8")
+    told = run("check", mine / "homework.py")
+    assert told.exit_code == 1 and "the file “mine.pth” is not there: only weights" in flat(told.output)
+    assert (mine / "scale.pth").read_bytes() == (CORPUS / "provided" / "scale.pth").read_bytes()
+
+
+TIMM = "test_vit.r160_in1k"
+LIBRARIES = {
+    "torchvision": (
+        "torch/hub/checkpoints/squeezenet1_1-b8a52dc0.pth",
+        'torchvision.models.squeezenet1_1(weights="DEFAULT").classifier[1].bias[0]',
+        "torch/hub/checkpoints/squeezenet1_0-b66bff10.pth",
+        'torchvision.models.squeezenet1_0(weights="DEFAULT").classifier[1].bias[0]',
+    ),
+    "timm": (
+        f"huggingface/timm/{TIMM}/model.safetensors",
+        f'timm.create_model("{TIMM}", pretrained=True).head.bias[0]',
+        "huggingface/timm/test_vit2.r160_in1k/model.safetensors",
+        'timm.create_model("test_vit2.r160_in1k", pretrained=True).head.bias[0]',
+    ),
+    "huggingface_hub": (
+        "huggingface/owner/net/scale.bin",
+        'torch.load(huggingface_hub.hf_hub_download("owner/net", "scale.bin"))["scale"]',
+        "huggingface/owner/net/other.bin",
+        'torch.load(huggingface_hub.hf_hub_download("owner/net", "other.bin"))["scale"]',
+    ),
+}
+
+
+def random_weights(library: ModuleType, path: Path) -> None:
+    """Random numbers as a library's model takes them, in which the number that counts is one half."""
+    import torch
+
+    if library.__name__ == "huggingface_hub":
+        torch.save({"scale": torch.tensor(0.5)}, path)
+        return
+    is_timm = library.__name__ == "timm"
+    model = library.create_model(TIMM) if is_timm else library.models.squeezenet1_1()
+    state = model.state_dict()
+    state["head.bias" if is_timm else "classifier.1.bias"][0] = 0.5
+    if is_timm:
+        import safetensors.torch
+
+        safetensors.torch.save_file(state, path)
+    else:
+        torch.save(state, path)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_library_finds_its_models_weights_where_they_are_provided(
+    name: str, run: Callable[..., Result], letters: Path, tmp_path: Path, on_warm_hosts: None
+) -> None:
+    """In a grade's workers and on a student's own machine; another model's are told of, in one sentence."""
+    library = pytest.importorskip(name, reason=f"{name} is not installed (extra: finetuning)")
+    place, call, other_place, other_call = LIBRARIES[name]
+    assignment = letters / "reference" / "letter_corpus"
+    weights = assignment / "provided" / "weights.bin"
+    random_weights(library, weights)
+    text = (assignment / "assignment.toml").read_text(encoding="utf-8")
+    text = text.replace('"scale.pth"]', '"scale.pth", "weights.bin"]')
+    text = text.replace("[provided.cache]\n", f'[provided.cache]\n"{place}" = "weights.bin"\n')
+    digest = f'[provided.sha256]\n"weights.bin" = "{file_digest(weights)}"\n'
+    text = text.replace("[provided.sha256]\n", digest)
+    (assignment / "assignment.toml").write_text(text, encoding="utf-8")
+    source = solved(assignment).replace("import torch\n", f"import torch\nimport {name}\n")
+
+    folder = tmp_path / "class"
+    handed_in(folder, ID, counting_with(source, call))
+    handed_in(folder, "400101301", counting_with(source, other_call))
+    words = ("--assignment", "letter_corpus", "--course", letters, "--out", tmp_path / "out")
+    done = run("grade", folder, *words)
+    assert done.exit_code == 0, done.output
+    found, other = results(tmp_path / "out")
+    assert found["total"] == 6, [finding["message"] for finding in found["findings"]]
+    told = [finding["message"] for finding in other["findings"] if finding["status"] == "failed"]
+    sentence = not_provided("letter_corpus", other_place)
+    assert told and all(sentence in message for message in told), told
+
+    assert run("template", "letter_corpus", "--course", letters).exit_code == 0
+    homework = letters / "template" / "letter_corpus" / "homework.py"
+    homework.write_text(counting_with(source, call), encoding="utf-8")
+    checked = run("check", homework)
+    assert checked.exit_code == 0, checked.output
+    homework.write_text(counting_with(source, other_call), encoding="utf-8")
+    checked = run("check", homework)
+    assert checked.exit_code == 1 and sentence in flat(checked.output), checked.output
+
+
+def test_a_grade_says_the_same_of_what_is_not_provided(
+    run: Callable[..., Result], letters: Path, tmp_path: Path, on_warm_hosts: None
+) -> None:
+    folder, source = tmp_path / "class", solved(CORPUS)
+    handed_in(folder, ID, counting_with(source, f'{DOWNLOAD}["scale"]'))
+    handed_in(folder, "400101301", counting_with(source, OTHER))
+    handed_in(folder, "400101302", source.replace(DOWNLOAD, DOWNLOAD.replace("v1", "v2")))
+    words = ("--assignment", "letter_corpus", "--course", letters, "--out", tmp_path / "out", "--jobs", 2)
+    done = run("grade", folder, *words)
+    assert done.exit_code == 0, done.output
+    first, counts, scaled = results(tmp_path / "out")
+    assert (first["total"], counts["total"], scaled["total"]) == (6, 2, 4)
+    for record in (counts, scaled):
+        messages = [finding["message"] for finding in record["findings"] if finding["status"] == "failed"]
+        assert messages and all(not_provided("letter_corpus", SECOND) in told for told in messages), messages
+
+
+def test_training_says_the_same_of_what_is_not_provided(
+    run: Callable[..., Result], comparison: Path, tmp_path: Path, on_warm_hosts: None
+) -> None:
+    """For a grade and on a student's own machine; a file that the source does not name, a grade does not."""
+    url = "https://example.org/stem-v2.pth"
+    asked = f'state = torch.hub.load_state_dict_from_url("{url}")'
+    source = solved(TUNED).replace('state = torch.load("stem.pth", weights_only=True)', asked)
+    assert asked in source
+    hidden = source.replace(f'"{url}"', '"".join(("https://example.org/stem", "-v2.pth"))')
+    folder = tmp_path / "class"
+    folder.mkdir()
+    (folder / f"{ID}_Tuned.py").write_text(source, encoding="utf-8")
+    (folder / "400101301_Tuned.py").write_text(hidden, encoding="utf-8")
+    words = ("--assignment", "fine_tuned", "--course", comparison, "--out", tmp_path / "out")
+    done = run("grade", folder, *words, "--data", "synthetic")
+    assert done.exit_code == 0, done.output
+    named, unnamed = (record["training"]["reason"] for record in results(tmp_path / "out"))
+    sentence = not_provided("fine_tuned", "torch/hub/checkpoints/stem-v2.pth")
+    assert sentence in named
+    assert "stem" not in unnamed and "a file of weights that was asked for is not provided" in unnamed
+
+    made = run("template", "fine_tuned", "--course", comparison)
+    assert made.exit_code == 0, made.output
+    mine = comparison / "template" / "fine_tuned"
+    (mine / "homework.py").write_text(source, encoding="utf-8")
+    trained = run("train", mine / "homework.py", "--data", "synthetic", "--out", tmp_path / "pictures")
+    assert sentence in flat(trained.output), trained.output
