@@ -1,0 +1,32 @@
+"""What is given still is what it was: whoever changes it is measured by other rules."""
+
+import pytest
+import torch
+
+from grader.kit import Mismatch, same
+
+
+@pytest.mark.component("build_model")
+def test_model_is_the_given_one(student, reference):
+    """build_model gives the provided model with its weights, and a new head."""
+    model = student.build("build_model", 7)
+    own = reference.oracle.twin(reference, model, 7)
+    if own is None:
+        raise Mismatch("build_model gives another model than the one that is provided.")
+    fresh = reference.VisionTransformer(7).state_dict()
+    weights = model.weights()
+    if any(torch.equal(fresh[name], weights[name]) for name in ("pos_embed", "blocks.0.attn.qkv.weight")):
+        raise Mismatch("The model of build_model does not have the weights of tiny_vit.pth.")
+    images = student.tensor(2, 3, 32, 32)
+    if not same(model(images, shape=(2, 7)), own(images).detach()):
+        raise Mismatch("The model of build_model computes something else than the one that is provided.")
+
+
+@pytest.mark.component("parts")
+def test_parts_are_found(student):
+    """parts gives head, blocks and norm."""
+    model = student.build("build_model", 7)
+    head, blocks, norm = student.call("parts", model).returned.items(3)
+    if len(blocks.items()) != 4 or head.thing("module").type != "Linear":
+        raise Mismatch("parts gives something else than the model's head, blocks and norm.")
+    norm.thing("module")
