@@ -65,17 +65,17 @@ def copied(model):
     return copy.deepcopy(model)
 
 
-def learning(component):
-    """The names of the parameters that require gradients."""
-    return {each.name for each in component.parameters if each.trainable}
+def learning(student, component):
+    """The names of the parameters that require gradients by now."""
+    return {each.name for each in student.component(component).parameters if each.trainable}
 
 
-def group_of(name):
-    """Of a parameter: which part of the model it belongs to, for messages."""
-    step = name.split(".")
-    if step[0] in ("blocks", "encoder") and "layer" not in step[:2][-1:] and step[0] == "blocks":
-        return f"blocks.{step[1]}"
-    return ".".join(step[:3]) if step[0] == "encoder" else step[0]
+def numbers(value, count=None):
+    """What a student gives as an array, of whole numbers or not."""
+    try:
+        return value.array(count, whole=True)
+    except Mismatch:
+        return value.array(count, finite=False)
 
 
 def close(one, other, tolerance=1e-4):

@@ -49,7 +49,7 @@ def judged(student, reference, function, *arguments):
     """Raise what is wrong with what learns after a call, by the name of the mistake if it is known."""
     for before, model in states(student, reference, function, *arguments):
         found, wanted = (
-            reference.oracle.learning(model),
+            reference.oracle.learning(student, model),
             expected(reference, function, *arguments, before=before),
         )
         if found == wanted:
@@ -123,7 +123,7 @@ def test_freezing_knows_torchvision(student, reference):
     """Of torchvision's model, too, exactly the head learns."""
     model = reference.oracle.torchvisions(student)
     student.call("freeze_backbone", model)
-    found = reference.oracle.learning(model)
+    found = reference.oracle.learning(student, model)
     wanted = {each.name for each in model.parameters if each.name.startswith("heads.")}
     if found != wanted:
         raise Mismatch(
@@ -165,7 +165,7 @@ def test_unfreezing_knows_torchvision(student, reference):
         (None, ("",)),
     ):
         student.call("unfreeze", model, blocks)
-        found = reference.oracle.learning(model)
+        found = reference.oracle.learning(student, model)
         wanted = {each.name for each in model.parameters if each.name.startswith(prefixes)}
         if found != wanted:
             raise Mismatch(
@@ -184,7 +184,7 @@ class Epoch:
         self.component = reference.oracle.built(student, CLASSES)
         self.model = reference.oracle.twin(reference, self.component, CLASSES)
         if self.model is None:
-            raise reference.oracle.Mismatch("build_model gives another model than the provided one.")
+            raise Mismatch("build_model gives another model than the provided one.")
         count = sum(SIZES)
         self.images = student.tensor(count, 3, 32, 32)
         self.labels = torch.randint(0, CLASSES, (count,), generator=student.random)
@@ -309,7 +309,7 @@ def test_evaluation_tells_all(student, reference):
     told = outcome.returned.items(4, "values: loss, accuracy, targets, predictions")
     count, right = len(labels), scores.argmax(dim=1)
     loss, accuracy = told[0].number(), told[1].number()
-    one, other = (each.array(None, finite=False) for each in told[2:])
+    one, other = (reference.oracle.numbers(each) for each in told[2:])
     if len(one) != count or len(other) != count:
         raise reference.named("evaluate_tells_the_last_batch")
     close = reference.oracle.close

@@ -59,7 +59,7 @@ def test_freezing_leaves_the_head(student):
     """After freeze_backbone the head learns, and the blocks do not."""
     model = student.build("build_model", 4)
     student.call("freeze_backbone", model)
-    learns = {each.name for each in model.parameters if each.trainable}
+    learns = {each.name for each in student.component(model).parameters if each.trainable}
     if "head.weight" not in learns or any(name.startswith("blocks.") for name in learns):
         raise Mismatch("After freeze_backbone, exactly the head should learn.")
 
@@ -69,7 +69,7 @@ def test_unfreezing_reaches_everything(student):
     """After unfreeze(model) everything learns."""
     model = student.build("build_model", 4)
     student.call("unfreeze", model)
-    if not all(each.trainable for each in model.parameters):
+    if not all(each.trainable for each in student.component(model).parameters):
         raise Mismatch("After unfreeze(model), everything should learn.")
 
 

@@ -199,7 +199,7 @@ def learned(student, function, *further):
         student.attempted(lambda: student.call("freeze_backbone", model))
     if student.attempted(lambda: student.call(function, model, *further)) is None:
         return None
-    return {each.name for each in model.parameters if each.trainable}
+    return {each.name for each in student.component(model).parameters if each.trainable}
 
 
 def own_parts_work(student):
