@@ -16,26 +16,34 @@ SIZES = (5, 5, 3)
 # --- freezing ---------------------------------------------------------------------------------------------
 
 
-def states(student, reference, function, *arguments):
-    """(what learned before, component after the call) for several states before."""
-    for before in ("everything", "nothing", "the first block"):
+BEFORE = ("everything", "nothing", "the first block")  # what learned before
+
+
+def found_after(student, reference, function, *arguments):
+    """What learned before -> the names that learn after the student's function."""
+    found = {}
+    for before in BEFORE:
         model = reference.oracle.built(student, CLASSES)
         if before != "everything":
             model.call("requires_grad_", False)
         if before == "the first block":
             model.get("blocks.0").thing("module").call("requires_grad_", True)
         student.call(function, model, *arguments)
-        yield before, model
+        found[before] = reference.oracle.learning(student, model)
+    return found
 
 
-def expected(reference, function, *arguments, before="everything", made=None):
-    """The names that learn after the solution's or a mistake's function."""
-    model = reference.VisionTransformer(CLASSES)
-    model.requires_grad_(before == "everything")
-    if before == "the first block":
-        model.blocks[0].requires_grad_(True)
-    (made or getattr(reference, function))(model, *arguments)
-    return {name for name, weights in model.named_parameters() if weights.requires_grad}
+def expected_after(reference, made, *arguments):
+    """The same after the solution's or a mistake's function."""
+    found = {}
+    for before in BEFORE:
+        model = reference.VisionTransformer(CLASSES)
+        model.requires_grad_(before == "everything")
+        if before == "the first block":
+            model.blocks[0].requires_grad_(True)
+        made(model, *arguments)
+        found[before] = {name for name, weights in model.named_parameters() if weights.requires_grad}
+    return found
 
 
 def wrongly(found, wanted):
@@ -47,22 +55,22 @@ def wrongly(found, wanted):
 
 def judged(student, reference, function, *arguments):
     """Raise what is wrong with what learns after a call, by the name of the mistake if it is known."""
-    for before, model in states(student, reference, function, *arguments):
-        found, wanted = (
-            reference.oracle.learning(student, model),
-            expected(reference, function, *arguments, before=before),
-        )
-        if found == wanted:
-            continue
-        reference.oracle.name(
-            reference,
-            function,
-            found,
-            lambda made, before=before: expected(reference, function, *arguments, before=before, made=made),
-            lambda one, other: one == other,
-        )
-        call = ", ".join(["model", *map(str, arguments)])
-        raise Mismatch(f"After {function}({call}), {wrongly(found, wanted)}, where {before} learned before.")
+    found = found_after(student, reference, function, *arguments)
+    wanted = expected_after(reference, getattr(reference, function), *arguments)
+    if found == wanted:
+        return
+    reference.oracle.name(
+        reference,
+        function,
+        found,
+        lambda made: expected_after(reference, made, *arguments),
+        lambda one, other: one == other,
+    )
+    before = next(each for each in BEFORE if found[each] != wanted[each])
+    call = ", ".join(["model", *map(str, arguments)])
+    raise Mismatch(
+        f"After {function}({call}), {wrongly(found[before], wanted[before])}, where {before} learned before."
+    )
 
 
 @pytest.mark.component("freeze_backbone")
@@ -216,6 +224,14 @@ class Epoch:
         return float(loss), float(accuracy), model.state_dict()
 
 
+def attempted(epoch, reference):
+    """What the solution's epoch gives with what stands in its places; None where it raises."""
+    try:
+        return epoch.result(reference.train_one_epoch)
+    except Exception:  # noqa: BLE001 - a loss without gradients cannot be trained with
+        return None
+
+
 def agree(one, other, reference):
     """Whether two epochs gave the same."""
     return (
@@ -241,6 +257,13 @@ def test_epoch_is_its_definition(student, reference, mixed):
         epoch.result,
         lambda one, other: agree(one, other, reference),
     )
+    # whoever uses a mixed_loss of theirs that is wrong is judged there: here it may be any
+    [any_mistake, *_] = reference.mistakes_of("train_one_epoch")
+    for wrong in reference.mistakes_of("mixed_loss"):
+        with reference.replaced(any_mistake, {"mixed_loss": wrong.namespace["mixed_loss"]}):
+            other = attempted(epoch, reference)
+        if other is not None and agree(epoch.found, other, reference):
+            return
     if reference.oracle.same_weights(epoch.found[2], epoch.model.state_dict(), 1e-7):
         raise reference.named("epoch_without_step")
     if not reference.oracle.same_weights(epoch.found[2], right[2], 2e-4):

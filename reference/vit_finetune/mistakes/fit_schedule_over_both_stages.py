@@ -1,5 +1,4 @@
-"""The cosine runs over the epochs of both stages, so that stage 2 begins with a rate that has gone down and
-ever reaches 0 too late.
+"""The cosine is as long as both stages together: in the end of stage 2 the rate is still far from 0.
 
 Its length is that of stage 2.
 """
@@ -31,8 +30,7 @@ def fit(model, loaders, epochs, device):
 
     unfreeze(model)
     optimizer = optim.AdamW(model.parameters(), lr=RATE / 10, weight_decay=0.01)
-    optimizer.param_groups[0]["initial_lr"] = RATE / 10
-    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, sum(epochs), last_epoch=epochs[0] - 1)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, sum(epochs))
     stopping = EarlyStopping(PATIENCE)
     for _ in range(epochs[1]):
         stop = stopping.step(epoch(2, optimizer), model)
