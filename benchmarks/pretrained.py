@@ -28,7 +28,7 @@ WEIGHTS = FOLDER / "provided" / "tiny_vit.pth"
 
 SEED = 20_26  # of the images and of the weights; that of no term
 PER_CLASS = 600
-EPOCHS = 10
+EPOCHS = 4
 BATCH = 64
 RATE, DECAY, WARMUP = 1.5e-3, 0.05, 0.1  # of AdamW; the warm-up as a share of all steps
 

@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, Subset
 from torchvision import datasets, transforms
 
 STUDENT_ID = "400101200"  # put your own student number here
-RATE = 3e-3  # to tune: of stage 1; stage 2 begins with a tenth of it
+RATE = 1e-2  # to tune: of stage 1; stage 2 begins with a tenth of it
 PATIENCE = 4  # to tune: epochs of stage 2 without a better validation accuracy
 BATCH_SIZE = 64
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of CIFAR-10's training images, red to blue
@@ -428,8 +428,8 @@ def fit(model, loaders, epochs, device):
     history["stage"] = []
 
     def mix(images, labels):
-        way = mixup if generator.random() < 0.5 else cutmix
-        return way(images, labels, 0.2, generator)
+        way = (mixup, cutmix, None, None)[generator.integers(4)]  # half of the batches stay as they are
+        return way(images, labels, 0.2, generator) if way else (images, labels, labels, 1.0)
 
     def epoch(stage, optimizer):
         loss, accuracy = train_one_epoch(model, loaders["train"], optimizer, criterion, device, mix)
@@ -659,7 +659,7 @@ test_loader = DataLoader(test_images, batch_size=256)
 
 # %%
 # >>> INSTEAD EPOCHS = (1, 1)
-EPOCHS = (3, 9)
+EPOCHS = (3, 12)
 # <<<
 model = build_model(len(class_names))
 history = fit(model, loaders, EPOCHS, device)

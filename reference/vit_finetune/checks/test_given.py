@@ -10,6 +10,9 @@ from grader.kit import Mismatch, same
 def test_model_is_the_given_one(student, reference):
     """build_model gives the provided model with its weights, and a new head."""
     model = student.build("build_model", 7)
+    head = model.weights().get("head.weight")
+    if head is not None and len(head) != 7:
+        raise reference.named("model_head_not_replaced")
     own = reference.oracle.twin(reference, model, 7)
     if own is None:
         raise Mismatch("build_model gives another model than the one that is provided.")

@@ -213,6 +213,8 @@ class Fitted:
                 batches(torch.zeros(BATCHES, 3, 32, 32), torch.tensor([0, 1, 2]), [1] * BATCHES)
             ),
             "validation": student.keep(batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]))),
+            # for whoever looks at it: nothing may be chosen by test images
+            "test": student.keep(batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]), [1, 1])),
         }
         self.outcome = student.call("fit", self.model, self.loaders, pair, CPU, replace=fakes)
         self.epochs = self.outcome.calls_of("train_one_epoch")
@@ -408,7 +410,9 @@ def test_fit_chooses_by_validation_images(student, reference):
                 if getattr(each, "kind", "") == "object" and "Loader" in each.type
             ]
             for loader in loaders[:1]:
-                if loader.call("__len__").returned.whole_number() != size:
+                length = loader.call("__len__").returned.whole_number()
+                if length != size:
                     if name == "evaluate":
-                        raise reference.named("fit_chooses_by_training_images")
+                        kind = "training" if length == BATCHES else "test"
+                        raise reference.named(f"fit_chooses_by_{kind}_images")
                     raise Mismatch("train_one_epoch does not get the training images.")
