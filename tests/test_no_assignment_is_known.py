@@ -19,6 +19,8 @@ ALLOWED = {
     "homework.ipynb": "the same as a notebook",
     "patches": "what an image is cut into, where attention is drawn over it",
     "heads": "the lines above groups of findings",
+    "parts": "what anything consists of: a path, a text, a file that is sent",
+    "stratified_split": "what divides data sets, in the kit; the homework of that name has another contract",
     "survey": "what `grader doctor` knows of a machine",
     "fit": "how libraries call what trains, as `trainer.fit` in a program that is read",
     "vit": "the beginning of the names by which torchvision calls its own models, in a map of its modules",

@@ -12,7 +12,7 @@ from grader.domain.quoting import named
 from grader.judge import believed
 from grader.judge.value import Value
 from grader.kit import Mismatch
-from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Part
+from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Library, Part
 from grader.protocol.frames import ProtocolError
 from grader.protocol.link import Link
 from grader.protocol.replies import DrawnFigure, FakeCalled, Invoked
@@ -219,7 +219,8 @@ class Fakes:
         number = len(self._fakes) - 1
         methods = {method: self.form(own, method).number for method, own in fake.methods.items()}
         like, arguments = fake.like or ("", {})
-        return FakeForm(number, name, made, shape, fake.marks, methods, like, dict(arguments))  # type: ignore[arg-type]
+        settings = (fake.marks, methods, like, dict(arguments), fake.steps)
+        return FakeForm(number, name, made, shape, *settings)  # type: ignore[arg-type]
 
     def begin(self) -> None:
         """Forget the calls; those of the next request come."""
@@ -237,7 +238,8 @@ class Fakes:
         self._counts[called.number] += 1
         args, kwargs = self._unpacked(called, name)
         number = self._counts[called.number]
-        call = FakeCall(name, number, called.instance, args, kwargs, called.training, called.gradients)
+        mode = (called.training, called.gradients, called.learns, called.rates)
+        call = FakeCall(name, number, called.instance, args, kwargs, *mode)
         if len(self.calls) < MAX_CALLS:
             self.calls.append(call)
         try:
@@ -288,6 +290,7 @@ class Packing:
                         "methods": form.methods,
                         "like": form.like,
                         "arguments": form.arguments,
+                        "steps": form.steps,
                     }
                 }
             case Batches():
@@ -298,6 +301,9 @@ class Packing:
                     "classes": list(value.class_names),
                 }
                 return {"batches": self.node(described)}
+            case Library():
+                made = {"args": self.node(list(value.args)), "kwargs": self.node(value.kwargs)}
+                return {"library": value.path, **made}
             case FakeObject():
                 return {"object": {name: self.node(each) for name, each in value.members.items()}}
             case torch.device():

@@ -10,7 +10,7 @@ from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, p
 from grader.kit.closeness import difference, same
 from grader.kit.csv_rows import csv_rows
 from grader.kit.evaluations import evaluation_data, evaluations, losses
-from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Part, batches
+from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Library, Part, batches
 from grader.kit.gradients import GradientFault, gradient_fault
 from grader.kit.mismatch import Cause, Mismatch, Undecided
 from grader.kit.mixing import Cutmix, Mixup, cutmix_of, mixup_of
@@ -42,6 +42,7 @@ __all__ = [
     "FakeObject",
     "GradientFault",
     "HeatMap",
+    "Library",
     "Mismatch",
     "Mixup",
     "Part",

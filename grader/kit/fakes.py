@@ -13,6 +13,7 @@ from grader.kit.numbered_inputs import ID_BITS, image_numbers, token_numbers
 Tensor = Any
 Kind = str  # one of KINDS
 KINDS = ("function", "module")
+LIBRARIES = ("torch", "torchvision", "numpy")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class FakeCall:
         args, kwargs: What it was given; modules and other objects as things.
         training: The mode, of a module.
         gradients: Whether gradients were enabled.
+        learns: Of a call with a module and an optimizer among its arguments: the names of the module's
+            parameters that require gradients.
+        rates: Of these: the rate at which the optimizer moves each parameter that it holds, by name.
     """
 
     fake: str
@@ -35,6 +39,13 @@ class FakeCall:
     kwargs: dict[str, Any]
     training: bool
     gradients: bool
+    learns: tuple[str, ...] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> dict[str, float]:
+        """The rates of what learns: parameters that require gradients, and that the optimizer holds."""
+        return {name: rate for name, rate in self.rates.items() if name in self.learns}
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,8 @@ class Fake:
             called `offset` is added to the answer, so that it is what an optimizer can learn.
         marks: Each call fills the parameters of the first module among its arguments with the number of the
             call: so a check sees of which epoch the weights are that a training loop keeps.
+        steps: Each call lets the first optimizer among its arguments take so many steps, without a gradient:
+            so a check sees what becomes of the rates of a schedule that goes with them.
         computes: It is a callback, which may not take the place of a part that is graded.
         methods: Of a module, besides its call: name -> the fake that answers.
         like: Of a module that is handed over: (graded class, arguments) of the student's own object, whose
@@ -64,6 +77,7 @@ class Fake:
     name: str = "model"
     parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     marks: bool = False
+    steps: int = 0
     computes: bool = False
     methods: Mapping[str, "Fake"] = field(default_factory=dict)
     like: tuple[str, Mapping[str, bool | int | float | str]] | None = None
@@ -186,6 +200,23 @@ class Batches:
     targets: Any
     sizes: tuple[int, ...]
     class_names: tuple[str, ...] = ()
+
+
+class Library:
+    """Something of PyTorch's, torchvision's or numpy's own, made in the worker where it is handed over.
+
+    `Library("torch.optim.SGD", model, lr=0.1)`, `Library("numpy.random.default_rng", 7)`: an optimizer that
+    is given a module holds the module's parameters.
+
+    Attributes:
+        path: Dotted, of a class or a function.
+        args, kwargs: Of any kind that is handed over.
+    """
+
+    def __init__(self, path: str, *args: Any, **kwargs: Any) -> None:
+        if path.partition(".")[0] not in LIBRARIES:
+            raise ValueError(f"{path} is none of {' and '.join(LIBRARIES)}")
+        self.path, self.args, self.kwargs = path, args, kwargs
 
 
 @dataclass(frozen=True)

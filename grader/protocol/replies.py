@@ -184,6 +184,8 @@ class FakeCalled:
         training: The mode of a module.
         gradients: Whether gradients were enabled.
         tree: Packed: the positional and the named arguments.
+        learns: Of the first module among the arguments: the names of the parameters that require gradients.
+        rates: Of its parameters, by name: the rate that the first optimizer among the arguments has for them.
     """
 
     number: int
@@ -192,6 +194,8 @@ class FakeCalled:
     gradients: bool
     tree: Node = None
     arrays: Arrays = field(default_factory=dict)
+    learns: tuple[str, ...] = ()
+    rates: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

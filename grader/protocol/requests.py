@@ -53,6 +53,7 @@ class FakeForm:
             called `offset` is added to the answer.
         marks: Each call fills the parameters and buffers of the first module among its arguments with the
             number that the answer says.
+        steps: So many steps each call lets the first optimizer among its arguments take.
         methods: Of the module, besides its call: name -> the number of the fake that answers.
         like: Of a module: the graded class of whose object it has the members that it lacks.
         arguments: That object's.
@@ -66,6 +67,7 @@ class FakeForm:
     methods: dict[str, int] = field(default_factory=dict)
     like: str = ""
     arguments: dict[str, bool | int | float | str] = field(default_factory=dict)
+    steps: int = 0
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,16 @@ class Fakes:
         """
         packer = self._packed()
         tree: Node = packer.told((args, kwargs))
-        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), tree, packer.arrays)
+        given = (*args, *kwargs.values())
+        learns, rates = _learning(given)
+        told = (tree, packer.arrays, learns, rates)
+        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), *told)
         answer = self._ask(called)
         if answer.refused:
             raise RefusedCallError(f"{form.name} was called with something that it has no answer for")
         if form.marks:
-            _mark((*args, *kwargs.values()), answer.number)
+            _mark(given, answer.number)
+        _take_steps(given, form.steps)
         return self._unpacked(answer).value(answer.tree)
 
     def _function(self, form: FakeForm) -> Callable[..., Any]:
@@ -130,6 +134,31 @@ class FakeModule(InPlaceOfOwn):
             mine.requires_grad_(others.requires_grad)
         copied.training = self.training
         return copied
+
+
+def _learning(values: tuple[Any, ...]) -> tuple[tuple[str, ...], dict[str, float]]:
+    """What of the first module requires gradients, and the first optimizer's rates for its parameters."""
+    module = next((value for value in values if isinstance(value, nn.Module)), None)
+    optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
+    if module is None or optimizer is None:
+        return (), {}
+    names = {id(weights): name for name, weights in module.named_parameters()}
+    rates = {
+        names[id(weights)]: float(group["lr"])
+        for group in optimizer.param_groups
+        for weights in group["params"]
+        if id(weights) in names
+    }
+    return tuple(name for name, weights in module.named_parameters() if weights.requires_grad), rates
+
+
+def _take_steps(values: tuple[Any, ...], count: int) -> None:
+    """Let the first optimizer among the values take steps, without a gradient."""
+    optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
+    if optimizer is not None and count:
+        optimizer.zero_grad()
+        for _ in range(count):
+            optimizer.step()
 
 
 def _mark(values: tuple[Any, ...], number: int) -> None:

@@ -1,5 +1,6 @@
 """Trees of values in a worker: what cannot be sent stays here and is handed over as a thing."""
 
+import importlib
 import inspect
 import itertools
 import os
@@ -75,12 +76,23 @@ def unpacker(
                 return (unpacking.value(node).float() / 255 - channels[0]) / channels[1]
             case {"scaled": node}:
                 return unpacking.value(node).float() / 255
+            case {"library": str(path), "args": args, "kwargs": kwargs}:
+                return _of_library(path, unpacking.value(args), unpacking.value(kwargs))
             case {"device": str(name)}:
                 return torch.device(name)
         raise ProtocolError("a tree holds something that is no value")
 
     unpacking = Unpacker(arrays, other)
     return unpacking
+
+
+def _of_library(path: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """An object of a library's own; an optimizer of a module holds its parameters."""
+    module, _, name = path.rpartition(".")
+    made = getattr(importlib.import_module(module), name)
+    if inspect.isclass(made) and issubclass(made, torch.optim.Optimizer):
+        args = [each.parameters() if isinstance(each, nn.Module) else each for each in args]
+    return made(*args, **kwargs)
 
 
 def _shapes(described: Mapping[str, list[int]]) -> dict[str, tuple[int, ...]]:

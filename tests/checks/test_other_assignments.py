@@ -18,9 +18,14 @@ QUICK = {
     "vit_cifar10": (
         *("reference", "template", "fit_by_deepcopy", "metrics_by_trapezoids"),
         *("attention_without_scale", "fit_keeps_by_reference", "metrics_of_one_model", "study_too_short"),
-    )
+    ),
+    "vit_finetune": (
+        *("reference", "template", "fit_schedule_per_batch", "cutmix_by_mask"),
+        *("cutmix_share_as_drawn", "fit_optimizer_before_unfreezing", "freeze_zeroes_gradients"),
+        "stopping_keeps_by_reference",
+    ),
 }
-LEAST = {"vit_cifar10": (50, 30)}  # mistakes and forms that its page asks for
+LEAST = {"vit_cifar10": (50, 30), "vit_finetune": (40, 20)}  # mistakes and forms that its page asks for
 
 
 def report(

@@ -14,7 +14,7 @@ from grader.domain.assignment import Assignment, Component
 from grader.domain.errors import CourseError
 from grader.judge.student import Student
 from grader.judge.thing import Thing
-from grader.kit import Fake, FakeObject, Mismatch, Part, batches
+from grader.kit import Fake, FakeObject, Library, Mismatch, Part, batches
 from grader.kit.numbered_inputs import numbered_images
 from grader.protocol.link import WorkerFault, WorkerProcess
 
@@ -527,3 +527,55 @@ def test_of_what_is_no_module_the_mode_is_an_argument(student: Any) -> None:
     scale = student(text).make("Scale", 2.0)
     scale.call("forward", np.ones(1), training=False)
     assert scale.get("mode").truth() is False
+
+
+def test_what_is_pytorchs_own_is_handed_over(student: Any) -> None:
+    """A loss, and an optimizer of a module, which moves that module."""
+    part = student()
+    model = part.build("make_model", 3)
+    before = model.weights()
+    optimizer = part.keep(Library("torch.optim.SGD", model, lr=0.5))
+    model.gradients(torch.randn(4, 1, 2, 2), torch.randn(4, 3))
+    optimizer.call("step")
+    assert not torch.equal(before["3.weight"], model.weights()["3.weight"])
+    text = SOURCE.replace("    return value\n", "    return value(torch.zeros(1, 2), torch.tensor([0]))\n", 1)
+    criterion = Library("torch.nn.CrossEntropyLoss")
+    assert abs(student(text).call("anything", criterion).returned.number() - 0.6931) < 1e-3
+
+
+def test_of_other_libraries_nothing_is_made() -> None:
+    """What a worker is to import is never a matter of chance."""
+    with pytest.raises(ValueError, match="is none of torch"):
+        Library("os.system", "true")
+
+
+def test_a_fake_sees_what_learns_at_which_rate(student: Any) -> None:
+    """What requires gradients, what the optimizer holds, and what becomes of its rates as it takes steps."""
+    text = SOURCE.replace(
+        "    return value\n",
+        """    model, train = value
+    model[1].requires_grad_(False)
+    groups = [{"params": model[1].parameters()}, {"params": model[3].parameters()}]
+    optimizer = torch.optim.SGD(groups, lr=0.5)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.1)
+    optimizer.register_step_post_hook(lambda *_: schedule.step())
+    return [train(model, optimizer=optimizer) for _ in range(2)]
+""",
+        1,
+    )
+    part = student(text)
+    model = part.build("make_model", 3)
+    watched = Fake.script([0.0], kind="function", name="watched", steps=2)
+    first, second = part.call("anything", (model, watched)).calls_of("watched")
+    assert set(first.rates) == {"1.weight", "1.bias", "3.weight", "3.bias"}
+    assert set(first.learns) == {"2.weight", "2.bias", "3.weight", "3.bias"}
+    assert first.moved == {"3.weight": 0.5, "3.bias": 0.5}
+    assert second.moved["3.weight"] == pytest.approx(0.005)
+
+
+def test_without_an_optimizer_nothing_is_told_of_rates(student: Any) -> None:
+    """Most fakes are called with neither module nor optimizer."""
+    text = SOURCE.replace("    return value\n", "    return value(3)\n", 1)
+    outcome = student(text).call("anything", Fake.script([1], kind="function", name="f", steps=5))
+    [call] = outcome.calls_of("f")
+    assert (call.learns, call.rates, call.moved) == ((), {}, {})

@@ -1,0 +1,35 @@
+"""What is given still is what it was: whoever changes it is measured by other rules."""
+
+import pytest
+import torch
+
+from grader.kit import Mismatch, same
+
+
+@pytest.mark.component("build_model")
+def test_model_is_the_given_one(student, reference):
+    """build_model gives the provided model with its weights, and a new head."""
+    model = student.build("build_model", 7)
+    head = model.weights().get("head.weight")
+    if head is not None and len(head) != 7:
+        raise reference.named("model_head_not_replaced")
+    own = reference.oracle.twin(reference, model, 7)
+    if own is None:
+        raise Mismatch("build_model gives another model than the one that is provided.")
+    weights = model.weights()
+    provided = reference.build_model(7).state_dict()
+    if any(not torch.equal(value, weights[name]) for name, value in provided.items() if "head" not in name):
+        raise reference.named("model_from_scratch")
+    images = student.tensor(2, 3, 32, 32)
+    if not same(model(images, shape=(2, 7)), own(images).detach()):
+        raise Mismatch("The model of build_model computes something else than the one that is provided.")
+
+
+@pytest.mark.component("parts")
+def test_parts_are_found(student):
+    """parts gives head, blocks and norm."""
+    model = student.build("build_model", 7)
+    head, blocks, norm = student.call("parts", model).returned.items(3)
+    if len(blocks.items()) != 4 or head.thing("module").type != "Linear":
+        raise Mismatch("parts gives something else than the model's head, blocks and norm.")
+    norm.thing("module")

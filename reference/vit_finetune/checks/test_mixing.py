@@ -1,0 +1,294 @@
+"""mixup, cutmix and mixed_loss: shares and partners are solved for from the images."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from grader.kit import Library, Mismatch, cutmix_of, mixup_of
+
+SEEDS = 12
+
+
+class Mixed:
+    """One call of a mixing function, and what it gave."""
+
+    def __init__(self, student, reference, way, seed, *, shape=(6, 3, 12, 20), alpha=1.0):
+        self.images = student.tensor(*shape)
+        self.labels = torch.arange(shape[0]) + 3
+        self.seed, self.alpha, self.way = seed, alpha, way
+        self.outcome = student.call(way, self.images, self.labels, alpha, reference.oracle.generator(seed))
+        made = self.outcome.returned.items(4, "values: images, labels_a, labels_b, lam")
+        self.mixed = made[0].tensor(*shape).float()
+        # averaging may have made labels something else than whole numbers
+        self.first, self.second = (reference.oracle.numbers(each, shape[0]) for each in made[1:3])
+        self.lam = made[3].number()
+
+    def named(self, reference):
+        """Raise the known mistake that gives the same on the same images."""
+
+        def result(made):
+            return made(
+                self.images.clone(), self.labels.clone(), self.alpha, np.random.default_rng(self.seed)
+            )
+
+        def agree(found, other):
+            close = reference.oracle.close
+            return (
+                close(found.mixed, other[0])
+                and close(found.first, other[1])
+                and close(found.second, other[2])
+                and close(found.lam, other[3])
+            )
+
+        reference.oracle.name(reference, self.way, self, result, agree)
+
+    def check_labels(self, reference, partners):
+        """The labels are those of the images on either side."""
+        own, other = self.labels.numpy(), self.labels.numpy()[partners]
+        told = partners != np.arange(len(partners))
+        if np.array_equal(self.first, own) and np.array_equal(self.second[told], other[told]):
+            return
+        if np.array_equal(self.first[told], other[told]) and np.array_equal(self.second[told], own[told]):
+            raise reference.named(f"{self.way}_labels_exchanged")
+        if not np.array_equal(self.first, np.round(self.first)):
+            raise reference.named("mixup_labels_averaged")
+        if sorted(self.second.tolist()) == sorted(own.tolist()) and np.array_equal(self.first, own):
+            raise reference.named(f"{self.way}_labels_permuted_alone")
+        raise Mismatch("labels_a and labels_b are not the labels of the images that were mixed.")
+
+
+def seeds(student):
+    """Seeds of generators."""
+    return [student.next_seed() % 2**31 for _ in range(SEEDS)]
+
+
+@pytest.mark.component("mixup")
+@pytest.mark.weight(5)
+def test_mixup_is_what_it_says(student, reference):
+    """Images are mixed with a permutation of the batch by the share that is told, and so are the labels."""
+    for seed in seeds(student):
+        mixed = Mixed(student, reference, "mixup", seed)
+        try:
+            found = mixup_of(mixed.mixed, mixed.images)
+            share = found.share
+        except Mismatch:
+            mixed.named(reference)
+            raise
+        told = found.partners != np.arange(len(found.partners))
+        if told.any() and abs(share - mixed.lam) > 1e-3:
+            mixed.named(reference)
+            if abs(1 - share - mixed.lam) < 1e-3:
+                raise reference.named("mixup_share_of_the_other")
+            raise Mismatch(f"lam is {mixed.lam:.3f}, but the images are mixed with the share {share:.3f}.")
+        if len(set(found.partners[told].tolist())) < told.sum():
+            raise reference.named("mixup_draws_with_replacement")
+        mixed.check_labels(reference, found.partners)
+        if not told.any() and mixed.lam < 0.99 and not np.array_equal(mixed.first, mixed.second):
+            mixed.named(reference)
+            raise Mismatch(f"lam is {mixed.lam:.3f}, but every image is what it was.")
+
+
+@pytest.mark.component("cutmix")
+@pytest.mark.weight(5)
+def test_cutmix_is_what_it_says(student, reference):
+    """One rectangle comes from other images, the same for all; lam is the share of pixels that are left."""
+    said, true, touching = [], [], []
+    moved = 0
+    for seed in seeds(student):
+        mixed = Mixed(student, reference, "cutmix", seed)
+        try:
+            found = cutmix_of(mixed.mixed, mixed.images)
+        except Mismatch:
+            mixed.named(reference)
+            if bool((mixed.mixed == 0).any()):
+                raise reference.named("cutmix_cuts_out") from None
+            raise
+        told = found.partners != np.arange(len(found.partners))
+        if len(set(found.partners[told].tolist())) < told.sum():
+            mixed.named(reference)
+            raise Mismatch("The rectangles do not come from a permutation of the batch.")
+        mixed.check_labels(reference, found.partners)
+        moved += int(told.any())
+        if found.box is None and np.array_equal(mixed.first, mixed.second):
+            continue  # each image was its own partner, so that no rectangle can be seen
+        said.append(mixed.lam)
+        true.append(found.share)
+        top, bottom, left, right = found.box or (1, 1, 1, 1)
+        touching.append(top == 0 or left == 0 or bottom == 12 or right == 20)
+    if not moved:
+        raise Mismatch("No image is changed, whatever the generator's state.")
+    wrong = [abs(a - b) > 1e-3 for a, b in zip(said, true, strict=True)]
+    if not any(wrong):
+        return
+    for seed in seeds(student)[:6]:
+        Mixed(student, reference, "cutmix", seed).named(reference)
+    if all(abs(1 - a - b) < 1e-3 for a, b in zip(said, true, strict=True)):
+        raise reference.named("cutmix_share_of_the_box")
+    if _right_for_squares(student, reference):
+        raise reference.named("cutmix_height_and_width_exchanged")
+    if not any(w and not t for w, t in zip(wrong, touching, strict=True)) or all(
+        abs(a - b) < 0.12 or t for a, b, t in zip(said, true, touching, strict=True)
+    ):
+        raise reference.named("cutmix_share_as_drawn")
+    number = wrong.index(True)
+    raise Mismatch(
+        f"lam is {said[number]:.3f}, but {true[number]:.3f} of the pixels are each image's own.",
+        hint="Count the pixels of the rectangle as it is after clipping.",
+    )
+
+
+def _right_for_squares(student, reference):
+    """Whether lam is right where height and width are the same."""
+    for seed in seeds(student):
+        mixed = Mixed(student, reference, "cutmix", seed, shape=(6, 3, 14, 14))
+        try:
+            if abs(cutmix_of(mixed.mixed, mixed.images).share - mixed.lam) > 1e-3:
+                return False
+        except Mismatch:
+            return False
+    return True
+
+
+def leaves_its_inputs(student, reference, way):
+    """Judge that the images and the labels that were given stay as they were."""
+    for seed in seeds(student)[:4]:
+        mixed = Mixed(student, reference, way, seed)
+        if mixed.outcome.args[0].plain is not mixed.images:
+            raise reference.named(f"{way}_changes_its_input")
+        if mixed.outcome.args[1].plain is not mixed.labels:
+            raise Mismatch(f"{way} changes the labels that it was given.", hint="Index makes a copy.")
+
+
+@pytest.mark.component("mixup")
+@pytest.mark.weight(2)
+def test_mixup_leaves_its_inputs(student, reference):
+    """The images and the labels that were given stay as they were."""
+    leaves_its_inputs(student, reference, "mixup")
+
+
+@pytest.mark.component("cutmix")
+@pytest.mark.weight(2)
+def test_cutmix_leaves_its_inputs(student, reference):
+    """The images and the labels that were given stay as they were."""
+    leaves_its_inputs(student, reference, "cutmix")
+
+
+def follows_its_generator(student, reference, way):
+    """Judge that the same state of the generator gives the same result, and another state another."""
+    first, other = seeds(student)[:2]
+    images = student.tensor(6, 3, 12, 20)
+
+    def made(seed):
+        return student.call(
+            way, images, torch.arange(6), 1.0, reference.oracle.generator(seed)
+        ).returned.items(4)
+
+    one, again = made(first), made(first)
+    if not torch.equal(one[0].tensor(), again[0].tensor()) or one[3].number() != again[3].number():
+        raise reference.named(f"{way}_ignores_its_generator")
+    if all(torch.equal(one[0].tensor(), made(seed)[0].tensor()) for seed in (other, other + 1, other + 2)):
+        raise Mismatch(f"{way} gives the same mix, whatever the state of the generator.")
+
+
+@pytest.mark.component("mixup")
+@pytest.mark.weight(1)
+def test_mixup_follows_its_generator(student, reference):
+    """The same state of the generator gives the same result, and another state another."""
+    follows_its_generator(student, reference, "mixup")
+
+
+@pytest.mark.component("cutmix")
+@pytest.mark.weight(1)
+def test_cutmix_follows_its_generator(student, reference):
+    """The same state of the generator gives the same result, and another state another."""
+    follows_its_generator(student, reference, "cutmix")
+
+
+def mixes_nothing(student, reference, way):
+    """Judge that with alpha=0 lam is 1, and the images are what they were."""
+    try:
+        mixed = Mixed(student, reference, way, seeds(student)[0], alpha=0)
+    except Mismatch as error:
+        if error.concerns.startswith(("ValueError", "ZeroDivisionError")):
+            raise reference.named(f"{way}_fails_without_alpha") from error
+        raise
+    if mixed.lam != 1 or not torch.equal(mixed.mixed, mixed.images):
+        mixed.named(reference)
+        raise Mismatch(f"With alpha=0, {way} gives lam = {mixed.lam:.3f}; it should be 1, and nothing mixed.")
+
+
+@pytest.mark.component("mixup")
+@pytest.mark.weight(1)
+def test_mixup_of_nothing(student, reference):
+    """With alpha=0 lam is 1, and the images are what they were."""
+    mixes_nothing(student, reference, "mixup")
+
+
+@pytest.mark.component("cutmix")
+@pytest.mark.weight(1)
+def test_cutmix_of_nothing(student, reference):
+    """With alpha=0 lam is 1, and the images are what they were."""
+    mixes_nothing(student, reference, "cutmix")
+
+
+@pytest.mark.component("mixup")
+@pytest.mark.weight(1)
+@pytest.mark.because("mixup_is_what_it_says")
+def test_mixup_draws_by_alpha(student, reference):
+    """Small alpha gives shares near 0 and 1, large alpha shares near one half."""
+
+    def spread(alpha):
+        lams = [
+            student.call(
+                "mixup", torch.ones(2, 1, 1, 1), torch.arange(2), alpha, reference.oracle.generator(seed)
+            )
+            .returned.items(4)[3]
+            .number(0, 1)
+            for seed in range(30)
+        ]
+        return float(np.mean(np.abs(np.array(lams) - 0.5)))
+
+    small, large = spread(0.2), spread(8.0)  # 0.39 and 0.10 are to be expected
+    if small < 0.28 or large > 0.2:
+        raise reference.named("mixup_ignores_alpha")
+
+
+# --- the loss ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("mixed_loss")
+@pytest.mark.weight(3)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_mixed_loss_is_its_definition(student, reference, smoothing):
+    """The loss is lam of labels_a and 1 - lam of labels_b, by the criterion, and so are its gradients."""
+    logits, lam = student.tensor(5, 4), 0.3
+    a, b = torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 3, 2, 0, 2])
+    criterion = student.keep(Library("torch.nn.CrossEntropyLoss", label_smoothing=smoothing))
+    outcome = student.call("mixed_loss", criterion, logits, a, b, lam, gradients=True)
+    value, gradient = outcome.returned.number(), outcome.gradients[1]
+
+    def own(given, labels):
+        return F.cross_entropy(given, labels, label_smoothing=smoothing)
+
+    def result(made):
+        leaf = logits.clone().requires_grad_()
+        loss = made(own, leaf, a, b, lam)
+        if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
+            return float(loss), None
+        (slope,) = torch.autograd.grad(loss, leaf)
+        return loss.item(), slope
+
+    def agree(one, other):
+        if (one[1] is None) != (other[1] is None) or abs(one[0] - other[0]) > 1e-5:
+            return False
+        return one[1] is None or torch.allclose(one[1], other[1], atol=1e-5)
+
+    found = (value, gradient)
+    if agree(found, result(reference.mixed_loss)):
+        return
+    reference.oracle.name(reference, "mixed_loss", found, result, agree)
+    expected = result(reference.mixed_loss)[0]
+    if abs(value - expected) < 1e-5:
+        raise Mismatch("mixed_loss gives the right number, but other gradients than its definition.")
+    raise Mismatch(f"mixed_loss gives {value:.4f}; it should be {expected:.4f}.")

@@ -1,0 +1,348 @@
+"""The pictures, read from the figures."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from grader.kit import Fake, Mismatch, batches, classes_named, curves, heat_maps
+
+NAMES = ("anvil", "bell", "crown", "drum")
+MEAN, STD = (0.4, 0.5, 0.3), (0.25, 0.2, 0.3)
+CPU = torch.device("cpu")
+
+
+def drawn(student, name, *args):
+    """The outcome of a call of a plotting function, with its figures."""
+    outcome = student.call(name, *args, figures=True)
+    if not outcome.figures:
+        raise Mismatch(
+            f"{name} draws nothing, or its figure cannot be found.", hint="Leave it open, or return it."
+        )
+    return outcome
+
+
+def texts(outcome):
+    """All that is written in the figures, in one text."""
+    words = []
+    for figure in outcome.figures:
+        words.append(figure.title)
+        for axes in figure.axes:
+            words += [axes.title, axes.x_label, axes.y_label, *axes.texts, *axes.headings, *axes.line_names]
+            words += [*axes.x_ticks, *axes.y_ticks]
+    return "\n".join(words)
+
+
+def picture(student, side=16):
+    """An image as it looks, (side, side, 3), and the same normalized, (3, side, side)."""
+    looks = torch.rand(3, side, side, generator=student.random)
+    mean, std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
+    return looks.permute(1, 2, 0).numpy(), (looks - mean) / std
+
+
+def scaled(value):
+    """A drawn image as shares of one."""
+    value = np.asarray(value, dtype=float)[..., :3]
+    return value / 255 if value.size and value.max() > 1.5 else value
+
+
+def shows(outcome, looks):
+    """Whether some image of the figures is this one."""
+    return any(
+        value.ndim == 3 and value.shape[:2] == looks.shape[:2] and np.abs(scaled(value) - looks).max() < 0.02
+        for value in outcome.arrays.values()
+    )
+
+
+def framed(outcome, looks):
+    """Whether some image of the figures is this one with lines drawn into it, or gaps between patches."""
+    return any(
+        value.ndim == 3
+        and value.shape[:2] == looks.shape[:2]
+        and (np.abs(scaled(value) - looks).max(axis=2) < 0.02).mean() > 0.4
+        for value in outcome.arrays.values()
+    )
+
+
+# --- patches ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("show_patches")
+@pytest.mark.weight(3)
+def test_patches_are_those_of_the_image(student, reference):
+    """Each patch is shown as it was, in its place."""
+    looks, image = picture(student)
+    size, grid = 4, 4
+    outcome = drawn(student, "show_patches", image, size, MEAN, STD)
+    found = places(outcome, size)
+    wanted = {
+        (row, column): looks[size * row : size * (row + 1), size * column : size * (column + 1)]
+        for row in range(grid)
+        for column in range(grid)
+    }
+    if not found:
+        tiled = [v for v in outcome.arrays.values() if v.ndim == 3 and v.shape[0] > looks.shape[0]]
+        lined = any(axes.lines for figure in outcome.figures for axes in figure.axes)
+        if tiled or lined or (framed(outcome, looks) and not shows(outcome, looks)):
+            return  # one picture with lines or gaps between its patches
+        raise reference.named("patches_are_missing")
+    values = [value for _, _, value in found]
+
+    def among(patch, every=values):
+        return any(np.abs(each - patch).max() < 0.02 for each in every)
+
+    missing = [place for place, patch in wanted.items() if not among(patch)]
+    if missing:
+        raw = image.permute(1, 2, 0).numpy()
+        clipped = [raw[:size, :size], np.clip(raw[:size, :size], 0, 1)]
+        if any(among(scaled(each)) or among(each) for each in clipped):
+            raise reference.named("patches_not_restored")
+        if len(missing) == len(wanted) - 1:
+            raise reference.named("patches_all_the_same")
+        raise Mismatch(f"Of {len(wanted)} patches, {len(missing)} are not shown as they were.")
+    rows = sorted({round(top, 2) for top, _, _ in found}, reverse=True)
+    columns = sorted({round(left, 2) for _, left, _ in found})
+    if len(rows) != grid or len(columns) != grid:
+        return  # arranged in another way, as one row
+    where = {(rows.index(round(top, 2)), columns.index(round(left, 2))): value for top, left, value in found}
+    if all(np.abs(where[place] - patch).max() < 0.02 for place, patch in wanted.items() if place in where):
+        return
+    turned = {(column, row): patch for (row, column), patch in wanted.items()}
+    if all(np.abs(where[place] - patch).max() < 0.02 for place, patch in turned.items() if place in where):
+        raise reference.named("patches_in_columns")
+    raise Mismatch("The patches are shown, but not in the places that they have in the image.")
+
+
+def places(outcome, size):
+    """(top, left, patch) of each image of a patch's size."""
+    found = []
+    for figure in outcome.figures:
+        for axes in figure.axes:
+            for number in axes.images:
+                value = outcome.arrays[f"image{number}"]
+                if value.ndim == 3 and value.shape[:2] == (size, size):
+                    left, _, _, top = axes.place
+                    found.append((top, left, scaled(value)))
+    return found
+
+
+# --- attention --------------------------------------------------------------------------------------------
+
+
+def attentions(model, image):
+    """Attention weights of each block, (heads, tokens, tokens)."""
+    kept = []
+    hooks = [
+        block.attn.qkv.register_forward_hook(lambda module, inputs, output: kept.append(output))
+        for block in model.blocks
+    ]
+    with torch.no_grad():
+        model(image[None])
+    for hook in hooks:
+        hook.remove()
+    found = []
+    for qkv in kept:
+        q, k, _ = qkv[0].reshape(qkv.shape[1], 3, model.blocks[0].attn.num_heads, -1).permute(1, 2, 0, 3)
+        found.append((q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1))
+    return found
+
+
+@pytest.mark.component("show_attention")
+@pytest.mark.weight(4)
+def test_attention_is_that_of_the_class_token(student, reference):
+    """The map is the last block's attention of the class token to the patches, the mean over the heads."""
+    component = student.build("build_model", 4)
+    component.set_weights({k: 1.6 * v for k, v in component.weights().items() if k.endswith("qkv.weight")})
+    model = reference.oracle.twin(reference, component, 4)
+    if model is None:
+        raise Mismatch("build_model gives another model than the provided one.")
+    _, image = picture(student, 32)
+    outcome = drawn(student, "show_attention", component, image, MEAN, STD)
+    maps = list(flat(outcome))
+    every = attentions(model, image)
+    last = every[-1]
+    right = last.mean(dim=0)[0, 1:].reshape(8, 8).numpy()
+    if any(like(each, right) for each in maps):
+        return
+    wrong = {
+        "attention_of_the_first_block": [every[0].mean(dim=0)[0, 1:]],
+        "attention_of_one_head": [head[0, 1:] for head in last],
+        "attention_to_the_class_token": [last.mean(dim=0)[1:, 0]],
+        "attention_of_the_patches": [
+            last.mean(dim=0)[1:, 1:].mean(dim=0),
+            last.mean(dim=0)[:, 1:].mean(dim=0),
+        ],
+        "attention_shifted": [last.mean(dim=0)[0, :-1]],
+        "attention_transposed": [last.mean(dim=0)[0, 1:].reshape(8, 8).T.flatten()],
+    }
+    for id_, candidates in wrong.items():
+        if any(like(each, candidate.reshape(8, 8).numpy()) for each in maps for candidate in candidates):
+            raise reference.named(id_)
+    if not maps:
+        raise Mismatch("No figure shows a map of 8 x 8 patches, nor one of the image's size.")
+    raise Mismatch("The map that is shown is not the last block's attention of the class token.")
+
+
+def flat(outcome):
+    """The maps of the figures, reduced to 8 x 8."""
+    for value in outcome.arrays.values():
+        value = np.asarray(value, dtype=float)
+        if value.ndim == 2 and value.shape == (8, 8):
+            yield value
+        elif value.ndim == 2 and value.shape[0] == value.shape[1] and value.shape[0] in (32, 224):
+            factor = value.shape[0] // 8
+            yield value.reshape(8, factor, 8, factor).mean(axis=(1, 3))
+        elif value.ndim == 1 and value.size in (64, 1024):
+            side = math.isqrt(value.size)
+            yield value.reshape(8, side // 8, 8, side // 8).mean(axis=(1, 3))
+
+
+def like(found, right):
+    """Whether a map is this one, scaled as one likes."""
+    if np.ptp(found) == 0 or np.ptp(right) == 0:
+        return False
+    return float(np.corrcoef(found.ravel(), right.ravel())[0, 1]) > 0.985
+
+
+@pytest.mark.component("show_attention")
+@pytest.mark.weight(1)
+def test_attention_stands_beside_the_image(student, reference):
+    """The image is shown as it was before it was normalized, and the model stays as it is."""
+    looks, image = picture(student, 32)
+    component = student.build("build_model", 4)
+    before = component.weights()
+    outcome = drawn(student, "show_attention", component, image, MEAN, STD)
+    if not shows(outcome, looks):
+        raise reference.named("attention_not_restored")
+    if not reference.oracle.same_weights(before, component.weights(), 1e-7):
+        raise Mismatch("show_attention changes the model's weights.")
+
+
+# --- history ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("plot_history")
+@pytest.mark.weight(3)
+def test_history_is_drawn_as_curves(student, reference):
+    """Both stages are drawn in one: losses and accuracies of training and validation, epoch by epoch."""
+    outcome, values = _history(student)
+    found = curves(outcome)
+    for what, wanted in values.items():
+        if not any(_draws(curve, wanted) for curve in found) and not _in_pieces(found, wanted):
+            if what.startswith("validation") and any(
+                _draws(curve, values["training loss"]) for curve in found
+            ):
+                raise reference.named("history_without_validation")
+            if any(_draws(curve, part) for curve in found for part in (wanted[:2], wanted[2:])):
+                raise reference.named("history_of_one_stage")
+            raise Mismatch(f"No curve shows the {what} of all five epochs.")
+    if all(curve.x_label + curve.y_label + curve.title + curve.name == "" for curve in found):
+        raise reference.named("history_without_names")
+
+
+@pytest.mark.component("plot_history")
+@pytest.mark.weight(1)
+@pytest.mark.because("history_is_drawn_as_curves")
+def test_history_marks_the_stages(student, reference):
+    """Something marks where stage 2 begins."""
+    outcome, _ = _history(student)
+    found = curves(outcome)
+    said = texts(outcome).lower()
+    words = ("stage", "phase", "unfre", "fine", "head")
+    upright = any(len(curve.x) >= 2 and np.ptp(curve.x) == 0 for curve in found)
+    pieces = any(len(curve.y) in (2, 3) and np.ptp(curve.x) > 0 for curve in found)
+    if not upright and not pieces and not any(word in said for word in words):
+        raise reference.named("history_without_stages")
+
+
+def _history(student):
+    """The outcome of a drawing of a fit's own history of five epochs, and its values."""
+    training = [(0.91, 0.31), (0.72, 0.52), (0.63, 0.63), (0.55, 0.64), (0.51, 0.68)]
+    validation = [(0.84, 0.41), (0.75, 0.47), (0.77, 0.52), (0.71, 0.57), (0.70, 0.61)]
+    targets = torch.tensor([0, 1])
+    fakes = {
+        "train_one_epoch": Fake.script(training),
+        "evaluate": Fake.script([(loss, accuracy, targets, targets) for loss, accuracy in validation]),
+        "EarlyStopping": Fake.script(
+            [None],
+            methods={
+                "step": Fake.script([False], kind="function", name="step"),
+                "restore": Fake.script([None], kind="function", name="restore"),
+            },
+        ),
+    }
+    loader = batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]), [1, 1])
+    model = student.build("build_model", 4)
+    history = student.attempted(
+        lambda: (
+            student.call(
+                "fit", model, {"train": loader, "validation": loader}, (2, 3), CPU, replace=fakes
+            ).returned
+        )
+    )
+    if history is None or len(history.plain or ()) == 0:
+        raise Mismatch("There is no history to draw: fit has to work first.")
+    values = {
+        "training loss": [each[0] for each in training],
+        "validation loss": [each[0] for each in validation],
+        "validation accuracy": [each[1] for each in validation],
+    }
+    return drawn(student, "plot_history", history.plain), values
+
+
+def _draws(curve, values):
+    """Whether a curve has these values, or the same in percent."""
+    return any(
+        len(curve.y) == len(values) and np.allclose(curve.y, factor * np.array(values), atol=1e-3 * factor)
+        for factor in (1, 100)
+    )
+
+
+def _in_pieces(found, values):
+    """Whether two curves show a stage each."""
+    pieces = [(values[:2], values[2:]), (values[:2], values[1:])]
+    return any(
+        any(_draws(curve, one) for curve in found) and any(_draws(curve, two) for curve in found)
+        for one, two in pieces
+    )
+
+
+# --- classes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("plot_per_class")
+@pytest.mark.weight(2)
+def test_classes_have_their_names(student, reference):
+    """Each class stands there with its name, also where one has no accuracy, and an axis says what it is."""
+    outcome = drawn(student, "plot_per_class", list(NAMES), np.array([0.4, math.nan, 0.9, 0.7]))
+    if set(classes_named(texts(outcome), NAMES)) != set(range(len(NAMES))):
+        raise reference.named("classes_without_names")
+    axes = [axes for figure in outcome.figures for axes in figure.axes]
+    if all(each.x_label + each.y_label + each.title == "" for each in axes) and not any(
+        figure.title for figure in outcome.figures
+    ):
+        raise reference.named("classes_without_a_label")
+
+
+@pytest.mark.component("plot_confusion_matrix")
+@pytest.mark.weight(3)
+def test_confusion_matrix_is_shown(student, reference):
+    """The counts stand with the true classes as rows, and both axes have the names."""
+    matrix = torch.randint(1, 40, (len(NAMES), len(NAMES)), generator=student.random).numpy()
+    outcome = drawn(student, "plot_confusion_matrix", matrix, list(NAMES))
+    found = heat_maps(outcome, NAMES)
+    if not found:
+        raise Mismatch("No figure shows a map of 4 x 4 counts.", hint="imshow, pcolormesh or a heat map.")
+    shown = found[0]
+    rows = matrix / matrix.sum(axis=1, keepdims=True)
+    ways = {"counts": matrix, "shares": rows, "percent": 100 * rows}
+    transposed = shown.row_role == "predicted" or shown.column_role == "true"
+    if not any(
+        np.allclose(shown.values.T if transposed else shown.values, way, atol=1e-2) for way in ways.values()
+    ):
+        if any(np.allclose(shown.values.T, way, atol=1e-2) for way in ways.values()):
+            raise reference.named("matrix_transposed")
+        raise Mismatch("What the map shows is not the matrix.")
+    if not shown.is_named:
+        raise reference.named("matrix_without_names")

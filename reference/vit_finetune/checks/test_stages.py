@@ -1,0 +1,418 @@
+"""EarlyStopping on scripted values; fit on scripted epochs."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from grader.kit import Fake, Mismatch, Undecided, batches
+
+CPU = torch.device("cpu")
+NAN = math.nan
+SCRIPTS = {  # patience, min_delta, values
+    "falling": (2, 0.0, [0.5, 0.4, 0.3, 0.2]),
+    "patience 1": (1, 0.0, [0.2, 0.4, 0.6, 0.5]),
+    "a rise between": (3, 0.0, [0.5, 0.4, 0.3, 0.6, 0.5, 0.4, 0.55, 0.5]),
+    "ties": (2, 0.0, [0.5, 0.7, 0.7, 0.7, 0.9]),
+    "below the best": (3, 0.0, [0.8, 0.3, 0.4, 0.5, 0.6]),
+    "always better": (2, 0.0, [0.1, 0.2, 0.3, 0.4, 0.5]),
+    "NaN between": (2, 0.0, [0.5, NAN, 0.6, NAN, NAN]),
+    "NaN first": (3, 0.0, [NAN, 0.3, 0.5, 0.2, NAN, 0.1]),
+    "NaN alone": (2, 0.0, [NAN, NAN]),
+    "min_delta": (2, 0.05, [0.5, 0.52, 0.56, 0.58, 0.59]),
+    "min_delta below": (2, 0.05, [0.5, 0.48, 0.47, 0.6]),
+}
+UNTOUCHED = 99.0
+
+
+def followed(step, restore, fill, read, values):
+    """What step says until it stops, and the number that is left after restore."""
+    said = []
+    for number, value in enumerate(values, start=1):
+        fill(float(number))
+        said.append(step(value))
+        if said[-1]:
+            break
+    fill(UNTOUCHED)
+    restore()
+    return said, read()
+
+
+def of_ours(made, patience, min_delta, values):
+    """What a class of ours says and leaves."""
+    stopping, model = made(patience, min_delta), nn.Linear(2, 1)
+
+    def fill(number):
+        with torch.no_grad():
+            for weights in model.parameters():
+                weights.fill_(number)
+
+    return followed(
+        lambda value: bool(stopping.step(value, model)),
+        lambda: stopping.restore(model),
+        fill,
+        lambda: float(model.weight.detach().mean()),
+        values,
+    )
+
+
+def of_students(student, patience, min_delta, values):
+    """What the student's says and leaves."""
+    stopping = student.make("EarlyStopping", patience, min_delta)
+    model = student.keep(Fake.script([0.0], parameters={"weight": (2, 1), "bias": (2,)}))
+    component = student.component(model)
+
+    def fill(number):
+        component.set_weights({"weight": torch.full((2, 1), number), "bias": torch.full((2,), number)})
+
+    def read():
+        left = component.weights()
+        values = {float(value) for each in left.values() for value in each.flatten()}
+        return values.pop() if len(values) == 1 else NAN
+
+    return followed(
+        lambda value: stopping.call("step", value, model).returned.truth(),
+        lambda: stopping.call("restore", model),
+        fill,
+        read,
+        values,
+    )
+
+
+def all_followed(student):
+    """What the student's says and leaves in every script, tried once for all checks."""
+
+    def make():
+        try:
+            return {script: of_students(student, *settings) for script, settings in SCRIPTS.items()}
+        except Mismatch as error:
+            return error
+
+    found = student.shared("EarlyStopping", make)
+    if isinstance(found, Mismatch):
+        raise found.again()
+    return found
+
+
+def name_stopping(student, reference, found):
+    """Raise the known mistake that says and leaves the same in every script."""
+
+    def result(made):
+        return {script: of_ours(made, *settings) for script, settings in SCRIPTS.items()}
+
+    try:
+        reference.oracle.name(reference, "EarlyStopping", found, result, lambda one, other: one == other)
+    except Mismatch as error:
+        if error.diagnosis == "stopping_keeps_by_reference":
+            source = "\n".join(student.program.source.values()).rpartition("class EarlyStopping")[2]
+            if "state_dict()" not in source.partition("\ndef ")[0]:
+                raise reference.named("stopping_never_keeps") from error
+        raise
+
+
+def in_words(script):
+    """The settings and the values of a script, as they stand in a sentence."""
+    patience, min_delta, values = SCRIPTS[script]
+    settings = f"patience={patience}" + (f", min_delta={min_delta}" if min_delta else "")
+    return f"{settings} and the values {', '.join(f'{value:g}' for value in values)}"
+
+
+def of_solution(reference):
+    """What is right in every script."""
+    return {script: of_ours(reference.EarlyStopping, *settings) for script, settings in SCRIPTS.items()}
+
+
+@pytest.mark.component("EarlyStopping")
+@pytest.mark.weight(4)
+def test_stopping_counts_steps_in_a_row(student, reference):
+    """step gives True at the patience-th step in a row without an improvement."""
+    found, right = all_followed(student), of_solution(reference)
+    wrong = [script for script in SCRIPTS if found[script][0] != right[script][0]]
+    if wrong:
+        name_stopping(student, reference, found)
+        script = wrong[0]
+        raise Mismatch(
+            f"With {in_words(script)}, step says {found[script][0]}; it should say {right[script][0]}."
+        )
+
+
+@pytest.mark.component("EarlyStopping")
+@pytest.mark.weight(3)
+@pytest.mark.because("stopping_counts_steps_in_a_row")
+def test_restoring_gives_the_best_back(student, reference):
+    """restore puts a copy of the best weights back, of equally good ones the first."""
+    found, right = all_followed(student), of_solution(reference)
+    wrong = [script for script in SCRIPTS if found[script][1] != right[script][1]]
+    if wrong:
+        name_stopping(student, reference, found)
+        script = next((each for each in wrong if found[each][0] == right[each][0]), wrong[0])
+        best = right[script][1]
+        kept = "the weights as they were" if best == UNTOUCHED else f"those of step {best:.0f}"
+        raise Mismatch(f"With {in_words(script)}, restore does not leave {kept} in the model.")
+
+
+@pytest.mark.component("EarlyStopping")
+@pytest.mark.weight(1)
+def test_restoring_before_any_step(student, reference):
+    """restore does nothing where there are no best weights yet."""
+    stopping = student.make("EarlyStopping", 2)
+    model = student.keep(Fake.script([0.0], parameters={"weight": (2, 1)}))
+    component = student.component(model)
+    component.set_weights({"weight": torch.full((2, 1), UNTOUCHED)})
+    try:
+        stopping.call("restore", model)
+    except Mismatch as error:
+        raise reference.named("stopping_restores_nothing") from error
+    if component.weights()["weight"].unique().tolist() != [UNTOUCHED]:
+        raise Mismatch("restore changes the model before any step.")
+
+
+@pytest.mark.component("EarlyStopping")
+@pytest.mark.weight(1)
+@pytest.mark.because("stopping_counts_steps_in_a_row")
+def test_each_stopping_is_its_own(student):
+    """Two objects do not know of each other."""
+    model = student.keep(Fake.script([0.0], parameters={"weight": (2, 1)}))
+    one, other = student.make("EarlyStopping", 2), student.make("EarlyStopping", 2)
+    one.call("step", 0.9, model)
+    one.call("step", 0.1, model)
+    if other.call("step", 0.5, model).returned.truth() or other.call("step", 0.4, model).returned.truth():
+        raise Mismatch("An EarlyStopping counts the steps of another one.", hint="Keep them in self.")
+
+
+# --- fit --------------------------------------------------------------------------------------------------
+
+BATCHES = 3
+FURTHER = [(1.0 - n / 100, n / 100) for n in range(1, 40)]  # training gets better and better
+
+
+class Fitted:
+    """A fit whose validation accuracies are scripted, and what was seen of it.
+
+    Attributes:
+        epochs: The calls of train_one_epoch.
+        left: The number of the epoch whose weights are left; NaN if they are no one epoch's.
+    """
+
+    def __init__(self, student, values, pair, *, stops=None):
+        self.model = student.build("build_model", 4)
+        targets = torch.tensor([0])
+        fakes = {
+            "train_one_epoch": Fake.script(FURTHER, marks=True, steps=BATCHES),
+            "evaluate": Fake.script([(1.0 - value, value, targets, targets) for value in values]),
+        }
+        if stops is not None:
+            methods = {
+                "step": Fake.script(stops, kind="function", name="step"),
+                "restore": Fake.script([None], kind="function", name="restore"),
+            }
+            fakes["EarlyStopping"] = Fake.script([None], methods=methods)
+        self.loaders = {
+            "train": student.keep(
+                batches(torch.zeros(BATCHES, 3, 32, 32), torch.tensor([0, 1, 2]), [1] * BATCHES)
+            ),
+            "validation": student.keep(batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]))),
+            # for whoever looks at it: nothing may be chosen by test images
+            "test": student.keep(batches(torch.zeros(2, 3, 32, 32), torch.tensor([0, 1]), [1, 1])),
+        }
+        self.outcome = student.call("fit", self.model, self.loaders, pair, CPU, replace=fakes)
+        self.epochs = self.outcome.calls_of("train_one_epoch")
+        if not self.epochs or not self.outcome.calls_of("evaluate"):
+            raise Undecided("fit does not use the other parts of the template, so a person has to look.")
+        left = self.model.weights()["norm.weight"].unique().tolist()
+        self.left = left[0] if len(left) == 1 else NAN
+
+    def stage(self, first, count):
+        """What was learned at each epoch, with its rate."""
+        return [call.moved for call in self.epochs[first : first + count]]
+
+
+def learned(student, function, *further):
+    """What learns after the student's own function, whatever it does; None where it raises."""
+    model = student.build("build_model", 4)
+    if function == "unfreeze":
+        student.attempted(lambda: student.call("freeze_backbone", model))
+    if student.attempted(lambda: student.call(function, model, *further)) is None:
+        return None
+    return {each.name for each in student.component(model).parameters if each.trainable}
+
+
+def own_parts_work(student):
+    """Whether freeze_backbone and unfreeze do what they should, so that fit can be judged with them."""
+    frozen, everything = learned(student, "freeze_backbone"), learned(student, "unfreeze")
+    names = {each.name for each in student.build("build_model", 4).parameters}
+    return frozen == {"head.weight", "head.bias"} and everything == names
+
+
+@pytest.mark.component("fit")
+@pytest.mark.weight(3)
+def test_each_stage_learns_its_own(student, reference):
+    """In stage 1 exactly the head learns, in stage 2 everything, by the optimizer that is used."""
+    fitted = Fitted(student, [0.1, 0.2, 0.3, 0.4, 0.5], (2, 3))
+    heads = {"head.weight", "head.bias"}
+    everything = set(fitted.model.weights())
+    first, second = fitted.stage(0, 2), fitted.stage(2, 3)
+    if len(fitted.epochs) != 5:
+        if len(fitted.epochs) < 5:
+            raise Mismatch(
+                f"With epochs=(2, 3) and a validation that becomes better and better, fit trains "
+                f"{len(fitted.epochs)} epochs; it should be 5."
+            )
+        raise Mismatch(f"With epochs=(2, 3), fit trains {len(fitted.epochs)} epochs.")
+    if all(set(each) == heads for each in first) and all(set(each) == everything for each in second):
+        return
+    counts = [len(each) for each in (*first, *second)]
+    full = len(everything)
+    if counts[:3] == [2, 2, 2] and counts[3:] == [full, full]:
+        raise reference.named("fit_swaps_its_epochs")
+    wrong_first = any(set(each) != heads for each in first)
+    if not own_parts_work(student):
+        frozen, whole = learned(student, "freeze_backbone"), learned(student, "unfreeze")
+        first_fits = frozen is None or all(set(each) == frozen for each in first)
+        second_fits = whole is None or all(set(each) == whole for each in second)
+        if first_fits and second_fits:
+            return  # what learns is what the student's own two functions make of it: judged there
+    if wrong_first and all(set(each) == everything for each in first):
+        raise reference.named("fit_never_freezes")
+    if not wrong_first and all(set(each) == heads for each in second):
+        learns = {name for call in fitted.epochs[2:] for name in call.learns}
+        raise reference.named(
+            "fit_optimizer_before_unfreezing" if learns == everything else "fit_never_unfreezes"
+        )
+    number = 0 if wrong_first else 1
+    raise Mismatch(
+        f"In stage {number + 1}, the optimizer moves {len((first, second)[number][0])} of {full} parameters."
+    )
+
+
+def rates(moved):
+    """The rate of each epoch; of groups with different ones, the largest."""
+    return [max(each.values()) if each else NAN for each in moved]
+
+
+@pytest.mark.component("fit")
+@pytest.mark.weight(2)
+def test_stage_2_has_its_rates(student, reference):
+    """Stage 2 begins at a tenth of stage 1's rate, and half a cosine over its epochs takes it down."""
+    count = 6
+    fitted = Fitted(student, [n / 20 for n in range(1, 9)], (2, count))
+    first, second = rates(fitted.stage(0, 2)), rates(fitted.stage(2, count))
+    if not first or not second or not all(map(math.isfinite, (*first, *second))):
+        raise Mismatch("In a stage, no parameter both requires gradients and is in the optimizer.")
+    base = second[0]
+    if abs(base - first[0]) < 1e-3 * first[0]:
+        raise reference.named("fit_same_rate")
+    if abs(10 * base - first[0]) > 0.05 * first[0]:
+        raise Mismatch(
+            f"Stage 1 begins at the rate {first[0]:g}, and stage 2 at {base:g}; it should be a tenth."
+        )
+    if len(second) != count:
+        raise Mismatch(f"Stage 2 has {len(second)} epochs instead of {count}.")
+
+    def cosine(epoch, period=count):
+        return base * (0.5 + 0.5 * math.cos(math.pi * epoch / period))
+
+    close = reference.oracle.close
+    ways = {
+        "per epoch": [cosine(n) for n in range(count)],
+        "to its end": [cosine(n, count - 1) for n in range(count)],
+        "a little left": [0.01 * base + 0.99 * cosine(n) for n in range(count)],
+    }
+    scaled = [value / base for value in second]
+    if any(close(scaled, [value / base for value in way], 0.03) for way in ways.values()):
+        return
+    if close(scaled, [1.0] * count, 1e-6):
+        raise reference.named("fit_without_a_schedule")
+    if close(scaled, [cosine(BATCHES * n) / base for n in range(count)], 0.03):
+        raise reference.named("fit_schedule_stepped_per_batch")
+    if close(scaled, [cosine(n, count + 2) / base for n in range(count)], 0.03):
+        raise reference.named("fit_schedule_over_both_stages")
+    told = ", ".join(f"{value:.2f}" for value in scaled)
+    raise Mismatch(
+        f"Over {count} epochs of stage 2, the rate is {told} times that of its first; it should be half a "
+        "cosine from 1 to nearly 0."
+    )
+
+
+@pytest.mark.component("fit")
+@pytest.mark.weight(3)
+def test_fit_stops_and_restores(student, reference):
+    """Stage 2 stops early when validation falls, and the weights of its best epoch are left."""
+    pair, best = (2, 40), 4
+    values = [0.30, 0.35, 0.5, 0.6] + [0.55 - n / 100 for n in range(40)]
+    fitted = Fitted(student, values, pair)
+    if len(fitted.epochs) < sum(pair) and fitted.left == best:
+        return
+    watched = student.attempted(lambda: Fitted(student, values, pair, stops=[False, False, False, True]))
+    if watched is not None and _follows(watched, values):
+        return  # it does what an EarlyStopping tells it: what the student's own tells is judged elsewhere
+    if len(fitted.epochs) >= sum(pair):
+        if fitted.left == best:
+            raise reference.named("fit_never_stops")
+        if watched is not None and watched.outcome.calls_of("step"):
+            steps = watched.outcome.calls_of("step")
+            if _value(steps[-1]) not in values:
+                raise reference.named("fit_chooses_by_training")
+        raise reference.named("fit_never_stops" if fitted.left == best else "fit_neither_stops_nor_restores")
+    if fitted.left == len(fitted.epochs):
+        raise reference.named("fit_never_restores")
+    raise Mismatch(
+        f"Of {len(fitted.epochs)} epochs, validation is best after epoch {best}; the weights of epoch "
+        f"{fitted.left:.0f} are left."
+    )
+
+
+def _value(call):
+    """The value that a step of an EarlyStopping was given."""
+    given = [each for each in (*call.args, *call.kwargs.values()) if isinstance(each, int | float)]
+    return round(float(given[0]), 6) if given else NAN
+
+
+def _follows(watched, values):
+    """Whether stage 2 asks the EarlyStopping for each epoch, stops when it says so, and restores."""
+    steps, restores = watched.outcome.calls_of("step"), watched.outcome.calls_of("restore")
+    if len(watched.epochs) != 6 or len(steps) != 4 or not restores:
+        return False
+    return [_value(step) for step in steps] == [round(value, 6) for value in values[2:6]]
+
+
+@pytest.mark.component("fit")
+@pytest.mark.weight(2)
+@pytest.mark.because("fit_stops_and_restores")
+def test_stages_do_not_share_their_stopping(student, reference):
+    """What stage 1 reached does not end stage 2: each stage has an EarlyStopping of its own, or none."""
+    pair = (6, 6)
+    # stage 1 is better at first than all of stage 2, which becomes better and better
+    values = [0.9, 0.5, 0.5, 0.5, 0.5, 0.5, 0.60, 0.61, 0.62, 0.63, 0.64, 0.65]
+    fitted = Fitted(student, [0.9, 0.91, 0.92, 0.93, 0.94, 0.95, *values[6:]], pair)
+    if len(fitted.epochs) < sum(pair):
+        watched = student.attempted(lambda: Fitted(student, values, pair, stops=[False]))
+        if watched is not None and {call.instance for call in watched.outcome.calls_of("step")} != {0}:
+            return
+        if watched is not None and len(watched.outcome.calls_of("step")) == 6:
+            return
+        raise reference.named("fit_one_stopping_for_both_stages")
+    if fitted.left not in (6, 12):
+        raise Mismatch(f"Of 12 epochs, the weights of epoch {fitted.left:.0f} are left.")
+
+
+@pytest.mark.component("fit")
+@pytest.mark.weight(1)
+def test_fit_chooses_by_validation_images(student, reference):
+    """train_one_epoch gets the training images, evaluate the validation images."""
+    fitted = Fitted(student, [0.1, 0.2, 0.3], (1, 2))
+    for name, size in (("train_one_epoch", BATCHES), ("evaluate", 1)):
+        for call in fitted.outcome.calls_of(name):
+            loaders = [
+                each
+                for each in (*call.args, *call.kwargs.values())
+                if getattr(each, "kind", "") == "object" and "Loader" in each.type
+            ]
+            for loader in loaders[:1]:
+                length = loader.call("__len__").returned.whole_number()
+                if length != size:
+                    if name == "evaluate":
+                        kind = "training" if length == BATCHES else "test"
+                        raise reference.named(f"fit_chooses_by_{kind}_images")
+                    raise Mismatch("train_one_epoch does not get the training images.")

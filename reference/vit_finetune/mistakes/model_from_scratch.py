@@ -1,0 +1,8 @@
+"""The model begins with random weights: those of tiny_vit.pth are not loaded.
+
+Leave build_model as it was handed out.
+"""
+
+
+def build_model(num_classes):
+    return VisionTransformer(num_classes)

@@ -1,0 +1,10 @@
+"""The head is that of the twenty classes of the pretraining; it should be a new one for num_classes.
+
+Leave build_model as it was handed out.
+"""
+
+
+def build_model(num_classes):
+    model = VisionTransformer(20)
+    model.load_state_dict(torch.load("tiny_vit.pth", weights_only=True), strict=False)
+    return model

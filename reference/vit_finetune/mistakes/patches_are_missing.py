@@ -1,0 +1,8 @@
+"""The image is shown, and its patches are not."""
+
+
+def show_patches(image, patch_size, mean, std):
+    plt.figure(figsize=(3, 3))
+    plt.imshow(shown(image, mean, std))
+    plt.title(f"patches of {patch_size} pixels")
+    plt.show()

@@ -1,0 +1,11 @@
+"""The accuracies are in percent; they should be between 0 and 1."""
+
+
+def per_class_accuracy(targets, predictions, classes):
+    targets, predictions = np.asarray(targets), np.asarray(predictions)
+    found = np.full(classes, np.nan)
+    for label in range(classes):
+        own = targets == label
+        if own.any():
+            found[label] = (predictions[own] == label).mean()
+    return 100 * found

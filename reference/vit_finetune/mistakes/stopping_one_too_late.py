@@ -1,0 +1,22 @@
+"""step says True one step too late: it should at the patience-th step without an improvement.
+
+>= in place of >
+"""
+
+
+class EarlyStopping:
+    def __init__(self, patience, min_delta=0.0):
+        self.patience, self.min_delta = patience, min_delta
+        self.best, self.weights, self.waited = -math.inf, None, 0
+
+    def step(self, value, model):
+        if value > self.best + self.min_delta:
+            self.best, self.waited = value, 0
+            self.weights = {name: each.detach().clone() for name, each in model.state_dict().items()}
+        else:
+            self.waited += 1
+        return self.waited > self.patience
+
+    def restore(self, model):
+        if self.weights is not None:
+            model.load_state_dict(self.weights)

