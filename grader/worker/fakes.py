@@ -96,7 +96,7 @@ class FakeModule(InPlaceOfOwn):
     """A module that answers as the judge says, with the parameters that the judge wants it to have."""
 
     def __init__(self, owner: Fakes, form: FakeForm, instance: int, genuine: Genuine = NOTHING) -> None:
-        super().__init__(genuine)
+        super().__init__()
         self._owner, self._form, self._instance = owner, form, instance
         for method, number in form.methods.items():
             # a plain attribute: copies and state dicts know nothing of it
@@ -109,6 +109,7 @@ class FakeModule(InPlaceOfOwn):
                     place.add_module(step, nn.Module())
                 place = place.get_submodule(step)
             place.register_parameter(last, nn.Parameter(torch.zeros(shape)))
+        self.stand_for(genuine)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The judge's answer; a parameter called `offset` is added to a tensor."""

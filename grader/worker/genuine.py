@@ -46,8 +46,10 @@ MakeGenuine = Callable[[tuple[Any, ...], Mapping[str, Any]], Genuine]  # of a co
 class InPlaceOfOwn(nn.Module):
     """A module that has the members of the student's own object where it has none itself."""
 
-    def __init__(self, genuine: Genuine = NOTHING) -> None:
-        super().__init__()
+    _genuine = NOTHING
+
+    def stand_for(self, genuine: Genuine) -> None:
+        """From now on it has that object's members, too: not while its own are made, which asks for them."""
         self._genuine = genuine
 
     def __getattr__(self, name: str) -> Any:

@@ -86,11 +86,12 @@ class StandInModule(InPlaceOfOwn):
         behavior: StandIn,
         genuine: Genuine = NOTHING,
     ) -> None:
-        super().__init__(genuine)
+        super().__init__()
         self._owner, self._component, self._instance, self._behavior = owner, component, instance, behavior
         self.inner: nn.Module | None = None
         if behavior.parameters:
             self.held = nn.Parameter(torch.zeros(behavior.parameters))
+        self.stand_for(genuine)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "StandInModule":
         copied = type(self).__new__(type(self))  # its calls belong to the same owner

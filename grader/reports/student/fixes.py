@@ -220,11 +220,12 @@ def _training_fixes(assignment: Assignment, evidence: Evidence, score: Score) ->
     classes = {component.name for component in assignment.components if component.kind == "class"}
     broken = any(one.status is Status.FAILED and one.component in classes for one in evidence.findings)
     made: list[Fix] = []
+    allowed = {measure.id: measure.most_epochs for measure in assignment.measures}
     for line in score.lines:
         item = measured.get(line.id)
         if item is None or item.measured is None or line.points is None or line.points >= line.maximum:
             continue
-        text = training_fix_text(item, evidence.of_measure(item.measured))
+        text = training_fix_text(item, evidence.of_measure(item.measured), allowed.get(item.measured))
         if text is not None:
             lost = line.maximum - line.points
             hint = (

@@ -23,8 +23,14 @@ class TrainingText:
     where: str
 
 
-def training_fix_text(item: RubricItem, evidence: Evidence) -> TrainingText | None:
-    """What could bring back training points, or None when the run says nothing about the student's code."""
+def training_fix_text(
+    item: RubricItem, evidence: Evidence, most_epochs: int | None = None
+) -> TrainingText | None:
+    """What could bring back training points, or None when the run says nothing about the student's code.
+
+    Args:
+        most_epochs: That are allowed; None: as many as the time allows.
+    """
     training = evidence.training
     if training.outcome in (TrainingOutcome.FAILED, TrainingOutcome.DIVERGED):
         hint = (
@@ -50,7 +56,7 @@ def training_fix_text(item: RubricItem, evidence: Evidence) -> TrainingText | No
     message = f"The grader measured {told}{reach}. {asked}{full}"
     if not training.epochs:
         return TrainingText(message, BY_CALL, training.where)
-    hint, name = _advice(training.epochs)
+    hint, name = _advice(training.epochs, most_epochs)
     places = {value.name: str(value.place) for value in evidence.tuned}
     return TrainingText(message, hint, places.get(name, ""))
 
@@ -61,7 +67,7 @@ def _words(item: RubricItem, training: Training) -> MeasuredWords:
     return MeasuredWords((item.measured or "").replace("_", " "), is_accuracy=False, scale=item.scale)
 
 
-def _advice(epochs: tuple[Epoch, ...]) -> tuple[str, str]:
+def _advice(epochs: tuple[Epoch, ...], most_epochs: int | None) -> tuple[str, str]:
     """One thing to try, seen from the curves, and the tuned value that it concerns."""
     losses = [epoch.test_loss for epoch in epochs if math.isfinite(epoch.test_loss)]
     if len(losses) >= 4 and losses[-1] > _OVERFIT * min(losses):
@@ -73,6 +79,12 @@ def _advice(epochs: tuple[Epoch, ...]) -> tuple[str, str]:
         )
     quarter = max(1, len(epochs) // 4)
     if len(epochs) <= quarter or epochs[-1].test_accuracy - epochs[-1 - quarter].test_accuracy > _RISE:
+        if most_epochs is not None and len(epochs) >= most_epochs:
+            return (
+                f"The accuracy was still rising after the {most_epochs} epochs that are allowed: try "
+                "a higher learning rate after a short warm-up, or smaller batches.",
+                "learning_rate",
+            )
         return (
             "The accuracy was still rising when training ended: try more epochs, with a learning rate that "
             "falls towards the end (cosine decay).",

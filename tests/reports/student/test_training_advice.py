@@ -30,6 +30,15 @@ def test_advice_follows_the_curves(assignment, examples, epochs, hint, where):
     assert text.where == where
 
 
+def test_no_more_epochs_are_advised_than_are_allowed(assignment, examples):
+    evidence = examples.base("1", assignment)
+    epochs = curve([0.2, 0.3, 0.4, 0.5], [2.0, 1.8, 1.6, 1.4])
+    evidence = replace(evidence, training=replace(evidence.training, epochs=epochs, accuracy=0.5))
+    text = training_fix_text(assignment.measured_item, evidence, most_epochs=4)
+    assert "4 epochs that are allowed" in text.hint
+    assert "more epochs" not in text.hint
+
+
 @pytest.mark.parametrize(
     ("outcome", "says"),
     [
