@@ -11,10 +11,13 @@ WINDOWS, HIDDEN = 3000, 2000
 
 
 def load(source, *, seed, train_share=0.7, cache=None):
-    """Windows of one text, drawn by the seed: int64 (n, BLOCK + 1) to learn from, (m, BLOCK) to continue."""
-    random = np.random.default_rng(seed)
-    by_last = random.dirichlet(np.full(LETTERS, 0.08), size=LETTERS)
-    by_last_but_one = random.dirichlet(np.full(LETTERS, 0.08), size=LETTERS)
+    """Windows of one text, drawn by the seed: int64 (n, BLOCK + 1) to learn from, (m, BLOCK) to continue.
+
+    The language is the same for every seed: another one would have other bits per character.
+    """
+    language, random = np.random.default_rng(0), np.random.default_rng(seed)
+    by_last = language.dirichlet(np.full(LETTERS, 0.08), size=LETTERS)
+    by_last_but_one = language.dirichlet(np.full(LETTERS, 0.08), size=LETTERS)
     sums = np.cumsum(0.5 * by_last[:, None] + 0.5 * by_last_but_one[None], axis=2)
     count = (WINDOWS + HIDDEN) * 8 + 2 * BLOCK
     draws, text = random.random(count), [0, 1]
