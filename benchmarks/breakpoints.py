@@ -10,11 +10,12 @@ record old. Environment variables:
 """
 
 import ast
+import inspect
 import os
 import statistics
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,18 +25,22 @@ from benchmarks.training_records import Record, digest, keep_instead, kept, trai
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
+from grader.course.dataset_file import cache_folder, load_dataset
 from grader.course.solution_regions import solved_source
 from grader.course.student_data import student_split
 from grader.domain.errors import EngineError
 from grader.domain.measure import Measure
+from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.kit.splits import Splits
-from grader.training import EpochReport
+from grader.training import EpochReport, perturbation
 
 ROOT = Path(__file__).parents[1]
 RECORDS = Path(__file__).with_name("breakpoints.json")
 ASSIGNMENT = read_assignment(ROOT / "reference" / "vit_cifar10")
 SEEDS = (1, 2, 3, 4, 5)
-SYNTHETIC, REAL = "synthetic", "real"
+SECRET = "breakpoints"  # in place of a course's: with it, each seed has a class's split of its own
+SYNTHETIC, REAL, GRADED = "synthetic", "real", "real, as graded"
+KINDS = (GRADED, REAL, SYNTHETIC)
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Planned:
     """A training that is wanted.
 
     Attributes:
-        images: `real` or `synthetic`.
+        images: One of `KINDS`: students' own, or as a class's are drawn and changed when it is graded.
         code: What of the reference trains this model.
     """
 
@@ -80,7 +85,7 @@ def whole() -> list[Planned]:
     return [
         Planned(images, measure, seed, _text_of(images) + code[measure.id])
         for seed in SEEDS
-        for images in (REAL, SYNTHETIC)
+        for images in KINDS
         for measure in ASSIGNMENT.measures
     ]
 
@@ -113,15 +118,27 @@ def _text_of(images: str) -> str:
     """What is made of the images: other synthetic images are another training."""
     if images == REAL:
         return ""
+    if images == GRADED:
+        return inspect.getsource(perturbation)
     return (ROOT / "datasets" / f"{ASSIGNMENT.required_data().synthetic}.py").read_text(encoding="utf-8")
 
 
-def splits_of(images: str) -> Splits | None:
-    """The images as students split them; None where the real ones are not here."""
+def splits_of(images: str) -> Callable[[int], Splits] | None:
+    """A seed -> the images; None where the real ones are not here."""
+    use, datasets = ASSIGNMENT.required_data(), ROOT / "datasets"
     source = Path(os.environ.get("CIFAR10") or ROOT.parent / "shared" / "data" / "CIFAR-10-jpeg.zip")
-    if images == REAL and not source.exists():
+    if images == SYNTHETIC:
+        splits = student_split(datasets, use, None)
+    elif not source.exists():
         return None
-    return student_split(ROOT / "datasets", ASSIGNMENT.required_data(), source if images == REAL else None)
+    elif images == REAL:
+        splits = student_split(datasets, use, source)
+    else:
+        loaded = load_dataset(
+            datasets, use.real, source, seed=0, train_share=use.train_share, cache=cache_folder()
+        )
+        return lambda seed: HiddenSplits(loaded, SplitKey(SECRET, ASSIGNMENT.id, str(seed)), use).of(1)
+    return lambda seed: splits
 
 
 def train(planned: Sequence[Planned]) -> None:
@@ -142,10 +159,11 @@ def train(planned: Sequence[Planned]) -> None:
                 source,
                 each.seed,
                 assignment=ASSIGNMENT,
-                splits=images,
+                splits=images(each.seed),
                 report=lambda told: _told(name, told),
                 measure=each.measure,
                 of=each.code,
+                order_seed=each.seed if each.images == GRADED else None,
             )
         except EngineError as error:
             print(f"{name}: {error}", flush=True)
@@ -167,7 +185,7 @@ def section(planned: Sequence[Planned], records: Sequence[Record]) -> Section:
     """Both models on both kinds of images, and the breakpoint that follows."""
     rows, verdicts = [], []
     found = [record for each in planned if (record := each.done(records)) is not None]
-    for images in (REAL, SYNTHETIC):
+    for images in KINDS:
         for measure in ASSIGNMENT.measures:
             own = [r for r in found if (r.recipe, r.without) == (measure.id, images)]
             values = [100 * r.counted for r in own if r.counted is not None]
@@ -192,9 +210,11 @@ def section(planned: Sequence[Planned], records: Sequence[Record]) -> Section:
     use = ASSIGNMENT.required_data()
     return Section(
         "Breakpoints of vit_cifar10",
-        "The reference trained as by `grader train`, on the laptop track: "
-        f"{use.train_per_class:,} training and {use.test_per_class:,} test images of each of ten classes, "
-        "the students' own. The real ones are JPEG files of quality 75 with subsampled colors, so accuracies "
+        "The reference trained on the laptop track: "
+        f"{use.train_per_class:,} training and {use.test_per_class:,} test images of each of ten classes. "
+        f"`{REAL}` and `{SYNTHETIC}` are the students' own, as in `grader train`; `{GRADED}` are those of "
+        "five classes, moved, bent and lit as when a submission is graded: the breakpoints are taken from "
+        "these. The real ones are JPEG files of quality 75 with subsampled colors, so accuracies "
         "are a little below those of the original. The accuracy is the one that grading counts.",
         (
             "model",

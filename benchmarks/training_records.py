@@ -112,6 +112,7 @@ def trained(
     report: Callable[[EpochReport], None] = lambda told: None,
     measure: Measure | None = None,
     of: str = "",
+    order_seed: int | None = None,
 ) -> Record:
     """Train a homework once, as `grader train` does, and count what it gets right.
 
@@ -125,6 +126,7 @@ def trained(
         report: Told each epoch.
         measure: Which of the assignment's models; None: the first.
         of: The code that the record is of, where that is not the whole homework.
+        order_seed: Given, the images are shown as when a class is graded: see `Blinding`.
 
     Raises:
         EngineError: The training did not complete, or the homework's own loop could not be used.
@@ -149,6 +151,7 @@ def trained(
         )
         if not isinstance(job, Job):
             raise EngineError(f"{recipe}: it is trained by a call, and no homework's recipe.")
+        job = replace(job, order_seed=order_seed)
         training = measured_training(workers, job, report).training
     if training.outcome is not TrainingOutcome.COMPLETED:
         said = training.reason or "its loop over epochs could not be executed"
