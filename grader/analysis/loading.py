@@ -33,15 +33,19 @@ class Found:
 class DataUse:
     """The data sets and loaders of a program."""
 
-    def __init__(self, flows: Flows, graded: set[str], datasets: Collection[str]) -> None:
+    def __init__(
+        self, flows: Flows, graded: set[str], datasets: Collection[str], callables: Collection[str]
+    ) -> None:
         """Collects the calls of the program.
 
         Args:
             flows: The program's flows.
             graded: The graded names, whose inner parts are not looked at.
             datasets: The program's own classes of data sets.
+            callables: Its own classes whose objects can be called: they may be transforms.
         """
         self._flows = flows
+        self._makers = {*callables, *TRANSFORMS}
         self._datasets = {*datasets, "ImageFolder", "DatasetFolder"}
         self._calls = list(self._all_calls(graded))
         self._sides = self._loader_sides()
@@ -72,6 +76,19 @@ class DataUse:
                 best = (score, Found(size, flow, told, unit))
         return best[1] if best is not None else None
 
+    def collate(self) -> Found | None:
+        """What the training loader makes batches with, where no other loader makes any: it may augment."""
+        found: Found | None = None
+        for unit, function, statement, call in self._named("DataLoader"):
+            made = _argument(call, "collate_fn", 6)
+            if made is None or _is_none(made):
+                continue
+            told = self._loader_side(statement, call)
+            if told != "train" or found is not None:
+                return None
+            found = Found(made, self._flows.before(statement, function), told, unit)
+        return found
+
     def transforms(self) -> tuple[Found | None, Found | None]:
         """The transforms of the training and of the test images: each other's where only one is told."""
         found = [*self._given(), *self._by_name()]
@@ -82,6 +99,7 @@ class DataUse:
 
     def _given(self) -> Iterator[Found]:
         """Transforms given to data sets, in the order of the source."""
+        yield from self._of_loaders()
         left = MOST_CALLS
         for unit, function, statement, call in self._calls:
             for value in self._candidates(function, statement, call) if left > 0 else ():
@@ -91,6 +109,18 @@ class DataUse:
             if not unit.is_definition:
                 yield from self._set_later(unit)
 
+    def _of_loaders(self) -> Iterator[Found]:
+        """Transforms given to what makes a loader's data: `DataLoader(pictures.part(order, augmented))`."""
+        for unit, function, statement, call in self._named("DataLoader"):
+            flow, told = self._flows.before(statement, function), self._loader_side(statement, call)
+            data = _argument(call, "dataset", 0)
+            made = flow.last(data.id) if isinstance(data, ast.Name) else data
+            if told is None or not isinstance(made, ast.Call):
+                continue
+            for value in (*made.args, *(keyword.value for keyword in made.keywords)):
+                if self._is_transform(value, flow, CALL_DEPTH):
+                    yield Found(value, flow, told, unit)
+
     def _candidates(self, function: str | None, statement: ast.stmt, call: ast.Call) -> list[ast.expr]:
         """The arguments of a call that are transforms: by keyword, or given to a data set in another way."""
         given = (k.value for k in call.keywords if k.arg == "transform" and not _is_none(k.value))
@@ -99,7 +129,7 @@ class DataUse:
             return named
         others = [*call.args, *(keyword.value for keyword in call.keywords)]
         flow = self._flows.before(statement, function)
-        return [value for value in others if _is_transform(value, flow, CALL_DEPTH)]
+        return [value for value in others if self._is_transform(value, flow, CALL_DEPTH)]
 
     def _named(self, name: str) -> list[tuple[Unit, str | None, ast.stmt, ast.Call]]:
         """The first calls of something of this name."""
@@ -136,6 +166,28 @@ class DataUse:
                         yield from self._followed(outer, caller, place, outer_call, given, depth - 1)
                 return
         yield Found(value, self._flows.before(statement, function), told or side(ast.unparse(value)), unit)
+
+    def _is_transform(self, node: ast.expr, flow: Flow, depth: int) -> bool:
+        """Whether an expression makes a transform, or is a name for one."""
+        if isinstance(node, ast.Name) and depth > 0:
+            bound = flow.last(node.id)
+            return bound is not None and self._is_transform(bound, flow, depth - 1)
+        if isinstance(node, ast.IfExp):
+            return self._is_transform(node.body, flow, depth)
+        if isinstance(node, ast.List | ast.Tuple):  # steps that a data set of one's own does in order
+            return any(self._is_transform(each, flow, depth) for each in node.elts)
+        if not isinstance(node, ast.Call):
+            return False
+        return _name(node) in self._makers or (depth > 0 and self._makes(node.func, flow, depth - 1))
+
+    def _makes(self, function: ast.expr, flow: Flow, depth: int) -> bool:
+        """Whether a name is bound to what makes one: `partial(Compose, [...])`, `lambda: Compose([...])`."""
+        match flow.last(function.id) if isinstance(function, ast.Name) else None:
+            case ast.Lambda(body=made):
+                return self._is_transform(made, flow, depth)
+            case ast.Call(args=[ast.Attribute(attr=name) | ast.Name(id=name), *_]) as call:
+                return _name(call) == "partial" and name in self._makers
+        return False
 
     def _by_name(self) -> Iterator[Found]:
         """Variables that hold transforms, where no data set says what it uses."""
@@ -207,28 +259,6 @@ def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
     if position < len(call.args) and not any(isinstance(arg, ast.Starred) for arg in call.args):
         return call.args[position]
     return None
-
-
-def _is_transform(node: ast.expr, flow: Flow, depth: int) -> bool:
-    """Whether an expression makes a transform, or is a name for one."""
-    if isinstance(node, ast.Name) and depth > 0:
-        bound = flow.last(node.id)
-        return bound is not None and _is_transform(bound, flow, depth - 1)
-    if isinstance(node, ast.IfExp):
-        return _is_transform(node.body, flow, depth)
-    if not isinstance(node, ast.Call):
-        return False
-    return _name(node) in TRANSFORMS or (depth > 0 and _makes_transforms(node.func, flow, depth - 1))
-
-
-def _makes_transforms(function: ast.expr, flow: Flow, depth: int) -> bool:
-    """Whether a name is bound to what makes one: `partial(Compose, [...])`, `lambda: Compose([...])`."""
-    match flow.last(function.id) if isinstance(function, ast.Name) else None:
-        case ast.Lambda(body=made):
-            return _is_transform(made, flow, depth)
-        case ast.Call(args=[ast.Attribute(attr=name) | ast.Name(id=name), *_]) as call:
-            return _name(call) == "partial" and name in TRANSFORMS
-    return False
 
 
 def _keys(statement: ast.stmt, call: ast.Call) -> Iterator[str]:

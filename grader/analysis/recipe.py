@@ -36,6 +36,7 @@ class Ingredients:
     optimizer: tuple[str, ast.expr, Flow] | None
     scheduler: tuple[str, ast.expr, Flow] | None
     batch_size: Found | None
+    collate: Found | None
     train_transform: Found | None
     test_transform: Found | None
     epochs: ast.expr | None
@@ -92,12 +93,10 @@ def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
     else:
         flow = flows.before(None, "main" if "main" in flows.functions else None)
     places = [flow, *_other_flows(sources)]
-    datasets = [
-        unit.node.name
-        for unit in flows.units
-        if isinstance(unit.node, ast.ClassDef) and sources.effects.of_function(unit.node.name) & Effect.DATA
-    ]
-    data = DataUse(flows, sources.graded, datasets)
+    classes = [unit.node for unit in flows.units if isinstance(unit.node, ast.ClassDef)]
+    datasets = [each.name for each in classes if sources.effects.of_function(each.name) & Effect.DATA]
+    callables = [each.name for each in classes if _can_be_called(each)]
+    data = DataUse(flows, sources.graded, datasets, callables)
     train, test = data.transforms()
     return Ingredients(
         flow=flow,
@@ -106,10 +105,15 @@ def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
         optimizer=_last(places, lambda name, value: _is_optimizer(reader, value)),
         scheduler=_scheduler(flow, reader),
         batch_size=data.batch_size(),
+        collate=data.collate(),
         train_transform=train,
         test_transform=test,
         epochs=_epochs(loop, flow),
     )
+
+
+def _can_be_called(node: ast.ClassDef) -> bool:
+    return any(isinstance(inner, ast.FunctionDef) and inner.name == "__call__" for inner in node.body)
 
 
 def _other_flows(sources: Sources) -> list[Flow]:
@@ -203,6 +207,7 @@ def reading(sources: Sources, found: Ingredients) -> Reading:
         train_transform=_of(text, "training transform", found.train_transform),
         test_transform=_of(text, "test transform", found.test_transform),
         batch_size=_of(text, "batch size", found.batch_size),
+        collate=_of(text, "function that makes batches", found.collate),
     )
     made.recipe = replace(
         made.recipe,

@@ -22,7 +22,11 @@ def training_code(cells: Sequence[Cell], reading: Reading, script: Script) -> It
     for statement in (*recipe.all_statements, *script.statements):
         yield from _parsed(statement, by_file.get(statement.place.file, cells[0]))
     bound = [part[1] for part in (parts.model, parts.optimizer, parts.scheduler) if part]
-    given = [part.node for part in (parts.train_transform, parts.test_transform, parts.batch_size) if part]
+    given = [
+        part.node
+        for part in (parts.train_transform, parts.test_transform, parts.batch_size, parts.collate)
+        if part
+    ]
     for node in (*bound, *given, *([parts.epochs] if parts.epochs is not None else [])):
         yield ast.copy_location(ast.Expr(node), node), _cell_of(node, cells)
 

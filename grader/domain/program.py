@@ -257,6 +257,7 @@ class Recipe:
         train_transform: The transform of the training images.
         test_transform: The transform of the test images (often the same expression).
         batch_size: Of the training loader.
+        collate: What the training loader, and no other, makes batches with: it may augment.
     """
 
     statements: tuple[Statement, ...] = ()
@@ -265,6 +266,7 @@ class Recipe:
     train_transform: str | None = None
     test_transform: str | None = None
     batch_size: str | None = None
+    collate: str | None = None
     after_data: tuple[Statement, ...] = ()
 
     @property
@@ -275,7 +277,7 @@ class Recipe:
     @property
     def expressions(self) -> tuple[str, ...]:
         """The expressions that the source has."""
-        found = (self.model, self.train_transform, self.test_transform, self.batch_size)
+        found = (self.model, self.train_transform, self.test_transform, self.batch_size, self.collate)
         return tuple(each for each in found if each is not None)
 
 

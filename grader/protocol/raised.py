@@ -103,4 +103,9 @@ def plan_in_words(plan: TrainingPlan | None) -> tuple[str, ...]:
         notes.append(f"No batch size was found; the handed-out {HANDED_OUT_BATCH_SIZE} was used.")
     if "transform" in plan.assumed:
         notes.append("No transform was found; the handed-out one was used.")
+    if "collate" in plan.assumed:
+        notes.append(
+            "The training loader's `collate_fn` gives no batch of images of the grader's data set; "
+            "PyTorch's own was used."
+        )
     return tuple(notes)

@@ -339,7 +339,7 @@ class TrainingPlan:
     optimizer: str
     scheduler: str
     device: str
-    assumed: tuple[Literal["batch_size", "transform"], ...] = ()
+    assumed: tuple[Literal["batch_size", "transform", "collate"], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from grader.worker.batch_steps import stacked
 from grader.worker.batch_transforms import BatchTransform, batch_transform, copied
-from grader.worker.transforms import Transform, divided, parameters
+from grader.worker.transforms import Transform, divided, parameters, picture_of
 
 MOST_BYTES = 500_000_000  # of images that are kept half transformed
 MOST_CHANGES = 40  # of a transform: after more of them nothing is done once any more
@@ -128,8 +127,7 @@ class GradedImages(Dataset[tuple[Any, int]]):
         return value, self.targets[index]
 
     def _opened(self, index: int) -> Any:
-        # ImageFolder opens every image as RGB, so a student's transform expects three channels
-        return Image.fromarray(self._images[index]).convert("RGB")
+        return picture_of(self._images[index])
 
     def batch(self, start: int, stop: int) -> Tensor:
         """The images start..stop, stacked: (stop - start, channels, height, width)."""

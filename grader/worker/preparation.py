@@ -84,7 +84,9 @@ def _prepared(request: Train, chosen: Settings, device: torch.device, *, validat
         train = GradedImages(images[kept], labels[kept], classes, chosen.train_transform)
         validation = GradedImages(images[seen], labels[seen], classes, chosen.test_transform)
     shuffling = torch.Generator().manual_seed(request.seed)
-    train_loader: DataLoader[Any] = DataLoader(train, batch_size=size, shuffle=True, generator=shuffling)
+    train_loader: DataLoader[Any] = DataLoader(
+        train, batch_size=size, shuffle=True, generator=shuffling, collate_fn=chosen.collate
+    )
     data = Data(train_loader, DataLoader(validation, batch_size=size))
     apart = (images[seen], labels[seen]) if validates else None
     return Prepared(device, chosen, data, validation, train, apart, request.sized)

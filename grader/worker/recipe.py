@@ -1,7 +1,7 @@
 """The student's recipe, executed step by step in the student's module: data, model, optimizer, schedule."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,13 +19,14 @@ from grader.worker.fault import RecipeError, SeenError, StudentFault, students_c
 from grader.worker.images import GradedImages
 from grader.worker.outputs import same_random_numbers
 from grader.worker.program import StudentModule, seed_all
-from grader.worker.transforms import Transform, handed_out_transform, of_pictures
+from grader.worker.transforms import Transform, handed_out_transform, of_pictures, picture_of
 
 MAX_EPOCHS = 100_000
 LARGEST_GRAY = 28  # pixels: where a source does not say how large its gray images become
 CPU = torch.device("cpu")
 
-Assumed = Literal["batch_size", "transform"]
+Assumed = Literal["batch_size", "transform", "collate"]
+Collate = Callable[[list[Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,14 @@ class Settings:
     """What the source says before there is any data.
 
     Attributes:
+        collate: What the training loader makes batches with; None: PyTorch's own.
         assumed: What the source does not say.
     """
 
     batch_size: int
     train_transform: Transform
     test_transform: Transform
+    collate: Collate | None
     assumed: tuple[Assumed, ...]
 
 
@@ -86,7 +89,8 @@ def settings(student: StudentModule, device: torch.device, image: Any) -> Settin
     else:
         assumed.append("batch_size")
     train, test = transforms(student, assumed, image)
-    return Settings(batch_size, train, test, tuple(assumed))
+    collate = _collate(student, train, image, assumed)
+    return Settings(batch_size, train, test, collate, tuple(assumed))
 
 
 def transforms(student: StudentModule, assumed: list[Assumed], image: Any) -> tuple[Transform, Transform]:
@@ -105,6 +109,31 @@ def transforms(student: StudentModule, assumed: list[Assumed], image: Any) -> tu
         train_transform = of_pictures(student.evaluated(train or test or ""), image)
         test_transform = of_pictures(student.evaluated(test), image) if test else train_transform
     return train_transform, test_transform
+
+
+def _collate(
+    student: StudentModule, transform: Transform, image: Any, assumed: list[Assumed]
+) -> Collate | None:
+    """What makes batches of training images, if it gives batches of the shape that PyTorch's own gives.
+
+    What a data set of the student's own hands it may be something else than images and labels.
+    """
+    expression = student.program.recipe.collate
+    if expression is None:
+        return None
+    with same_random_numbers():
+        try:
+            made: Collate = student.evaluated(expression)
+            with students_code():
+                items = [(transform(picture_of(image)), label) for label in (0, 0)]
+                images, labels = made(items)
+                fits = len(labels) == len(items) and images.shape == (len(items), *items[0][0].shape)
+        except StudentFault:
+            fits = False
+    if fits:
+        return made
+    assumed.append("collate")
+    return None
 
 
 def bind(student: StudentModule, values: dict[str, Any]) -> None:

@@ -463,7 +463,11 @@ def _is_in_graded_part(error: BaseException, student: StudentModule) -> bool:
 def _watched(ready: Prepared, watch: ScriptWatch) -> Data:
     loader = ready.data.train_loader
     watched = WatchedLoader(
-        loader.dataset, batch_size=loader.batch_size, shuffle=True, generator=loader.generator
+        loader.dataset,
+        batch_size=loader.batch_size,
+        shuffle=True,
+        generator=loader.generator,
+        collate_fn=loader.collate_fn,
     )
     watched.ended = watch.ended  # type: ignore[method-assign]
     watch.loader = watched

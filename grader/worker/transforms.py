@@ -1,9 +1,10 @@
 """A student's transform: what of it always does the same, and what is left to chance."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 from torchvision import transforms
@@ -51,22 +52,29 @@ def handed_out_transform(image_size: int, channels: int) -> Transform:
     return made
 
 
-def of_pictures(transform: Transform, image: Any) -> Transform:
-    """A transform as it is applied to pictures: a data set of the student's own may hand it tensors.
+def picture_of(image: Any) -> Image.Image:
+    """An image, uint8 (height, width[, 3]), as ImageFolder opens one: in RGB, whatever it is."""
+    return Image.fromarray(image).convert("RGB")
+
+
+def of_pictures(transform: Transform | Sequence[Transform], image: Any) -> Transform:
+    """A transform as it is applied to pictures: a data set of the student's own may hand it other things.
 
     Args:
+        transform: Of pictures, of uint8 (height, width, 3) arrays, or of float tensors; or its steps.
         image: One of those that it is applied to, uint8 (height, width[, 3]).
     """
-    picture = Image.fromarray(image).convert("RGB")
-    of_tensors: Transform = transforms.Compose([transforms.ToTensor(), transform])
-    for tried in (transform, of_tensors):
+    own: Transform = transforms.Compose(transform) if isinstance(transform, Sequence) else transform
+    picture = picture_of(image)
+    of_arrays, of_tensors = (transforms.Compose([first, own]) for first in (np.array, transforms.ToTensor()))
+    for tried in (own, of_arrays, of_tensors):
         try:
             with students_code():
                 tried(picture)
         except StudentFault:
             continue
         return tried
-    return transform  # what is wrong with it shows where it is applied
+    return own  # what is wrong with it shows where it is applied
 
 
 def is_deterministic(transform: object) -> bool:
@@ -138,7 +146,7 @@ def without_chance(transform: Transform, image: Any) -> Transform:
         return transform
     parts = [certain for part in parts_of(transform) if (certain := _certain(part)) is not None]
     made: Transform = transforms.Compose(parts)
-    seen = Image.fromarray(image).convert("RGB")
+    seen = picture_of(image)
     try:
         same = torch.as_tensor(made(seen)).shape == torch.as_tensor(transform(seen)).shape
     except Exception:

@@ -383,6 +383,80 @@ def test_a_notebook_is_read_across_cells(analyzed, notebook, cooked):
     assert places["epochs"] == "cell 5, line 2"
 
 
+OWN_DATA = """
+class Steps:
+    def __init__(self, *steps):
+        self.steps = steps
+    def __call__(self, image):
+        for step in self.steps:
+            image = step(image)
+        return image
+
+class Pictures(torch.utils.data.Dataset):
+    def __init__(self, folder, steps):
+        self.steps = steps
+    def part(self, order, steps=None):
+        return Pictures("", steps or self.steps)
+
+plain = Steps(transforms.ToTensor())
+augmented = Steps(transforms.RandomCrop(32, 4), transforms.ToTensor())
+model = ViT(dim=8)
+optimizer = optim.Adam(model.parameters(), lr=3e-4)
+for epoch in range(3):
+    train_epoch(model, optimizer, loader, [])
+"""
+
+
+@pytest.mark.parametrize(
+    ("loaders", "train", "test"),
+    [
+        (
+            "pictures = Pictures('data/train', plain)\n"
+            "loader = DataLoader(pictures.part(order, augmented), 64, shuffle=True)\n"
+            "test_loader = DataLoader(Pictures('data/test', plain), 64)",
+            "augmented",
+            "plain",
+        ),
+        (
+            "train_set = Pictures('data/train', [transforms.RandomCrop(32, 4), plain])\n"
+            "test_set = Pictures('data/test', [plain])\n"
+            "loader, test_loader = DataLoader(train_set, 64, shuffle=True), DataLoader(test_set)",
+            "[transforms.RandomCrop(32, 4), plain]",
+            "[plain]",
+        ),
+    ],
+    ids=["given to a part of it", "steps in a list"],
+)
+def test_transforms_of_ones_own_data_set_are_found(analyzed, loaders, train, test):
+    recipe = analyzed(MODEL + OWN_DATA.replace("model = ViT", f"{loaders}\nmodel = ViT", 1)).recipe
+    assert (recipe.train_transform, recipe.test_transform) == (train, test)
+
+
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [
+        ("test_loader = DataLoader(test_set, 64)", "mixed"),
+        ("test_loader = DataLoader(test_set, 64, collate_fn=mixed)", None),
+    ],
+)
+def test_only_what_the_training_loader_alone_makes_batches_with_is_taken(analyzed, others, found):
+    """What all loaders do is no augmentation: it belongs to the student's own data sets."""
+    made = analyzed(
+        MODEL
+        + f"""
+def mixed(samples):
+    return samples
+train_loader = DataLoader(train_set, 64, shuffle=True, collate_fn=mixed)
+{others}
+model = ViT(dim=8)
+optimizer = optim.Adam(model.parameters(), lr=3e-4)
+for epoch in range(3):
+    train_epoch(model, optimizer, train_loader, [])
+"""
+    )
+    assert made.recipe.collate == found
+
+
 def test_without_training_there_is_no_recipe_and_no_complaint(analyzed):
     made = analyzed("import torch\nclass ViT(torch.nn.Module):\n    pass\n")
     assert made.recipe.model is None and made.script.missing and made.notes == ()

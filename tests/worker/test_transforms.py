@@ -131,5 +131,25 @@ def test_a_transform_that_takes_tensors_is_given_them() -> None:
         assert torch.allclose(made(picture), own(T.ToTensor()(picture)))
     plain = T.Compose([T.ToTensor(), Centered()])
     assert of_pictures(plain, image) is plain
+
+
+class Mirrored:
+    """A student's own step, which takes arrays alone."""
+
+    def __call__(self, pixels: Any) -> Any:
+        """Left is right."""
+        return np.pad(pixels, ((1, 1), (0, 0), (0, 0)))[1 : 1 + pixels.shape[0], ::-1].copy()
+
+
+def test_steps_that_take_arrays_are_given_them() -> None:
+    """A data set of the student's own that holds arrays does its steps in their order."""
+    image = images(1, 6, 6, 3)[0]
+    made = of_pictures([Mirrored(), T.ToTensor()], image)
+    assert torch.equal(made(Image.fromarray(image)), T.ToTensor()(image[:, ::-1].copy()))
+
+
+def test_a_transform_that_takes_nothing_stays_as_it_is() -> None:
+    """What is wrong with it shows where it is applied."""
+    image = images(1, 6, 6, 3)[0]
     broken = T.Normalize((0.5,) * 5, (0.5,) * 5)
     assert of_pictures(broken, image) is broken

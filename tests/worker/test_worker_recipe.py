@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from grader.domain.program import Place, Recipe, Statement, TunedValue
@@ -96,3 +97,22 @@ def test_device_of_the_source_is_ours(tiny: Tiny) -> None:
     assert plan.device == "cpu"
     assert len(epochs) == 2
     assert worker.ask(Build("$model"), Built).parameters
+
+
+COLLATE = """
+def blank(samples):
+    images, labels = torch.utils.data.default_collate(samples)
+    return 0 * images, labels
+
+def pairs(samples):
+    return [image for image, _ in samples], [label for _, label in samples]
+"""
+
+
+def test_batches_are_made_as_the_training_loader_makes_them(tiny: Tiny) -> None:
+    """An augmentation in `collate_fn` is the student's own, too; one that no batch comes of is not used."""
+    trained = [tiny(COLLATE, collate=made).trained() for made in (None, "blank", "pairs")]
+    plain, blank, no_batch = (epochs[-1].arrays["logits"] for _, epochs in trained)
+    assert np.array_equal(plain, no_batch) and not np.array_equal(plain, blank)
+    assert [plan.assumed for plan, _ in trained] == [(), (), ("collate",)]
+    assert "PyTorch's own was used" in plan_in_words(trained[-1][0])[0]
