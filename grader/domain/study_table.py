@@ -39,10 +39,12 @@ class StudyRow:
     Attributes:
         values: Column -> value, as it is written there.
         claimed: What the student says that it reached, 0 to 1.
-        measured: What it reached when it was trained again, 0 to 1; None: it was not, or did not end.
+        measured: What it reached when it was trained again, 0 to 1, in the mean; None: it was not, or did
+            not end.
         is_base: It is the one that the others differ from.
         why_not: Why it has not been measured, though it should have been, as a sentence.
         seconds: Of training it again.
+        seeds: With how many it was trained again.
     """
 
     values: dict[str, str]
@@ -51,6 +53,7 @@ class StudyRow:
     is_base: bool = False
     why_not: str = ""
     seconds: float = 0.0
+    seeds: int = 1
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,8 @@ def _study(
         return
     submission = files.submission
 
-    def trained(values: Mapping[str, Any]) -> tuple[float | None, str, float]:
-        job = _row_job(run, table, data, program, submission, values)
+    def trained(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
+        job = _row_job(run, table, data, program, submission, values, number)
         with run.turns.taken():
             measured = trained_once(lambda: _training_worker(run, job.limits), job, lambda told: None)
         training = measured.training
@@ -125,12 +125,13 @@ def _row_job(
     program: Program,
     submission: Submission,
     values: Mapping[str, Any],
+    number: int,
 ) -> AnyJob:
     """How a row of a study is trained: by the student's own script, with its loaders, where there is one."""
     first = run.assignment.measures[0]
     if first.call is not None:
-        return _jobs(run, data, program, submission, call_of(run.assignment, table, values))(1)
-    job = _jobs(run, data, program.read_for(first.id), submission, first)(1)
+        return _jobs(run, data, program, submission, call_of(run.assignment, table, values))(number)
+    job = _jobs(run, data, program.read_for(first.id), submission, first)(number)
     return replace(job, other=other_values(table, values)) if isinstance(job, Job) else job
 
 

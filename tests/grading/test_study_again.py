@@ -31,7 +31,7 @@ ROWS = (
 TRUE = {8: 0.40, 16: 0.50, 4: 0.44}
 
 
-def trained(values: Mapping[str, Any]) -> tuple[float | None, str, float]:
+def trained(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
     """What a row reaches: all of them a tenth less than is claimed."""
     reached = TRUE[values["dim"]] + (-0.02 if values["kind"] == "odd" else 0) + (values["epochs"] - 3) * 0.02
     return reached, "", 2.0
@@ -83,10 +83,45 @@ def test_a_difference_beyond_chance_goes_to_a_person() -> None:
 
 
 def test_a_row_that_cannot_be_trained_goes_to_a_person_with_its_reason() -> None:
-    found = again(trained=lambda values: (None, "It took too long.", 1.0))
+    found = again(trained=lambda values, number: (None, "It took too long.", 1.0))
     assert found.agrees is None and [row.measured for row in found.rows] == [None] * 3
     line = study_line(RubricItem("study", "The study", 3, study=True), found)
     assert line.points is None and line.reason.startswith("It took too long.")
+
+
+def test_a_row_that_disagrees_is_trained_with_more_seeds_and_its_mean_counts() -> None:
+    """One unlucky training is no reason to ask a person; where all agree, none is trained again."""
+    calls: list[tuple[Any, ...]] = []
+
+    def unlucky(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
+        calls.append((*values.values(), number))
+        reached, why_not, seconds = trained(values, number)
+        assert reached is not None
+        return (
+            (reached - 0.12 if number == 1 and calls[0][:3] != calls[-1][:3] else reached),
+            why_not,
+            seconds,
+        )
+
+    found = again(HEAD + BASE + "16,plain,3,0,200,0.60\n", trained=unlucky)
+    assert calls == [(8, "plain", 3, 1), (16, "plain", 3, 1), (8, "plain", 3, 2), (16, "plain", 3, 2)]
+    assert found.agrees is True and [row.seeds for row in found.rows] == [2, 2]
+    assert found.rows[1].measured == pytest.approx(0.44) and found.rows[1].seconds == 4.0
+
+
+def test_what_is_invented_stays_beyond_chance_with_all_seeds() -> None:
+    rows = "16,plain,3,0,200,0.80\n"
+    found = again(HEAD + BASE + rows)
+    assert found.agrees is False and [row.seeds for row in found.rows] == [3, 3]
+    assert found.tolerance < again(HEAD + BASE + "16,plain,3,0,200,0.60\n").tolerance
+
+
+def test_a_further_training_that_does_not_end_goes_to_a_person() -> None:
+    def once(values: Mapping[str, Any], number: int) -> tuple[float | None, str, float]:
+        return trained(values, number) if number == 1 else (None, "It took too long.", 1.0)
+
+    found = again(HEAD + BASE + "16,plain,3,0,200,0.80\n", trained=once)
+    assert found.agrees is None and found.rows[0].why_not == "It took too long."
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,8 @@ class StudyRowRecord(_Record):
 
     values: dict[str, str]
     claimed: float
-    measured: float | None = Field(description="when it was trained again")
+    measured: float | None = Field(description="when it was trained again, in the mean")
+    seeds: int = Field(default=1, ge=1, description="with how many it was trained again")
     is_base: bool = Field(description="what the others differ from")
     why_not: str = Field(description="why it could not be measured")
 

@@ -287,6 +287,7 @@ def _study(study: StudyAgain | None) -> StudyRecord | None:
                 values={printable(name): printable(value) for name, value in row.values.items()},
                 claimed=row.claimed,
                 measured=row.measured,
+                seeds=row.seeds,
                 is_base=row.is_base,
                 why_not=printable(row.why_not),
             )

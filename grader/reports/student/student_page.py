@@ -83,6 +83,7 @@ def student_page(
             fixes=_shown_fixes(assignment, evidence, score),
             trainings=trainings,
             study_rows=study_rows(evidence.study) if evidence.study else (),
+            study_seeds=max((row.seeds for row in evidence.study.rows), default=1) if evidence.study else 1,
             own_mistakes=mistakes(evidence.training, images) if asks_for_own else (),
             unexpected=unexpected,
             compared=side_by_side([(shown.training, shown.rehearsal, shown.words) for shown in trainings]),
