@@ -198,6 +198,7 @@ def _data(table: DataTable) -> DataUse:
         train_share=table.train_share,
         train_per_class=table.train_per_class,
         test_per_class=table.test_per_class,
+        without=tuple(table.without),
         in_parts=table.layout == "parts",
         size=(table.size[0], table.size[1]),
         channels=table.channels,

@@ -75,6 +75,7 @@ class DataTable(Table):
     train_share: Annotated[float, Field(gt=0, lt=1)] = DataUse.train_share
     train_per_class: PositiveInt | None = None
     test_per_class: PositiveInt | None = None
+    without: list[Text] = Field(default_factory=list)
     layout: Literal["classes", "parts"] = "classes"
     size: list[PositiveInt] = Field(min_length=2, max_length=2, default_factory=lambda: list(DataUse.size))
     channels: Literal[1, 3] = 3
@@ -158,6 +159,7 @@ class MeasureTable(Table):
     reference: float | None = None
     most_epochs: PositiveInt | None = None
     most_multiply_adds: PositiveInt | None = None
+    note: Text | None = None
     call: TrainingCallTable | None = None
 
 

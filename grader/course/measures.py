@@ -70,6 +70,7 @@ def _measure(table: MeasureTable, stated: dict[str, str], components: Sequence[C
         reference=table.reference,
         most_epochs=table.most_epochs,
         most_multiply_adds=table.most_multiply_adds,
+        note=table.note or "",
     )
 
 

@@ -12,7 +12,7 @@ from grader.domain.assignment import DataUse
 from grader.kit.image_folders import folder_images
 from grader.kit.image_source import opened_source
 from grader.kit.image_zip import write_image_zip
-from grader.kit.splits import LabeledImages, Splits, first_of_each, taken, united
+from grader.kit.splits import LabeledImages, Splits, first_of_each, taken, united, without_named
 
 PARTS = ("train", "test")
 
@@ -42,7 +42,10 @@ def student_split(datasets: Path, use: DataUse, source: Path | None) -> Splits:
         cache=cache_folder(),
     )
     data = united(loaded)
-    train, test = np.split(np.arange(len(data.names), dtype=np.intp), [len(loaded.train_names)])
+    train, test = (
+        without_named(rows, data.names, use.without)
+        for rows in np.split(np.arange(len(data.names), dtype=np.intp), [len(loaded.train_names)])
+    )
     return taken(
         loaded.name,
         loaded.classes,

@@ -284,6 +284,8 @@ class DataUse:
         train_share: The share of each class that is for training, 0 to 1.
         train_per_class: The most images of a class that are trained on; None: all of the split's.
         test_per_class: The most images of a class that are tested on; None: all of the split's.
+        without: Patterns of the names of images that no homework is given, as in a shell: they served for
+            something else.
         in_parts: Students receive the images in `train/<class>/` and `test/<class>/`, so that the split is
             given; else in `<class>/`, and splitting is a part of the homework.
         size: Height and width of the images, in pixels, before any transform of a student's.
@@ -298,6 +300,7 @@ class DataUse:
     train_share: float = 0.7
     train_per_class: int | None = None
     test_per_class: int | None = None
+    without: tuple[str, ...] = ()
     in_parts: bool = False
     size: tuple[int, int] = (224, 224)
     channels: int = 3

@@ -136,6 +136,7 @@ class Measure:
         reference: What the reference reaches under the same budget; None: it is not stated.
         most_epochs: That it may be trained for; None: as many as the time allows.
         most_multiply_adds: That the model may take for an image; None: as many as the time allows.
+        note: What students should know when they look at its curves; empty: nothing.
     """
 
     id: str
@@ -148,6 +149,7 @@ class Measure:
     reference: float | None = None
     most_epochs: int | None = None
     most_multiply_adds: int | None = None
+    note: str = ""
 
 
 def placeholder_in(value: Any) -> str:

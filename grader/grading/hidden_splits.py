@@ -15,7 +15,7 @@ from grader.domain.assignment import Assignment, DataUse
 from grader.domain.evidence import Evidence
 from grader.domain.seeds import keyed_number
 from grader.grading.hidden_examples import HiddenExamples
-from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united
+from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united, without_named
 
 STUDY = "study"  # in a class's salt's place: what a study trains on is no attempt's split
 
@@ -120,6 +120,7 @@ class HiddenSplits:
                 seed=lambda label: self._key.seed(attempt, label),
                 train_share=self._use.train_share,
             )
+            train, test = (without_named(rows, self._data.names, self._use.without) for rows in (train, test))
             labels = self._data.labels
             self._rows[attempt] = (
                 first_of_each(train, labels, self._use.train_per_class),

@@ -22,7 +22,7 @@ from grader.domain.evidence import (
     UnfinishedRun,
 )
 from grader.domain.measure import Measure
-from grader.domain.plan import plan_of
+from grader.domain.plan import Plan, plan_of
 from grader.domain.program import Program
 from grader.domain.study_table import StudyAgain, StudyTable
 from grader.domain.submission import Intake, Submission
@@ -45,6 +45,7 @@ from grader.training import (
     measured_checkpoint,
     measured_training,
     rehearsed,
+    rehearsed_call,
     repeated_training,
     trained_once,
 )
@@ -293,8 +294,11 @@ class _Model:
     def _rehearse(self) -> None:
         """Try the training on a few made-up images, so that everybody can read what is trained."""
         job = self.jobs(1)
-        if isinstance(job, CalledJob):
-            return  # what is called is the same for all, and assignment.toml says it
+        if isinstance(job, CalledJob):  # what is called is the same for all, and assignment.toml says it
+            with self.run.turns.taken():
+                stages = rehearsed_call(lambda: _training_worker(self.run, job.limits), job)
+            self.keep(plan=Plan(rehearsal=stages))
+            return
         if job.program.script.missing:
             self.keep(plan=plan_of(job.program.script))
             return

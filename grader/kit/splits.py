@@ -1,6 +1,8 @@
 """Data sets, split into training and test."""
 
+import fnmatch
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -165,6 +167,20 @@ def united(splits: Splits) -> LabeledImages:
         np.concatenate([splits.train_labels, splits.test_labels]),
         np.concatenate([splits.train_images, splits.test_images]),
     )
+
+
+def without_named(rows: Rows, names: Sequence[str], patterns: Sequence[str]) -> Rows:
+    """The rows but for those of images whose names fit a pattern, in their order.
+
+    Args:
+        rows: Rows of a data set, int (n,).
+        names: Of all its images.
+        patterns: As in a shell: `train/*/0???`.
+    """
+    if not patterns:
+        return rows
+    fits = re.compile("|".join(map(fnmatch.translate, patterns)))
+    return rows[[fits.match(names[row]) is None for row in rows]]
 
 
 def first_of_each(rows: Rows, labels: NDArray[np.int64], most: int | None) -> Rows:

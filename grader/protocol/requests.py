@@ -125,7 +125,7 @@ class Adopt:
 
 @dataclass(frozen=True)
 class Invoke:
-    """Use a graded name, or an object that stays in the worker. Reply: Invoked.
+    """Use a graded name, or an object that stays in the worker. Reply: Invoked, after some EpochDone.
 
     Attributes:
         name: The graded name that is called; empty: `handle` counts.
@@ -146,6 +146,8 @@ class Invoke:
             among its positional arguments.
         cotangent: Packed; None: ones.
         seed: Of torch, numpy and random.
+        passes_of: A model: EpochDone is told of each pass over a shuffled loader in which it is trained.
+        trainer: The graded function that trains for an epoch, whose results belong to these.
         arrays: Of the trees; `file:<name>`: the content of files that it finds.
     """
 
@@ -165,6 +167,8 @@ class Invoke:
     gradients: bool = False
     cotangent: Node = None
     seed: int = 0
+    passes_of: int = -1
+    trainer: str = ""
     arrays: Arrays = field(default_factory=dict)
 
 

@@ -1,5 +1,6 @@
 """The trusted side of training: hands out images, keeps the test labels, scores what comes back."""
 
+from grader.training.called_rehearsal import rehearsed_call
 from grader.training.measure_job import job_of
 from grader.training.measured_training import measured_training
 from grader.training.rehearsal import made_up_images, rehearsed
@@ -21,6 +22,7 @@ __all__ = [
     "measured_checkpoint",
     "measured_training",
     "rehearsed",
+    "rehearsed_call",
     "repeated_training",
     "trained_once",
 ]

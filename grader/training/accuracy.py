@@ -72,3 +72,11 @@ def _log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
     found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return found
+
+
+def mean_reported(reported: Any) -> float | None:
+    """The mean of the numbers that a student's train_epoch reported, (n,); None where there are none."""
+    if reported is None or reported.ndim != 1:
+        return None
+    known = reported[np.abs(reported) < 1e30]  # far below what overflows in a mean; neither infinite nor NaN
+    return float(known.mean()) if len(known) else None

@@ -18,6 +18,7 @@ class Arguments:
 
     Attributes:
         arrays: Those of all nodes that were made so far.
+        training_rows: Of the training data, those that it is trained on, int64 (n,).
     """
 
     def __init__(self, job: CalledJob, model: int | None = None) -> None:
@@ -34,6 +35,7 @@ class Arguments:
             shuffled = np.random.default_rng(job.seed).permutation(rows)
             kept = max(round(VALIDATION_SHARE * len(rows)), 1)
             training, validation = np.sort(shuffled[kept:]), np.sort(shuffled[:kept])
+        self.training_rows = training
         self._rows = {
             **dict.fromkeys(("{inputs}", "{targets}", "{batches}"), training),
             **dict.fromkeys(

@@ -1,21 +1,24 @@
 """What is known of a training by a call, and of its end."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.domain.ending import Ending
 from grader.domain.errors import CourseError
-from grader.domain.evidence import Training, TrainingOutcome
+from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.domain.measure import call_in_words
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.raised import raised_at, unwritten
-from grader.training.accuracy import accuracy_interval, confusion
+from grader.protocol.replies import EpochDone
+from grader.training.accuracy import accuracy_interval, confusion, cross_entropy, mean_reported
 from grader.training.examples import example_images, predictions
 from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
 from grader.training.own_measure import value_interval
-from grader.training.training_job import CalledJob, Measured
+from grader.training.stages import stages
+from grader.training.training_job import CalledJob, EpochReport, Measured, Report
 
 
 class CalledRecord:
@@ -26,7 +29,12 @@ class CalledRecord:
         loaded: The worker that trains has executed the file.
     """
 
-    def __init__(self, job: CalledJob) -> None:
+    def __init__(self, job: CalledJob, report: Report) -> None:
+        """Nothing is known yet.
+
+        Args:
+            report: Told each pass over the training loader.
+        """
         self.outcome: TrainingOutcome | None = None
         self.loaded = False
         self._job = job
@@ -35,17 +43,49 @@ class CalledRecord:
         self._reason = self._where = ""
         self._crowded = False
         self._outputs: Any = None
+        self._seen: float | None = None
+        self._report = report
+        self._planned = _planned(job)
+        self._pass_started = self._started
+        self._epochs: list[Epoch] = []
+        self._told: list[EpochDone] = []
+
+    def take_pass(self, done: EpochDone, outputs: Any) -> None:
+        """Take a pass over the training loader, and what the model then answers for the hidden inputs."""
+        splits, targets = self._job.splits, self._job.examples.test_targets
+        if splits is None or outputs.shape != (len(targets), len(splits.classes)):
+            return
+        scores = outputs.astype(np.float32)
+        if not np.isfinite(scores).all():
+            return
+        now = time.monotonic()
+        epoch = Epoch(
+            number=len(self._epochs) + 1,
+            train_loss=mean_reported(done.arrays.get("reported")),
+            test_loss=cross_entropy(scores, targets),
+            test_accuracy=float((scores.argmax(axis=1) == targets).mean()),
+            learning_rate=done.learning_rate,
+            seconds=now - self._pass_started,
+        )
+        self._pass_started = now
+        self._epochs.append(epoch)
+        self._told.append(replace(done, arrays={}, modules=()))
+        self._report(EpochReport(epoch, max(self._planned or 0, epoch.number)))
 
     def trained(self) -> None:
         """The function that trains has returned."""
         self._seconds = time.monotonic() - self._started
 
-    def take(self, outputs: Any) -> None:
-        """Take what the trained model answers for the hidden inputs, (n, ...)."""
+    def take(self, outputs: Any, seen: float | None) -> None:
+        """Take what the trained model answers for the hidden inputs, (n, ...).
+
+        Args:
+            seen: Its accuracy for some of the images that it was trained on, 0 to 1.
+        """
         if outputs.dtype.kind == "f" and not np.isfinite(outputs).all():
             self.end(TrainingOutcome.DIVERGED, "The trained model's outputs are no finite numbers.")
             return
-        self._outputs = outputs
+        self._outputs, self._seen = outputs, seen
         self.outcome = TrainingOutcome.COMPLETED
 
     def fail(self, raised: StudentRaised, ending: Ending) -> None:
@@ -104,6 +144,9 @@ class CalledRecord:
             data=job.examples.name,
             device=job.device,
             classes=job.classes,
+            epochs=tuple(self._epochs),
+            planned_epochs=self._planned if self._epochs else None,
+            stages=stages(self._told, job.program),
             counted=f"after {call_in_words(job.call)}",
             seconds=self._seconds if self._seconds is not None else time.monotonic() - self._started,
             **values,
@@ -126,6 +169,7 @@ class CalledRecord:
                 "interval": accuracy_interval((accuracy,), len(targets)),
                 "confusion": tuple(tuple(int(cell) for cell in row) for row in counts),
                 "predictions": shown,
+                "seen_accuracy": self._seen,
             }
         if job.score is not None:
             try:
@@ -147,3 +191,10 @@ class CalledRecord:
         shape, kind = tuple(self._outputs.shape), self._outputs.dtype.name
         told = f"What the trained model gives ({kind} of shape {shape}) could not be measured: {error}"
         self.end(TrainingOutcome.UNKNOWN, told)
+
+
+def _planned(job: CalledJob) -> int | None:
+    """How many epochs the call asks for, where it says so: one number, or one for each stage."""
+    stated = job.call.given.get("epochs")
+    counts = stated if isinstance(stated, list) else [stated]
+    return sum(counts) if counts and all(type(count) is int for count in counts) else None

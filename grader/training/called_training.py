@@ -1,12 +1,13 @@
 """Training a submission by calling what it wrote, and asking the trained model in a worker of its own.
 
 The worker that trains is given the training data alone. What the model has become is data: its numbers, which
-go into a model made anew where nothing was trained and nothing but hidden inputs is ever seen.
+go into a model made anew where nothing was trained and nothing but hidden inputs is ever seen. Where a module
+of PyTorch's is trained on images, this is done after every pass over the training loader, too.
 """
 
 import contextlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,13 @@ from grader.domain.evidence import TrainingOutcome
 from grader.domain.program import TRAINING
 from grader.protocol.frames import FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.replies import Invoked, Loaded
-from grader.protocol.requests import MOST_STATE, Invoke
+from grader.protocol.replies import EpochDone, Invoked, Loaded
+from grader.protocol.requests import MOST_STATE, STATE, Invoke
 from grader.protocol.trees import TooMuch, Unpacker
 from grader.training.call_arguments import Arguments
 from grader.training.called_record import CalledRecord
-from grader.training.training_job import REPLY_LIMIT, CalledJob, Measured, Workers
+from grader.training.examples import SEEN, some_of_each
+from grader.training.training_job import REPLY_LIMIT, CalledJob, Measured, Report, Workers
 
 WEIGHTS_LIMIT = FrameLimit(document=8_000_000, arrays=MOST_STATE + 64_000_000)
 ASKED_AT_ONCE = 256  # examples
@@ -30,31 +32,37 @@ STATE_DICT = "state_dict"
 NO_NUMBERS = "The trained model answers with something else than a tensor or an array of numbers."
 
 
-class _NotUsable(Interruption):
+class NotUsable(Interruption):
     """What the student's code gave is not what is needed; the message says what, as a sentence."""
 
 
-def called_training(workers: Workers, job: CalledJob) -> Measured:
-    """Train the submission by its own function, and measure the model."""
-    record = CalledRecord(job)
+def called_training(workers: Workers, job: CalledJob, report: Report = lambda told: None) -> Measured:
+    """Train the submission by its own function, and measure the model.
+
+    Args:
+        report: Told each pass over the training loader, where the passes can be seen.
+    """
+    record = CalledRecord(job, report)
     with contextlib.ExitStack() as stack:
         trainer = job.linked(workers())
         stack.callback(trainer.close)
         answering = trainer
         try:
-            _load(trainer, job)
+            loaded_for(trainer, job)
             record.loaded = True
-            weights = _trained(trainer, job, record)
+            weights = trained_by(trainer, job, _Passes(workers, job, record, stack).take)
+            record.trained()
             _prove_watch(trainer, job)
             answering = measurer = job.linked(workers())
             stack.callback(measurer.close)
-            _load(measurer, job)
-            record.take(_answers(measurer, job, weights))
+            loaded_for(measurer, job)
+            asked = _Asked(measurer, job)
+            record.take(asked.outputs(weights), asked.seen_accuracy())
             _prove_watch(measurer, job)
         except StudentRaised as raised:
             answering.close()  # what the kernel says of its memory is known when it has ended
             record.fail(raised, answering.process.ending())
-        except _NotUsable as error:
+        except NotUsable as error:
             record.end(TrainingOutcome.FAILED, str(error))
         except WorkerFault as fault:
             record.give_up(fault)
@@ -66,11 +74,12 @@ def called_training(workers: Workers, job: CalledJob) -> Measured:
     return replace(record.measured(), attestation=trainer.process.attestation, watched=watched)
 
 
-def _load(link: Link, job: CalledJob) -> None:
+def loaded_for(link: Link, job: CalledJob) -> None:
+    """Load the program, which must have what is called."""
     loaded = link.ask(job.load(job.classes), Loaded, seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
     for name in (job.call.model, job.call.function):
         if name not in loaded.kinds:
-            raise _NotUsable(f"There is nothing to train yet: `{name}` is not there.")
+            raise NotUsable(f"There is nothing to train yet: `{name}` is not there.")
     link.watch.stage = TRAINING
 
 
@@ -79,16 +88,29 @@ def _prove_watch(link: Link, job: CalledJob) -> None:
     link.prove_watch(secrets.randbelow(2**31), seconds=job.limits.load_seconds, limit=REPLY_LIMIT)
 
 
-def _trained(link: Link, job: CalledJob, record: CalledRecord) -> Any:
-    """The numbers of the trained model, a tree of arrays."""
+def trained_by(link: Link, job: CalledJob, take: Callable[[EpochDone], None]) -> Any:
+    """The numbers of the trained model, a tree of arrays.
+
+    Args:
+        take: Told each pass over the training loader, where the passes can be seen.
+
+    Raises:
+        NotUsable, StudentRaised, WorkerFault, EngineError: There are none.
+    """
     call, model = job.call, None
     if "'{model}'" in str(call.given):
         model = _made(link, job)
     arguments = Arguments(job, model)
     nodes = arguments.nodes(call.given)
     request = Invoke(call.function, kwargs=nodes, seed=job.seed, arrays=arguments.arrays)
-    reply = _invoked(link, request, job, job.limits.training_seconds)
-    record.trained()
+    if model is not None and job.splits is not None:
+        request = replace(request, passes_of=model, trainer=job.trainer)
+    seconds = job.limits.training_seconds
+    for told in link.conversation(request, (EpochDone, Invoked), seconds=seconds, limit=WEIGHTS_LIMIT):
+        if isinstance(told, Invoked):
+            reply = told
+            break
+        take(told)
     if model is None:
         model = _handle(reply, f"`{call.function}` returned", "the trained model")
     return _weights(link, job, model)
@@ -107,7 +129,7 @@ def _handle(reply: Invoked, what: str, expected: str) -> int:
     match reply.value:
         case {"thing": int(handle)} if 0 <= handle < 2**31:
             return handle
-    raise _NotUsable(f"{what} something that is no object; it should be {expected}.")
+    raise NotUsable(f"{what} something that is no object; it should be {expected}.")
 
 
 def _weights(link: Link, job: CalledJob, model: int) -> Any:
@@ -120,52 +142,108 @@ def _weights(link: Link, job: CalledJob, model: int) -> Any:
     try:
         weights = Unpacker(reply.arrays, _no_array, tensors=False).value(reply.value)
     except ProtocolError as error:
-        raise _NotUsable(
+        raise NotUsable(
             f"`{member}` of the trained model holds something else than tensors and arrays."
         ) from error
     if isinstance(weights, TooMuch):
-        raise _NotUsable(f"`{member}` of the trained model holds more than can be taken over.")
+        raise NotUsable(f"`{member}` of the trained model holds more than can be taken over.")
     return weights
 
 
-def _answers(link: Link, job: CalledJob, weights: Any) -> Any:
-    """What the model answers for the hidden inputs with these numbers, (n, ...)."""
-    call, limits = job.call, job.limits
-    model = _made(link, job)
-    arguments = Arguments(job, model)
-    fill = Invoke(
-        handle=model,
-        action="fill",
-        member=call.weights or STATE_DICT,
-        args=(arguments.numbers(weights),),
-        seed=job.seed,
-        arrays=arguments.arrays,
-    )
-    _invoked(link, fill, job, limits.load_seconds)
-    inputs, found = job.examples.test_inputs, []
-    order = np.arange(len(inputs))
-    if job.order_seed is not None:
-        order = np.random.default_rng(job.order_seed).permutation(order)
-    for start in range(0, len(order), ASKED_AT_ONCE):
-        rows = order[start : start + ASKED_AT_ONCE]
-        asked = Arguments(job, model)
-        node, further = asked.asked(inputs[rows]), asked.nodes(call.answers_with)
+class _Passes:
+    """Measures the model after each pass, in a worker that does nothing else.
+
+    What cannot be measured on the way is not told: what counts is the model in the end.
+    """
+
+    def __init__(
+        self, workers: Workers, job: CalledJob, record: CalledRecord, stack: contextlib.ExitStack
+    ) -> None:
+        self._workers, self._job, self._record, self._stack = workers, job, record, stack
+        self._asked: _Asked | None = None
+        self._given_up = False
+
+    def take(self, done: EpochDone) -> None:
+        """Measure what a pass has come to."""
+        if self._given_up:
+            return
+        try:
+            if self._asked is None:
+                link = self._job.linked(self._workers())
+                self._stack.callback(link.close)
+                loaded_for(link, self._job)
+                self._asked = _Asked(link, self._job)
+            weights = {
+                name.removeprefix(STATE): value
+                for name, value in done.arrays.items()
+                if name.startswith(STATE)
+            }
+            self._record.take_pass(done, self._asked.outputs(weights))
+        except (StudentRaised, NotUsable, WorkerFault, EngineError):
+            self._given_up = True
+
+
+class _Asked:
+    """A model in a worker where nothing was trained, which is asked for the hidden inputs."""
+
+    def __init__(self, link: Link, job: CalledJob) -> None:
+        self._link, self._job = link, job
+        self._model = _made(link, job)
+        self._order = np.arange(len(job.examples.test_inputs))
+        if job.order_seed is not None:
+            self._order = np.random.default_rng(job.order_seed).permutation(self._order)
+
+    def outputs(self, weights: Any) -> Any:
+        """What the model answers with these numbers for the hidden inputs, (n, ...)."""
+        job, limits, arguments = self._job, self._job.limits, Arguments(self._job, self._model)
+        fill = Invoke(
+            handle=self._model,
+            action="fill",
+            member=job.call.weights or STATE_DICT,
+            args=(arguments.numbers(weights),),
+            seed=job.seed,
+            arrays=arguments.arrays,
+        )
+        _invoked(self._link, fill, job, limits.load_seconds)
+        outputs = self._all(job.examples.test_inputs[self._order])
+        ours = np.empty_like(outputs)
+        ours[self._order] = outputs
+        return ours
+
+    def seen_accuracy(self) -> float | None:
+        """For some of the images that it was trained on, as they are, 0 to 1; None: there are none."""
+        splits = self._job.splits
+        if splits is None:
+            return None
+        rows = Arguments(self._job).training_rows
+        rows = rows[some_of_each(splits.train_labels[rows], SEEN)]
+        outputs = self._all(self._job.examples.train_inputs[rows])
+        if outputs.shape != (len(rows), len(splits.classes)):
+            return None
+        return float((outputs.argmax(axis=1) == splits.train_labels[rows]).mean())
+
+    def _all(self, inputs: Any) -> Any:
+        found = [
+            self._of(inputs[start : start + ASKED_AT_ONCE]) for start in range(0, len(inputs), ASKED_AT_ONCE)
+        ]
+        if len({(part.shape[1:], part.dtype) for part in found}) > 1:
+            raise NotUsable("The trained model gives outputs of different shapes for different batches.")
+        return np.concatenate(found)
+
+    def _of(self, inputs: Any) -> Any:
+        """The outputs of a batch, (n, ...)."""
+        job, asked = self._job, Arguments(self._job, self._model)
+        node, further = asked.asked(inputs), asked.nodes(job.call.answers_with)
         request = Invoke(
-            handle=model,
-            member=call.answers,
+            handle=self._model,
+            member=job.call.answers,
             args=(node,),
             kwargs=further,
             training=False,
             seed=job.seed,
             arrays=asked.arrays,
         )
-        found.append(_outputs(_invoked(link, request, job, limits.call_seconds), len(rows)))
-    if len({(part.shape[1:], part.dtype) for part in found}) > 1:
-        raise _NotUsable("The trained model gives outputs of different shapes for different batches.")
-    outputs = np.concatenate(found)
-    ours = np.empty_like(outputs)
-    ours[order] = outputs
-    return ours
+        return _outputs(_invoked(self._link, request, job, job.limits.call_seconds), len(inputs))
 
 
 def _outputs(reply: Invoked, count: int) -> Any:
@@ -173,11 +251,11 @@ def _outputs(reply: Invoked, count: int) -> Any:
     try:
         outputs = Unpacker(reply.arrays, _no_array, tensors=False).value(reply.value)
     except ProtocolError as error:
-        raise _NotUsable(NO_NUMBERS) from error
+        raise NotUsable(NO_NUMBERS) from error
     if not isinstance(outputs, np.ndarray) or not outputs.ndim or outputs.dtype.kind not in "fiub":
-        raise _NotUsable(NO_NUMBERS)
+        raise NotUsable(NO_NUMBERS)
     if len(outputs) != count:
-        raise _NotUsable(f"For {count} inputs the trained model gives {len(outputs)} outputs.")
+        raise NotUsable(f"For {count} inputs the trained model gives {len(outputs)} outputs.")
     return outputs
 
 

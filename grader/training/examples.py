@@ -12,6 +12,7 @@ from grader.kit.splits import Splits
 from grader.training.accuracy import probabilities
 
 PER_CLASS = 4
+SEEN = 50  # training images of a class that the model is asked about, for what it has by heart
 LIKELIEST = 3  # classes that are told with a prediction
 WIDTH = 100  # pixels, at most
 COLD, WARM, HOT = "#0b1026", "#b8325e", "#ffe08a"  # of an attention map, from nothing to most

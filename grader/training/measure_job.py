@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from grader.course.measure_functions import measure_function
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import Assignment, trainers
 from grader.domain.measure import Measure
 from grader.kit.splits import Examples, Splits
 from grader.training.own_measure import score_of
@@ -34,6 +34,7 @@ def job_of(
     return CalledJob(
         examples=images_as_examples(data),
         call=measure.call,
+        trainer=next(iter(trainers(assignment.components, measure.roles)), ""),
         score=score,
         scaled=True,
         splits=data,

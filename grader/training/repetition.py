@@ -71,7 +71,7 @@ def repeated_training(
 def trained_once(workers: Workers, job: AnyJob, report: Report = lambda told: None) -> Measured:
     """Train the submission once, as the job says."""
     if isinstance(job, CalledJob):
-        return called_training(workers, job)
+        return called_training(workers, job, report)
     return measured_training(workers, job, report)
 
 

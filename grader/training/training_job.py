@@ -110,10 +110,12 @@ class CalledJob(Execution):
         score: What is measured; None: the accuracy.
         scaled: The inputs are bytes, 0 to 255, of which submissions see the shares of one.
         splits: The images that the examples are made of, where they are images.
+        trainer: The graded function that trains for an epoch, if there is one.
     """
 
     examples: Examples = field(kw_only=True)
     call: TrainingCall = field(kw_only=True)
+    trainer: str = ""
     score: ScoreFunction | None = None
     scaled: bool = False
     splits: Splits | None = None

@@ -18,9 +18,22 @@ from grader.protocol.plain_values import MAX_NUMBER
 from grader.protocol.raised import plan_in_words, raised_at, unwritten
 from grader.protocol.recipe_gaps import RAISED, Gap, gap_in_words
 from grader.protocol.replies import Answered, EpochDone, Problem, Trained, TrainingPlan
-from grader.training.accuracy import accuracy_interval, confusion, cross_entropy, probabilities
+from grader.training.accuracy import (
+    accuracy_interval,
+    confusion,
+    cross_entropy,
+    mean_reported,
+    probabilities,
+)
 from grader.training.blinding import Blinding, NoAnswers
-from grader.training.examples import attention_maps, example_images, first_of_each, predictions, some_of_each
+from grader.training.examples import (
+    SEEN,
+    attention_maps,
+    example_images,
+    first_of_each,
+    predictions,
+    some_of_each,
+)
 from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
 from grader.training.model_identity import ModelThen, OtherModel, asked, same_answers, same_state
 from grader.training.own_measure import value_interval
@@ -35,7 +48,6 @@ PROJECTED_AFTER = 2  # epochs
 MOST_OBJECTIONS = 3  # that are told
 ANSWERS_OTHERWISE = "Where it trained, the model answered otherwise than its class does with its weights."
 NO_TRANSFORM = "How it prepares its images was not found, so what was handed out stood in that place."
-SEEN = 50  # training images of a class that the model is asked about, for what it has by heart
 SAMPLED = 8  # hidden images for which the judge asks again
 
 
@@ -157,7 +169,7 @@ class Record:
         now = time.monotonic()
         epoch = Epoch(
             number=number,
-            train_loss=_mean_loss(done.arrays.get("reported")),
+            train_loss=mean_reported(done.arrays.get("reported")),
             test_loss=cross_entropy(logits, self._job.splits.test_labels),
             test_accuracy=self._accuracy(logits),
             learning_rate=done.learning_rate,
@@ -405,14 +417,6 @@ class Record:
         if chance > plain:
             return chance, f"{counted}, with the augmentation that is in the test transform"
         return plain, f"{counted}, without the augmentation that is in the test transform"
-
-
-def _mean_loss(reported: Any) -> float | None:
-    """The mean of what train_epoch reported, if it is numbers."""
-    if reported is None or reported.ndim != 1:
-        return None
-    losses = reported[np.abs(reported) < 1e30]  # far below what overflows in a mean; neither infinite nor NaN
-    return float(losses.mean()) if len(losses) else None
 
 
 def _claimed_memory(problem: Problem, ending: Ending, job: Job) -> Note | None:

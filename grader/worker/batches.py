@@ -1,6 +1,6 @@
 """Data loaders over the judge's own data, of any kind."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
@@ -25,6 +25,21 @@ class GivenDataset(Dataset[Any]):
         return given if self._targets is None else (given, self._targets[index])
 
 
+class WatchedLoader(DataLoader[Any]):
+    """A loader that tells when a pass over it has ended, at its end or before."""
+
+    ended: Callable[[], None] = staticmethod(lambda: None)
+    passing = 0  # passes that have begun and not ended
+
+    def __iter__(self) -> Any:
+        self.passing += 1
+        try:
+            yield from super().__iter__()
+        finally:
+            self.passing -= 1
+            self.ended()
+
+
 def batches(described: Mapping[str, Any]) -> DataLoader[Any]:
     """A loader of `inputs` (n, ...) and `targets` (n, ...) or None, in batches of the `sizes`.
 
@@ -32,5 +47,5 @@ def batches(described: Mapping[str, Any]) -> DataLoader[Any]:
     """
     dataset = GivenDataset(described["inputs"], described["targets"], list(described["classes"]))
     if described.get("shuffled"):
-        return DataLoader(dataset, batch_size=described["sizes"][0], shuffle=True)
+        return WatchedLoader(dataset, batch_size=described["sizes"][0], shuffle=True)
     return rigged_loader(dataset, tuple(described["sizes"]))

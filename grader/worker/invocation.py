@@ -5,7 +5,7 @@ import inspect
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.domain.standin_behavior import StandIn
-from grader.protocol.replies import Invoked
+from grader.protocol.replies import EpochDone, Invoked
 from grader.protocol.requests import DRAWN, FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
 from grader.worker.fakes import AskJudge, Fakes
@@ -23,6 +23,7 @@ from grader.worker.fault import students_code
 from grader.worker.figures import kept_figures
 from grader.worker.genuine import NOTHING, Genuine, MakeGenuine
 from grader.worker.objects import Kept, Objects
+from grader.worker.passes import watched_passes
 from grader.worker.program import StudentModule, quiet, seed_all
 from grader.worker.standin import StandIns
 from grader.worker.streams import logs_in
@@ -37,13 +38,16 @@ SAME: Node = {"same": True}
 class Invocations:
     """Uses the student's parts and what they made."""
 
-    def __init__(self, student: StudentModule, objects: Objects, ask: AskJudge) -> None:
+    def __init__(
+        self, student: StudentModule, objects: Objects, ask: AskJudge, tell: Callable[[EpochDone], None]
+    ) -> None:
         """Nothing is used yet.
 
         Args:
             ask: Asks the judge what a fake answers.
+            tell: Tells the judge of a pass of a training.
         """
-        self._student, self._objects = student, objects
+        self._student, self._objects, self._tell = student, objects, tell
         self.fakes = Fakes(ask, lambda: packer(objects), self.unpacker, self._genuine)
 
     def unpacker(self, message: Any) -> Unpacker:
@@ -84,9 +88,12 @@ class Invocations:
         if request.gradients:
             args = [_leaf(value) for value in args]
         seed_all(request.seed)
+        trained = self._objects[request.passes_of].value if request.passes_of >= 0 else None
+        given, namespace = (*args, *kwargs.values()), self._student.namespace
         with (
+            watched_passes(trained, given, namespace, request.trainer, self._tell) as watched,
             _folder(request) as folder,
-            self._student.replaced(dict(around.replacements)),
+            self._student.replaced({**around.replacements, **watched}),
             kept_figures() if request.figures else nullcontext() as drawn,
             quiet() as printed,
             logs_in(printed),

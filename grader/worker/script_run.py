@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.utils.data import DataLoader
 
 from grader.domain.program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME, Script
 from grader.protocol.plain_values import ModelMade, OtherValues
 from grader.protocol.replies import EpochDone, Trained, TrainingPlan
 from grader.protocol.requests import STATE
 from grader.worker.absent import Inert
+from grader.worker.batches import WatchedLoader
 from grader.worker.device import bind_devices
 from grader.worker.fault import RecipeError, StudentFault, students_code
 from grader.worker.losses import LossWatch
@@ -36,6 +35,7 @@ from grader.worker.outputs import array, module_tree, same_random_numbers, state
 from grader.worker.preparation import Prepared, ended, learning_rate
 from grader.worker.program import StudentModule, quiet
 from grader.worker.recipe import Data
+from grader.worker.schedules import schedule_of
 from grader.worker.wrapped_names import unwrapped_names
 
 Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
@@ -59,21 +59,6 @@ class GradersData:
             if found is not None:
                 return self._by_role[f"{'train' if found['train'] else 'test'}_{role.partition('_')[2]}"]
         return self._by_role[role]
-
-
-class WatchedLoader(DataLoader[Any]):
-    """A loader that tells when a pass over it has ended, at its end or before."""
-
-    ended: Callable[[], None] = staticmethod(lambda: None)
-    passing = 0  # passes that have begun and not ended
-
-    def __iter__(self) -> Any:
-        self.passing += 1
-        try:
-            yield from super().__iter__()
-        finally:
-            self.passing -= 1
-            self.ended()
 
 
 @dataclass
@@ -213,7 +198,7 @@ class ScriptWatch:
             learned = sum(p.numel() for params in groups for p in params if p.grad is not None)
         key = id(optimizer), loop, called
         if key not in self._schedules:
-            self._schedules[key] = _schedule_of(optimizer)
+            self._schedules[key] = schedule_of(optimizer)
         return _FirstStep(loop, called, type(optimizer).__name__, self._schedules[key], learned, rate)
 
     def _note_beginning(self, optimizer: torch.optim.Optimizer) -> None:
@@ -358,7 +343,7 @@ class ScriptWatch:
             epochs=planned or 1,
             batch_size=self._ready.settings.batch_size,
             optimizer=type(optimizer).__name__,
-            scheduler=_schedule_of(optimizer),
+            scheduler=schedule_of(optimizer),
             device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
             assumed=self._ready.settings.assumed,
         )
@@ -619,15 +604,3 @@ def _constructions_told(kind: Any, watch: ScriptWatch, other: OtherValues | None
         yield
     finally:
         kind.__init__ = real  # type: ignore[misc]
-
-
-def _schedule_of(optimizer: torch.optim.Optimizer) -> str:
-    """The class of the schedule of an optimizer, of several the one that holds the others; empty: none."""
-    found = [
-        one
-        for one in gc.get_objects()
-        if isinstance(one, LRScheduler | ReduceLROnPlateau) and getattr(one, "optimizer", None) is optimizer
-    ]
-    held = {id(inner) for one in found for inner in getattr(one, "_schedulers", [])}
-    outer = [one for one in found if id(one) not in held]
-    return type(outer[-1]).__name__ if outer else ""

@@ -121,7 +121,7 @@ class Service:
         if isinstance(request, Load):
             self._student = StudentModule(request, self._watch(request))
             objects = Objects()
-            self._invocations = Invocations(self._student, objects, self._fake)
+            self._invocations = Invocations(self._student, objects, self._fake, self._tell)
             self._components = Components(self._student, objects, self._invocations)
             yield self._student.loaded()
             return

@@ -106,6 +106,15 @@ def test_what_is_left_out_of_a_class_are_its_last_images(datasets: Path) -> None
     assert few.train_names == (*whole.train_names[:4], *whole.train_names[7:11])
 
 
+def test_images_that_served_for_something_else_are_not_handed_out(datasets: Path) -> None:
+    whole = student_split(datasets, DataUse(real="made", synthetic="made"), None)
+    rest = student_split(datasets, DataUse(real="made", synthetic="made", without=("cat/[0-4].jpg",)), None)
+    gone = {f"cat/{number}.jpg" for number in range(5)}
+    assert [*rest.train_names, *rest.test_names] == [
+        name for name in (*whole.train_names, *whole.test_names) if name not in gone
+    ]
+
+
 def test_a_zip_that_cannot_be_written(datasets: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match="cannot be written"):

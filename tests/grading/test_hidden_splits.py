@@ -66,6 +66,19 @@ def test_each_side_holds_at_most_what_the_assignment_takes() -> None:
             assert [kept_names[row] for row in kept] == [names[row] for row in every[:most]]
 
 
+def test_images_that_served_for_something_else_are_on_no_side() -> None:
+    """A model that was pretrained on them would know them; all others stay, as many as there were."""
+    some = HiddenSplits(loaded(), KEY, replace(USE, without=("*/00?.png", "patches/01?.png"))).of(1)
+    left = {*some.train_names, *some.test_names}
+    assert left == {
+        name
+        for name in (*loaded().train_names, *loaded().test_names)
+        if "/00" not in name and not name.startswith("patches/01")
+    }
+    few = HiddenSplits(loaded(), KEY, replace(USE, without=("*/00?.png",), train_per_class=20)).of(1)
+    assert np.bincount(few.train_labels).tolist() == [20, 20, 20]
+
+
 def test_what_students_were_given_to_train_on_is_known_where_parts_are_handed_out() -> None:
     """Weights that are handed in may know those images by heart."""
     assert made().of(1).withheld is None

@@ -13,7 +13,14 @@ from grader.domain.evidence import TrainingOutcome
 from grader.domain.measure import Scale, TrainingCall
 from grader.kit.splits import Examples
 from grader.protocol.link import WorkerProcess
-from grader.training import CalledJob, made_up_images, repeated_training, trained_once
+from grader.training import (
+    CalledJob,
+    EpochReport,
+    made_up_images,
+    rehearsed_call,
+    repeated_training,
+    trained_once,
+)
 from grader.training.measure_job import images_as_examples
 from grader.training.own_measure import mean_interval, score_of, value_interval
 
@@ -200,11 +207,8 @@ STANDARDIZED = NET.replace(
 )
 
 
-@pytest.mark.parametrize("standardized", [False, True])
-def test_modules_are_trained_on_images_with_loaders(
-    spawn: Callable[[], WorkerProcess], standardized: bool
-) -> None:
-    """Shares of one, in batches, with a part for validation; statistics of batches are taken over."""
+def net_job(source: str, *, epochs: int = 10, standardized: bool = False) -> CalledJob:
+    """Dark and light images, which are easy to tell apart."""
     splits = made_up_images(("dark", "light"), (2, 2))
     light = splits.train_labels == 1
     images = np.where(light[:, None, None], 200, 20).astype(np.uint8) + splits.train_images // 8
@@ -222,14 +226,13 @@ def test_modules_are_trained_on_images_with_loaders(
             "model": "{model}",
             "loader": "{batches}",
             "validation": "{validation_batches}",
-            "epochs": 10,
+            "epochs": epochs,
             "device": "{device}",
         },
         batch_size=8,
         standardized=standardized,
     )
-    source = STANDARDIZED if standardized else NET
-    job = CalledJob(
+    return CalledJob(
         program("homework.py", source.encode(), parts("Net")),
         Limits(),
         seed=3,
@@ -239,12 +242,80 @@ def test_modules_are_trained_on_images_with_loaders(
         scaled=True,
         splits=splits,
     )
-    measured = trained_once(spawn, job)
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+def test_modules_are_trained_on_images_with_loaders(
+    spawn: Callable[[], WorkerProcess], standardized: bool
+) -> None:
+    """Shares of one, in batches, with a part for validation; statistics of batches are taken over."""
+    measured = trained_once(spawn, net_job(STANDARDIZED if standardized else NET, standardized=standardized))
     training = measured.training
     assert training.outcome is TrainingOutcome.COMPLETED, training.reason
-    assert training.accuracy == 1.0 and training.value is None
+    assert training.accuracy == training.seen_accuracy == 1.0 and training.value is None
     assert [sum(row) for row in training.confusion] == [4, 4]
     assert {each.image for each in training.predictions} == set(measured.images)
+
+
+STAGES = """
+    model.requires_grad_(False).head.requires_grad_(True)
+    optimizer = torch.optim.SGD(model.head.parameters(), lr=0.2)
+    for _ in range(2):
+        one_pass(model, loader, optimizer)
+    model.requires_grad_(True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    for _ in range(epochs - 2):
+        list(loader), [model.eval()(images) for images, _ in validation]  # passes in which nothing is trained
+        one_pass(model, loader, optimizer)
+        schedule.step()
+
+
+def one_pass(model, loader, optimizer):
+    model.train()
+    for images, targets in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), targets).backward()
+        optimizer.step()
+"""
+IN_STAGES = NET[: NET.index("    seen = ")] + STAGES
+
+
+def test_each_pass_in_which_a_module_is_trained_is_seen(spawn: Callable[[], WorkerProcess]) -> None:
+    """With its stage, and what the model then is worth; a pass without a step of an optimizer is none."""
+    told: list[EpochReport] = []
+    training = trained_once(spawn, net_job(IN_STAGES, epochs=5), told.append).training
+    assert training.outcome is TrainingOutcome.COMPLETED, training.reason
+    assert [epoch.number for epoch in training.epochs] == [1, 2, 3, 4, 5] == [t.epoch.number for t in told]
+    assert {report.planned for report in told} == {5}
+    assert training.epochs[-1].test_accuracy == training.accuracy
+    assert training.epochs[-1].test_loss < training.epochs[0].test_loss
+    seen = [(s.epochs, s.optimizer, s.schedule, s.learned, s.first_rate) for s in training.stages]
+    assert seen == [(2, "SGD", "", 10, 0.2), (3, "Adam", "StepLR", 18, 0.02)]
+    assert training.stages[1].last_rate == 0.005
+
+
+def test_the_stages_are_seen_in_a_trial_before(spawn: Callable[[], WorkerProcess]) -> None:
+    """On made-up images: what a program does with the real ones could say something of them."""
+    trial = rehearsed_call(spawn, net_job(IN_STAGES, epochs=5))
+    assert trial is not None and trial.epochs == 5
+    assert [(stage.epochs, stage.learned) for stage in trial.stages] == [(2, 10), (3, 18)]
+    assert rehearsed_call(spawn, line_job(LINE)) is None
+    broken = rehearsed_call(spawn, net_job(IN_STAGES.replace("schedule.step()", "1 / 0"), epochs=5))
+    assert broken is not None and broken.epochs is None and len(broken.stages) == 2
+    nothing = net_job(IN_STAGES.replace("def fit(", "def other("))
+    assert rehearsed_call(spawn, nothing) is None
+
+
+OWN_LOADER = "    loader = torch.utils.data.DataLoader(loader.dataset, 4, shuffle=True)\n"
+
+
+def test_a_loader_of_ones_own_is_trained_by_and_has_no_curve(spawn: Callable[[], WorkerProcess]) -> None:
+    """What is not seen is not told; what counts is the model in the end."""
+    source = IN_STAGES.replace("    model.requires_grad_(F", f"{OWN_LOADER}    model.requires_grad_(F", 1)
+    training = trained_once(spawn, net_job(source, epochs=5)).training
+    assert training.outcome is TrainingOutcome.COMPLETED and training.accuracy is not None
+    assert training.epochs == training.stages == () and training.planned_epochs is None
 
 
 def test_near_what_is_asked_for_three_trainings_are_made(spawn: Callable[[], WorkerProcess]) -> None:

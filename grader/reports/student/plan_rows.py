@@ -22,6 +22,8 @@ def plan_rows(plan: Plan, file: str, measure: Measure | None = None) -> list[tup
         file: The submitted file: its name is left out where a line of it is told.
         measure: Of the model, which may say how much is allowed; None: nothing is said of that.
     """
+    if measure is not None and measure.call is not None:
+        return list(_stage_rows(plan.rehearsal, file)) if plan.rehearsal is not None else []
     if plan.missing:
         return [("trained", f"nothing: {plan.missing}")]
     beyond = beyond_what_is_allowed(measure, plan.rehearsal) if measure is not None else ()

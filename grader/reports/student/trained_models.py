@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Prediction, Training
-from grader.domain.measure import Measure
+from grader.domain.measure import Measure, call_in_words
 from grader.domain.plan import Rehearsal
 from grader.domain.submission import Role
 from grader.reports.data_uri import data_uri
@@ -58,7 +59,9 @@ class ShownModel:
         threshold: What is asked for.
         asks_weights: Weights are to be handed in.
         outcome: How its training ended, in a sentence.
+        called: What was called to train it; empty: its own program trained it.
         plan: What of the program was trained, as names and texts.
+        note: What the assignment says of the curves.
         rehearsal: The trial in which the stages in it were seen; None: there was none.
         lines: Of the student's file, where the training ended.
     """
@@ -71,7 +74,9 @@ class ShownModel:
     asks_weights: bool
     threshold: float | None
     outcome: str
+    called: str
     plan: list[tuple[str, str]]
+    note: str
     rehearsal: Rehearsal | None
     lines: tuple[CodeLine, ...]
     measured_band: Markup
@@ -107,7 +112,7 @@ def _shown(
     assignment: Assignment, measure: Measure, evidence: Evidence, images: Mapping[str, bytes], prefix: str
 ) -> ShownModel:
     training, item = evidence.training, assignment.item_measured(measure.id)
-    replayed = measure.call is None and evidence.plan.why
+    told = measure.call is not None or evidence.plan.why
     threshold, words = item.threshold if item else None, measured_words(assignment, measure)
     return ShownModel(
         title=measure.title if len(assignment.measures) > 1 else "",
@@ -118,14 +123,18 @@ def _shown(
         asks_weights=any(file.role == Role.CHECKPOINT for file in assignment.files),
         threshold=threshold,
         outcome=outcome_sentence(training, measure.call),
-        plan=plan_rows(evidence.plan, evidence.code_file, measure) if replayed else [],
+        called=call_in_words(measure.call) if measure.call is not None else "",
+        plan=plan_rows(evidence.plan, evidence.code_file, measure) if told else [],
+        note=measure.note,
         rehearsal=evidence.plan.rehearsal,
         lines=excerpt(evidence.source, training.where),
         measured_band=training_charts.measured_band(
             training.measured, training.interval, item.breakpoints if item else (), words
         ),
         accuracy_curve=training_charts.accuracy_curve(
-            training.epochs, threshold if words.is_accuracy else None
+            training.epochs,
+            threshold if words.is_accuracy else None,
+            stage_beginnings(evidence.plan.rehearsal, len(training.epochs)),
         ),
         loss_curve=training_charts.loss_curve(training.epochs),
         class_figures=class_figures(training),
@@ -133,6 +142,12 @@ def _shown(
         confusion=confusion_rows(training),
         predictions=_prediction_groups(training, images),
     )
+
+
+def stage_beginnings(rehearsal: Rehearsal | None, epochs: int) -> tuple[int, ...]:
+    """The first epoch of each stage but the first, as a trial showed them; none where it saw but one."""
+    counts = [stage.epochs for stage in rehearsal.stages[:-1]] if rehearsal is not None else []
+    return tuple(1 + before for before in accumulate(counts) if before < epochs)
 
 
 def confusion_rows(training: Training) -> tuple[ConfusionRow, ...]:

@@ -28,8 +28,14 @@ class Segment:
     label: str
 
 
-def accuracy_curve(epochs: Sequence[Epoch], threshold: float | None) -> Markup:
-    """Test accuracy (0 to 1) per epoch, with the line that the assignment asks for; empty without epochs."""
+def accuracy_curve(
+    epochs: Sequence[Epoch], threshold: float | None, beginnings: Sequence[int] = ()
+) -> Markup:
+    """Test accuracy (0 to 1) per epoch, with the line that the assignment asks for; empty without epochs.
+
+    Args:
+        beginnings: The first epoch of each stage but the first.
+    """
     values = [(epoch.number, epoch.test_accuracy) for epoch in epochs if math.isfinite(epoch.test_accuracy)]
     if not values:
         return Markup("")
@@ -39,11 +45,16 @@ def accuracy_curve(epochs: Sequence[Epoch], threshold: float | None) -> Markup:
         y = frame.y(threshold)
         parts.append(line(frame.left, y, frame.right, y, "threshold"))
         parts.append(text(frame.left + 4, y - 4, f"asked for: {round_percent(threshold)}", "note"))
+    for number, first in enumerate(beginnings, start=2):
+        x = frame.x(first - 0.5)
+        parts.append(line(x, frame.top, x, frame.bottom, "threshold"))
+        parts.append(text(x + 4, frame.bottom - 6, f"stage {number}", "note"))
     parts.append(_series(frame, values, "test"))
     parts.append(_end_label(frame, values[-1], percent(values[-1][1])))
     last = f"{percent(values[-1][1])} after epoch {values[-1][0]}"
     best = max(values, key=lambda pair: pair[1])
     label = f"Test accuracy per epoch: {last}; highest {percent(best[1])} after epoch {best[0]}."
+    label += "".join(f" Stage {number} begins with epoch {at}." for number, at in enumerate(beginnings, 2))
     parts.append(_key(frame, [("test", "test accuracy, %")]))
     return svg(200, label, parts)
 

@@ -6,8 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.domain.evidence import Epoch, RocCurve
+from grader.domain.plan import Rehearsal, Stage
 from grader.reports.measured_words import MeasuredWords
 from grader.reports.student import training_charts as charts
+from grader.reports.student.trained_models import stage_beginnings
 
 WORDS = MeasuredWords()
 
@@ -50,6 +52,27 @@ def test_accuracy_curve_marks_what_is_asked_for():
     assert root.find(".//line[@class='threshold']") is not None
     assert "70.0 % after epoch 2" in root.get("aria-label").replace("\N{NO-BREAK SPACE}", " ")
     assert tree(charts.accuracy_curve([epoch(1)], None)).find(".//line[@class='threshold']") is None
+
+
+def test_accuracy_curve_marks_where_stages_begin():
+    """Between the last epoch of one and the first of the next, in the order of the trial."""
+    epochs = [epoch(n, n / 10) for n in (1, 2, 3, 4, 5)]
+    root = tree(charts.accuracy_curve(epochs, None, (3, 5)))
+    marks = root.findall(".//line[@class='threshold']")
+    xs = [float(mark.get("x1")) for mark in marks]
+    points = [float(pair.split(",")[0]) for pair in root.find(".//polyline").get("points").split()]
+    assert len(xs) == 2 and points[1] < xs[0] < points[2] and points[3] < xs[1] < points[4]
+    assert [each.text for each in root.findall(".//text[@class='note']")][-2:] == ["stage 2", "stage 3"]
+    assert "Stage 2 begins with epoch 3. Stage 3 begins with epoch 5." in root.get("aria-label")
+
+
+def test_stages_are_those_that_a_trial_showed():
+    """What a program does with the real images says nothing to anybody; an early end hides later stages."""
+    stage = Stage(None, None, "SGD", "", 10, 2, 0.1, 0.1)
+    trial = Rehearsal((stage, replace(stage, epochs=3), stage))
+    assert stage_beginnings(trial, 7) == (3, 6)
+    assert stage_beginnings(trial, 5) == (3,)
+    assert stage_beginnings(None, 5) == stage_beginnings(Rehearsal((stage,)), 5) == ()
 
 
 def test_the_losses_that_a_students_code_reports_are_not_drawn():
