@@ -11,6 +11,7 @@ from benchmarks import (
     channels,
     check,
     class_size,
+    finetuning,
     gpu,
     honest_pairs,
     interruptions,
@@ -44,6 +45,7 @@ QUICK: Benchmarks = {
 SLOW: Benchmarks = {
     "recipes": recipes.measured,
     "breakpoints": breakpoints.measured,
+    "finetuning": finetuning.measured,
     "ingredients": recipes.ingredients_measured,
     "honest_pairs": honest_pairs.measured,
     "script_alone": script_alone.measured,
@@ -51,6 +53,7 @@ SLOW: Benchmarks = {
 BEFORE: Benchmarks = {
     "recipes": recipes.recorded,
     "breakpoints": breakpoints.recorded,
+    "finetuning": finetuning.recorded,
     "ingredients": recipes.ingredients_recorded,
     "honest_pairs": honest_pairs.recorded,
     "script_alone": script_alone.recorded,

@@ -19,7 +19,7 @@ from grader.domain.evidence import TrainingOutcome
 from grader.domain.measure import Measure
 from grader.kit.splits import Splits
 from grader.students.own_machine import OwnWorkers, own_program, patient
-from grader.training import EpochReport, Job, job_of, measured_training
+from grader.training import EpochReport, job_of, trained_once
 
 LOAD_SECONDS = 1800.0  # a busy machine is no reason to lose a night of training
 
@@ -149,10 +149,8 @@ def trained(
             device="cpu",
             seed=seed,
         )
-        if not isinstance(job, Job):
-            raise EngineError(f"{recipe}: it is trained by a call, and no homework's recipe.")
         job = replace(job, order_seed=order_seed)
-        training = measured_training(workers, job, report).training
+        training = trained_once(workers, job, report).training
     if training.outcome is not TrainingOutcome.COMPLETED:
         said = training.reason or "its loop over epochs could not be executed"
         raise EngineError(f"{recipe} without {without or 'nothing'}, seed {seed}: {said}")

@@ -1,4 +1,4 @@
-"""The model begins with random weights: those of tiny_vit.pth are not loaded.
+"""The model begins with random weights: those of tiny_vit.safetensors are not loaded.
 
 Leave build_model as it was handed out.
 """
