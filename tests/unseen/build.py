@@ -14,14 +14,19 @@ from grader.course.assignment_file import read_assignment
 from tests.submissions.build import pdf
 
 HERE = Path(__file__).parent
-FIRST_ID = {"correct": 400102001, "mistaken": 400103001}
-OWN_ID = re.compile(r"\b40010[23]0\d\d\b")
+FIRST_ID = {
+    "vit_cifar10/correct": 400102001,
+    "vit_cifar10/mistaken": 400103001,
+    "vit_finetune/correct": 400104001,
+    "vit_finetune/mistaken": 400105001,
+}
+OWN_ID = re.compile(r"\b40010[2-5]0\d\d\b")
 
 
 def homeworks(group: str) -> dict[str, Path]:
     """The folders of a group, `vit_cifar10/correct`, by the ids of those who hand them in."""
     folders = sorted(path for path in (HERE / group).iterdir() if path.is_dir())
-    first = FIRST_ID[Path(group).name]
+    first = FIRST_ID[group]
     return {str(first + number): folder for number, folder in enumerate(folders)}
 
 
