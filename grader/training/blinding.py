@@ -48,7 +48,7 @@ class Blinding:
         if seed is not None and numbers:
             drawn = np.random.default_rng([seed, zlib.crc32(b"classes")])
             self._numbers = drawn.permutation(len(splits.classes))
-        self._perturbs = numbers
+        self._perturbs = numbers and job.perturbs
         self.classes = tuple(splits.classes[old] for old in np.argsort(self._numbers))
         if seed is not None and not mentions(job.program, splits.classes):
             self.classes = neutral_names(len(splits.classes))

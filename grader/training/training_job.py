@@ -82,12 +82,15 @@ class Job(Execution):
         score: What is measured besides the accuracy, and counts in its place; None: nothing.
         planned: How many epochs a complete rehearsal came to; None: it is not known.
         other: Values in the place of the program's own; None: it trains as it is.
+        perturbs: The images are others than those that are published, where they are blinded at all; else
+            they are by a gray value others.
     """
 
     splits: Splits = field(kw_only=True)
     score: ScoreFunction | None = None
     planned: int | None = None
     other: OtherValues | None = None
+    perturbs: bool = True
 
     @property
     def data(self) -> str:

@@ -79,6 +79,14 @@ def test_images_are_others_in_training_and_nearly_the_same_for_weights(job: Job)
     assert all(each.any() for each in difference)
 
 
+def test_images_of_a_studys_rows_are_nearly_those_that_students_have(job: Job) -> None:
+    """In an order and with numbers of classes that nobody knows."""
+    row = Blinding(replace(job, order_seed=4, perturbs=False), "training", numbers=True)
+    trained = Blinding(replace(job, order_seed=4), "training", numbers=True)
+    assert np.abs(row.train_images.astype(int) - job.splits.train_images).max() == 1
+    assert np.array_equal(row.train_labels, trained.train_labels) and np.array_equal(row.order, trained.order)
+
+
 def test_the_same_seed_gives_the_same_images_and_another_one_others(job: Job) -> None:
     """The images of a submission may be needed in two workers; no two submissions have the same."""
     one, again, other = (
