@@ -130,8 +130,8 @@ def _row_job(
 ) -> AnyJob:
     """How a row of a study is trained: by the student's own script, with its loaders, where there is one.
 
-    Its images are left as they are: bent and moved ones are another task, in which other values are good. What
-    a program has by heart gains nothing here, since nobody's points grow with a row's accuracy.
+    Its images are left as they are: bent and moved ones are another task, in which other values are good.
+    What a program has by heart gains nothing here, since nobody's points grow with a row's accuracy.
     """
     first = run.assignment.measures[0]
     if first.call is not None:

@@ -1,8 +1,9 @@
 """Fakes in a worker: what they answer is known to the judge alone, who is asked for each call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -154,12 +155,25 @@ def _learning(values: tuple[Any, ...]) -> tuple[tuple[str, ...], dict[str, float
 
 
 def _take_steps(values: tuple[Any, ...], count: int) -> None:
-    """Let the first optimizer among the values take steps, without a gradient."""
+    """Let the first optimizer among the values take steps, without a gradient: one for each batch.
+
+    What goes through the loader's batches, as one who trains does, lets happen what a loader of the student's
+    own does between them.
+
+    Args:
+        count: How many, where no loader is among the values.
+    """
     optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
     if optimizer is not None and count:
         optimizer.zero_grad()
-        for _ in range(count):
+        for _ in next(filter(_is_loader, values), range(count)):
             optimizer.step()
+
+
+def _is_loader(value: Any) -> bool:
+    """Whether a value is something between a list and a model that gives batches, as many as it says."""
+    kinds = (Tensor, np.ndarray, nn.Module, torch.optim.Optimizer, str, bytes, Mapping, list, tuple, set)
+    return isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, kinds)
 
 
 def _mark(values: tuple[Any, ...], number: int) -> None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from grader.kit import Fake, Mismatch, batches, classes_named, curves, heat_maps
 
@@ -130,8 +131,12 @@ def places(outcome, size):
 # --- attention --------------------------------------------------------------------------------------------
 
 
-def attentions(model, image):
-    """Attention weights of each block, (heads, tokens, tokens)."""
+def attentions(model, image, width=None):
+    """Attention weights of each block, (heads, tokens, tokens).
+
+    Args:
+        width: By whose root scores are divided; None: that of a head.
+    """
     kept = []
     hooks = [
         block.attn.qkv.register_forward_hook(lambda module, inputs, output: kept.append(output))
@@ -144,7 +149,7 @@ def attentions(model, image):
     found = []
     for qkv in kept:
         q, k, _ = qkv[0].reshape(qkv.shape[1], 3, model.blocks[0].attn.num_heads, -1).permute(1, 2, 0, 3)
-        found.append((q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1))
+        found.append((q @ k.transpose(-2, -1) * (width or q.shape[-1]) ** -0.5).softmax(dim=-1))
     return found
 
 
@@ -159,7 +164,7 @@ def test_attention_is_that_of_the_class_token(student, reference):
         raise Mismatch("build_model gives another model than the provided one.")
     _, image = picture(student, 32)
     outcome = drawn(student, "show_attention", component, image, MEAN, STD)
-    maps = list(flat(outcome))
+    maps = list(shown_maps(outcome))
     every = attentions(model, image)
     last = every[-1]
     right = last.mean(dim=0)[0, 1:].reshape(8, 8).numpy()
@@ -175,6 +180,7 @@ def test_attention_is_that_of_the_class_token(student, reference):
         ],
         "attention_shifted": [last.mean(dim=0)[0, :-1]],
         "attention_transposed": [last.mean(dim=0)[0, 1:].reshape(8, 8).T.flatten()],
+        "attention_scaled_by_the_width": [attentions(model, image, 96)[-1].mean(dim=0)[0, 1:]],
     }
     for id_, candidates in wrong.items():
         if any(like(each, candidate.reshape(8, 8).numpy()) for each in maps for candidate in candidates):
@@ -184,25 +190,27 @@ def test_attention_is_that_of_the_class_token(student, reference):
     raise Mismatch("The map that is shown is not the last block's attention of the class token.")
 
 
-def flat(outcome):
-    """The maps of the figures, reduced to 8 x 8."""
+def shown_maps(outcome):
+    """The maps of the figures: of the patches, or as large as the image."""
     for value in outcome.arrays.values():
         value = np.asarray(value, dtype=float)
-        if value.ndim == 2 and value.shape == (8, 8):
+        if value.ndim == 1 and value.size in (64, 1024):
+            value = value.reshape(math.isqrt(value.size), -1)
+        if value.ndim == 2 and value.shape[0] == value.shape[1] and value.shape[0] in (8, 32, 224):
             yield value
-        elif value.ndim == 2 and value.shape[0] == value.shape[1] and value.shape[0] in (32, 224):
-            factor = value.shape[0] // 8
-            yield value.reshape(8, factor, 8, factor).mean(axis=(1, 3))
-        elif value.ndim == 1 and value.size in (64, 1024):
-            side = math.isqrt(value.size)
-            yield value.reshape(8, side // 8, 8, side // 8).mean(axis=(1, 3))
 
 
 def like(found, right):
-    """Whether a map is this one, scaled as one likes."""
+    """Whether a map is this one of 8 x 8 patches, scaled as one likes, enlarged by squares or smoothly."""
     if np.ptp(found) == 0 or np.ptp(right) == 0:
         return False
-    return float(np.corrcoef(found.ravel(), right.ravel())[0, 1]) > 0.985
+    small = torch.from_numpy(np.array(right, dtype=float))[None, None]
+    for mode in ("nearest", "bilinear", "bicubic"):
+        for corners in (None,) if mode == "nearest" else (False, True):
+            enlarged = F.interpolate(small, size=found.shape, mode=mode, align_corners=corners)
+            if float(np.corrcoef(found.ravel(), enlarged.numpy().ravel())[0, 1]) > 0.985:
+                return True
+    return False
 
 
 @pytest.mark.component("show_attention")

@@ -363,6 +363,27 @@ def test_fit_stops_and_restores(student, reference):
     )
 
 
+@pytest.mark.component("fit")
+@pytest.mark.weight(1)
+@pytest.mark.because("fit_stops_and_restores")
+def test_fit_restores_without_stopping(student, reference):
+    """The best weights are left, too, where stage 2 goes through all its epochs."""
+    pair, best, last = (1, 4), 4, 5
+    values = [0.3, 0.4, 0.5, 0.6, 0.55]  # only the last one is worse: even a patience of 1 ends nothing early
+    fitted = Fitted(student, values, pair)
+    if fitted.left == best or len(fitted.epochs) != last:
+        return  # what stops too early is judged elsewhere
+    watched = student.attempted(lambda: Fitted(student, values, pair, stops=[False]))
+    if watched is not None and watched.outcome.calls_of("restore"):
+        return  # what the student's own EarlyStopping restores is judged elsewhere
+    if fitted.left == last:
+        raise reference.named("fit_restores_only_when_stopped")
+    raise Mismatch(
+        f"Of {last} epochs, validation is best after epoch {best}; the weights of epoch "
+        f"{fitted.left:.0f} are left."
+    )
+
+
 def _value(call):
     """The value that a step of an EarlyStopping was given."""
     given = [each for each in (*call.args, *call.kwargs.values()) if isinstance(each, int | float)]

@@ -1,0 +1,54 @@
+"""The cosine is stepped after each batch by what goes around the training loader.
+"""
+
+
+class Afterwards:
+    def __init__(self, loader, action):
+        self.loader, self.action = loader, action
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        for batch in self.loader:
+            yield batch
+            self.action()
+
+
+def fit(model, loaders, epochs, device):
+    model.to(device)
+    criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+    generator = np.random.default_rng(0)
+    history = {"train_loss": [], "train_accuracy": [], "validation_loss": [], "validation_accuracy": []}
+    history["stage"] = []
+
+    def mix(images, labels):
+        way = (mixup, cutmix, None, None)[generator.integers(4)]  # half of the batches stay as they are
+        return way(images, labels, 0.2, generator) if way else (images, labels, labels, 1.0)
+
+    def epoch(stage, optimizer, loader):
+        loss, accuracy = train_one_epoch(model, loader, optimizer, criterion, device, mix)
+        found = evaluate(model, loaders["validation"], nn.CrossEntropyLoss(), device)
+        for name, value in zip(history, (loss, accuracy, found[0], found[1], stage), strict=True):
+            history[name].append(value)
+        print(f"stage {stage}: training {accuracy:.4f}, validation {found[1]:.4f}")
+        return found[1]
+
+    freeze_backbone(model)
+    optimizer = optim.AdamW([w for w in model.parameters() if w.requires_grad], lr=RATE, weight_decay=0.01)
+    for _ in range(epochs[0]):
+        epoch(1, optimizer, loaders["train"])
+
+    unfreeze(model)
+    optimizer = optim.AdamW(model.parameters(), lr=RATE / 10, weight_decay=0.01)
+    schedule = optim.lr_scheduler.CosineAnnealingLR(
+        optimizer, max(epochs[1], 1) * len(loaders["train"])
+    )
+    batches = Afterwards(loaders["train"], schedule.step)
+    stopping = EarlyStopping(PATIENCE)
+    for _ in range(epochs[1]):
+        stop = stopping.step(epoch(2, optimizer, batches), model)
+        if stop:
+            break
+    stopping.restore(model)
+    return history
