@@ -11,7 +11,7 @@ from tests.unseen.build import build, homeworks
 
 ROOT = Path(__file__).parents[2]
 # folder -> (the part with the mistake, its name; empty: the message says what is found and what should be)
-MISTAKES = {
+OF_CIFAR10 = {
     "attention_scaled_by_full_width": ("MultiHeadSelfAttention", "attention_scaled_by_dim"),
     "auc_ranks_ignore_ties": ("classification_metrics", "metrics_auc_ignores_ties"),
     "best_weights_shallow_copy": ("fit", "fit_keeps_by_reference"),
@@ -35,10 +35,36 @@ MISTAKES = {
 }
 
 
+OF_FINETUNE = {
+    "counter_not_reset": ("EarlyStopping", "stopping_counts_from_the_start"),
+    "cutmix_box_axes_swapped": ("cutmix", "cutmix_height_and_width_exchanged"),
+    "cutmix_box_per_image": ("cutmix", ""),
+    "cutmix_sides_without_root": ("", ""),  # its share is the true one, which is all that is asked for
+    "divided_by_predictions": ("per_class_accuracy", ""),
+    "first_nan_is_best": ("EarlyStopping", "stopping_nan_stays_best"),
+    "freeze_misses_bare_parameters": ("freeze_backbone", ""),
+    "hit_if_either_label": ("train_one_epoch", "epoch_counts_original_labels"),
+    "loss_over_batches": ("evaluate", "evaluate_means_batches"),
+    "mixed_loss_ignores_criterion": ("mixed_loss", "mixed_loss_ignores_its_criterion"),
+    "mixup_lerp_direction": ("mixup", "mixup_share_of_the_other"),
+    "mixup_shuffles_twice": ("mixup", "mixup_labels_permuted_alone"),
+    "one_optimizer_new_rate": ("fit", "fit_optimizer_before_unfreezing"),
+    "restored_only_if_stopped": ("fit", "fit_restores_only_when_stopped"),
+    "scale_by_whole_dim": ("show_attention", "attention_scaled_by_the_width"),
+    "shallow_copy": ("EarlyStopping", "stopping_keeps_by_reference"),
+    "split_sizes_as_fractions": ("stratified_split", ""),
+    "split_starts_not_cumulative": ("stratified_split", "split_parts_overlap"),
+    "unfreeze_resets_blocks_only": ("unfreeze", ""),
+    "zero_grad_once": ("train_one_epoch", "epoch_without_zero_grad"),
+}
+MISTAKES = {"vit_cifar10": OF_CIFAR10, "vit_finetune": OF_FINETUNE}
+
+
 def graded(group: str, out: Path) -> dict[str, dict[str, object]]:
     """The results of a group without trainings, by the folders' names."""
     build(group, out / "class")
-    command = ["grade", str(out / "class"), "--assignment", "vit_cifar10", "--no-train", "--jobs", "2"]
+    assignment = group.partition("/")[0]
+    command = ["grade", str(out / "class"), "--assignment", assignment, "--no-train", "--jobs", "2"]
     done = CliRunner().invoke(
         cli, ["--course", str(ROOT), *command, "--out", str(out / "results")], catch_exceptions=False
     )
@@ -49,21 +75,23 @@ def graded(group: str, out: Path) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_correct_homework_passes_every_check(tmp_path: Path) -> None:
+@pytest.mark.parametrize("assignment", MISTAKES)
+def test_correct_homework_passes_every_check(tmp_path: Path, assignment: str) -> None:
     """Ten styles, each with all points that checks give."""
-    results = graded("vit_cifar10/correct", tmp_path)
+    results = graded(f"{assignment}/correct", tmp_path)
     assert len(results) == 10
     for name, result in results.items():
         assert {f["check"] for f in result["findings"] if f["status"] != "passed"} == set(), name
 
 
 @pytest.mark.slow
-def test_each_mistake_is_found_in_its_own_part(tmp_path: Path) -> None:
+@pytest.mark.parametrize("assignment", MISTAKES)
+def test_each_mistake_is_found_in_its_own_part(tmp_path: Path, assignment: str) -> None:
     """And nowhere else, by its name where it has one."""
-    results = graded("vit_cifar10/mistaken", tmp_path)
-    assert set(results) == set(MISTAKES)
+    results, mistakes = graded(f"{assignment}/mistaken", tmp_path), MISTAKES[assignment]
+    assert set(results) == set(mistakes)
     for name, result in results.items():
-        part, diagnosis = MISTAKES[name]
+        part, diagnosis = mistakes[name]
         failed = [f for f in result["findings"] if f["status"] != "passed"]
         assert {f["component"] for f in failed} == ({part} if part else set()), name
         assert {f["diagnosis"] or "" for f in failed if not f.get("because")} == (
