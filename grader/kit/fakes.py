@@ -64,7 +64,8 @@ class Fake:
         marks: Each call fills the parameters of the first module among its arguments with the number of the
             call: so a check sees of which epoch the weights are that a training loop keeps.
         steps: Each call lets the first optimizer among its arguments take so many steps, without a gradient:
-            so a check sees what becomes of the rates of a schedule that goes with them.
+            so a check sees what becomes of the rates of a schedule that goes with them. Where a loader is
+            among its arguments, there is a step for each of its batches.
         computes: It is a callback, which may not take the place of a part that is graded.
         methods: Of a module, besides its call: name -> the fake that answers.
         like: Of a module that is handed over: (graded class, arguments) of the student's own object, whose

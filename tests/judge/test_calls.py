@@ -573,6 +573,34 @@ def test_a_fake_sees_what_learns_at_which_rate(student: Any) -> None:
     assert second.moved["3.weight"] == pytest.approx(0.005)
 
 
+def test_a_fake_that_trains_goes_through_the_loader(student: Any) -> None:
+    """What a loader of the student's own does between its batches is done, after the last one, too."""
+    text = SOURCE.replace(
+        "    return value\n",
+        """    model, train = value
+
+    class Loader:
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            for _ in range(3):
+                yield torch.zeros(1)
+                schedule.step()
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    return [train(model, Loader(), optimizer) for _ in range(2)]
+""",
+        1,
+    )
+    part = student(text)
+    model = part.build("make_model", 3)
+    watched = Fake.script([0.0], kind="function", name="watched", steps=7)
+    first, second = part.call("anything", (model, watched)).calls_of("watched")
+    assert (first.moved["3.weight"], second.moved["3.weight"]) == (1.0, 0.125)
+
+
 def test_without_an_optimizer_nothing_is_told_of_rates(student: Any) -> None:
     """Most fakes are called with neither module nor optimizer."""
     text = SOURCE.replace("    return value\n", "    return value(3)\n", 1)
