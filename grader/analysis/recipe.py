@@ -169,8 +169,8 @@ def _epochs(loop: EpochLoop | None, flow: Flow) -> ast.expr | None:
         return found
     for name in EPOCH_NAMES:
         for bound in flow.bound:
-            if bound.lower() == name:
-                return ast.Name(bound, ast.Load(), lineno=1, col_offset=0)
+            if bound.lower() == name and (stated := flow.last(bound)) is not None:
+                return stated
     return None
 
 

@@ -457,6 +457,14 @@ for epoch in range(3):
     assert made.recipe.collate == found
 
 
+def test_epochs_without_a_loop_of_ones_own_stand_where_they_are_stated(analyzed):
+    """As where a function of the student's is called with them."""
+    made = analyzed(MODEL + "\nEPOCHS = (3, 12)\nmodel = ViT(dim=8)\nfit(model, EPOCHS)\n")
+    [epochs] = [value for value in made.tuned if value.name == "epochs"]
+    line = MODEL.count("\n") + 2
+    assert (epochs.value, epochs.place) == ("(3, 12)", Place("homework.py", line))
+
+
 def test_without_training_there_is_no_recipe_and_no_complaint(analyzed):
     made = analyzed("import torch\nclass ViT(torch.nn.Module):\n    pass\n")
     assert made.recipe.model is None and made.script.missing and made.notes == ()

@@ -43,7 +43,7 @@ OF_FINETUNE = {
     "divided_by_predictions": ("per_class_accuracy", ""),
     "first_nan_is_best": ("EarlyStopping", "stopping_nan_stays_best"),
     "freeze_misses_bare_parameters": ("freeze_backbone", ""),
-    "hit_if_either_label": ("train_one_epoch", "epoch_counts_original_labels"),
+    "hit_if_either_label": ("train_one_epoch", "epoch_counts_either_label"),
     "loss_over_batches": ("evaluate", "evaluate_means_batches"),
     "mixed_loss_ignores_criterion": ("mixed_loss", "mixed_loss_ignores_its_criterion"),
     "mixup_lerp_direction": ("mixup", "mixup_share_of_the_other"),

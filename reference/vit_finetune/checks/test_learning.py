@@ -16,6 +16,7 @@ SIZES = (5, 5, 3)
 # --- freezing ---------------------------------------------------------------------------------------------
 
 
+SHOWN = 3  # names of parameters that are told
 BEFORE = ("everything", "nothing", "the first block")  # what learned before
 
 
@@ -49,8 +50,13 @@ def expected_after(reference, made, *arguments):
 def wrongly(found, wanted):
     """What learns and should not, or does not and should, in a sentence."""
     more, less = sorted(found - wanted), sorted(wanted - found)
-    name, verb = (more[0], "learns, and should not") if more else (less[0], "does not learn, and should")
-    return f"`{name}` {verb}"
+    names = more or less
+    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    if len(names) > SHOWN:
+        shown += f" and {len(names) - SHOWN} more"
+    if len(names) == 1:
+        return f"{shown} {'learns, and should not' if more else 'does not learn, and should'}"
+    return f"{shown} {'learn, and should not' if more else 'do not learn, and should'}"
 
 
 def judged(student, reference, function, *arguments):
@@ -69,7 +75,7 @@ def judged(student, reference, function, *arguments):
     before = next(each for each in BEFORE if found[each] != wanted[each])
     call = ", ".join(["model", *map(str, arguments)])
     raise Mismatch(
-        f"After {function}({call}), {wrongly(found[before], wanted[before])}, where {before} learned before."
+        f"After {function}({call}), {wrongly(found[before], wanted[before])}, if {before} learned before."
     )
 
 
@@ -150,6 +156,7 @@ def test_exactly_the_last_blocks_learn(student, reference, blocks):
 
 @pytest.mark.component("unfreeze")
 @pytest.mark.weight(1)
+@pytest.mark.because("exactly_the_last_blocks_learn")
 def test_unfreezing_no_block(student, reference):
     """unfreeze(model, 0): exactly head and norm learn."""
     judged(student, reference, "unfreeze", 0)

@@ -1,6 +1,6 @@
-"""The optimizer of stage 2 is made before unfreezing, from what learns by then: it holds the head alone.
+"""The optimizer that stage 2 uses was made before unfreezing: it holds the head alone.
 
-First unfreeze, then make the optimizer.
+First unfreeze, then make a new optimizer of model.parameters().
 """
 
 

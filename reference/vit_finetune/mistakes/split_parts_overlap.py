@@ -1,7 +1,6 @@
-"""Images are in two parts at once: each part begins at the front of the class again, so that validation
-and test are trained on.
+"""Images are in two parts at once, so that a model is validated or tested on images that it was trained on.
 
-Begin each part where the one before it ends.
+Begin each part where the one before it ends: behind the sum of all counts before it.
 """
 
 
