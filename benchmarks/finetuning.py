@@ -74,13 +74,20 @@ class Planned:
         """The homework."""
         path = ASSIGNMENT.folder / "solution.py"
         source = solved_source(source_text(path, path.name, ASSIGNMENT.edition), path.name)
-        if self.way == SCRATCH:
+        if self.way == SCRATCH:  # without an early stop: it has as many epochs as the others have at most
             source = _instead(source, LOADED, NOT_LOADED).replace('"), strict=False)', '"))')
+            source = _instead(source, "PATIENCE = 4", "PATIENCE = 15")
         return _instead(source, "RATE = 3e-3", f"RATE = {self.rate}") if self.rate else source
+
+    @property
+    def code(self) -> str:
+        """What its record is of: the homework, and the weights that come with the assignment."""
+        weights = [file.sha256 for file in ASSIGNMENT.provided] if self.images == SYNTHETIC else []
+        return f"{self.source}\n{weights}"
 
     def done(self, records: Sequence[Record]) -> Record | None:
         """Its record, if it has been trained."""
-        wanted = (self.recipe, self.images, self.seed, digest(self.source))
+        wanted = (self.recipe, self.images, self.seed, digest(self.code))
         return next((r for r in records if (r.recipe, r.without, r.seed, r.digest) == wanted), None)
 
 
@@ -165,6 +172,7 @@ def _train(each: Planned, assignment: Assignment, loaded: Splits) -> None:
             splits=HiddenSplits(loaded, SplitKey(SECRET, assignment.id, str(each.seed)), use).of(1),
             measure=replace(measure, call=call),
             order_seed=each.seed,
+            of=each.code,
         )
     except EngineError as error:
         print(f"{name}: {error}", flush=True)
