@@ -1,7 +1,8 @@
 """Some rows of a study that was handed in, trained again: do they differ from the base as was claimed?
 
 One training of each tells little where trainings scatter. So where a row disagrees, all are trained with
-further seeds: their means scatter less, and they show how much the student's training does.
+further seeds: their means scatter less, and they show how much the student's training does. As this is known
+of a few trainings alone, Student's t takes the place of two standard deviations then.
 """
 
 import math
@@ -22,7 +23,8 @@ MOST_BYTES = 200_000
 MOST_ROWS = 500
 # between seeds, as a standard deviation: the table may show less, or more than anybody can compare by
 LEAST_NOISE, MOST_NOISE = 0.01, 0.03
-MOST_SEEDS = 3  # that a row is trained again with
+FURTHER_SEEDS = 2  # that all rows are trained with where one disagrees
+ALL_CHANCE = 0.05  # that any of the rows is beyond what is taken for chance, though its claim is true
 MOST_SHOWN = 0.06  # of what our own trainings scatter by
 Trained = Callable[[Mapping[str, Any], int], tuple[float | None, str, float]]
 """The values of a row, the number of its training, from 1 -> its accuracy (0 to 1), why none, seconds."""
@@ -63,16 +65,14 @@ def study_again(
     shown = [_shown(table, replace(own[0], claimed=claimed), is_base=True)]
     shown += [_shown(table, row) for row in chosen]
     trainings = _Trainings(shown, trained)
-    for seeds in range(1, MOST_SEEDS + 1):
-        complete = all(trainings.add(place) for place in range(len(shown)))
-        told = StudyAgain(
-            tuple(trainings.row(place) for place in range(len(shown))),
-            _tolerance([row.claimed for row in own], claimed, images, trainings.scatter, seeds),
-            unexpected=_unexpected(table, list(others.values()), claimed, own[0].size),
-        )
-        if not complete or told.agrees:
-            break  # nothing can be compared any more, or all is well
-    return told
+    claims = [row.claimed for row in own]
+    unexpected = _unexpected(table, list(others.values()), claimed, own[0].size)
+    complete = trainings.add(1)
+    once = StudyAgain(trainings.rows, _tolerance(claims, images), unexpected=unexpected)
+    if not complete or once.agrees:
+        return once
+    trainings.add(FURTHER_SEEDS)
+    return replace(once, rows=trainings.rows, tolerance=_tolerance(claims, images, trainings.scatter))
 
 
 class _Trainings:
@@ -83,8 +83,11 @@ class _Trainings:
         self._trained = trained
         self._reached: list[list[float]] = [[] for _ in rows]
 
-    def add(self, place: int) -> bool:
-        """Train a row once more; whether it ended."""
+    def add(self, seeds: int) -> bool:
+        """Train all rows with further seeds; whether each training ended."""
+        return all(self._add(place) for _ in range(seeds) for place in range(len(self._rows)))
+
+    def _add(self, place: int) -> bool:
         row, reached = self._rows[place], self._reached[place]
         values = {name: typed(text) for name, text in row.values.items()}
         measured, why_not, seconds = self._trained(values, len(reached) + 1)
@@ -95,21 +98,36 @@ class _Trainings:
         self._rows[place] = replace(row, why_not=why_not, seconds=row.seconds + seconds)
         return measured is not None
 
-    def row(self, place: int) -> StudyRow:
-        """A row with what it reached in the mean."""
-        reached = self._reached[place]
-        if not reached:
-            return self._rows[place]
-        return replace(self._rows[place], measured=statistics.mean(reached), seeds=len(reached))
+    @property
+    def rows(self) -> tuple[StudyRow, ...]:
+        """The rows, each with what it reached in the mean."""
+        return tuple(
+            replace(row, measured=statistics.mean(reached), seeds=len(reached)) if reached else row
+            for row, reached in zip(self._rows, self._reached, strict=True)
+        )
 
     @property
-    def scatter(self) -> float | None:
-        """The standard deviation between seeds, of all rows together; None where each has one training."""
+    def scatter(self) -> "_Scatter":
+        """How much these trainings differ by their seeds, in all rows together."""
         several = [reached for reached in self._reached if len(reached) > 1]
-        if not several:
-            return None
+        freedom = sum(len(reached) - 1 for reached in several)
         squares = sum(statistics.variance(reached) * (len(reached) - 1) for reached in several)
-        return math.sqrt(squares / sum(len(reached) - 1 for reached in several))
+        return _Scatter(math.sqrt(squares / max(freedom, 1)), freedom, len(self._rows) - 1)
+
+
+@dataclass(frozen=True)
+class _Scatter:
+    """What is known of it.
+
+    Attributes:
+        deviation: The standard deviation.
+        freedom: Its degrees of freedom.
+        rows: How many are compared with the base.
+    """
+
+    deviation: float
+    freedom: int
+    rows: int
 
 
 def call_of(assignment: Assignment, table: StudyTable, values: Mapping[str, Any]) -> Measure:
@@ -204,21 +222,31 @@ def _shown(table: StudyTable, row: _Read, *, is_base: bool = False) -> StudyRow:
     return StudyRow(dict(zip(table.columns, row.values, strict=True)), row.claimed, is_base=is_base)
 
 
-def _tolerance(
-    claims: Sequence[float], claimed: float, images: int, scatter: float | None, seeds: int
-) -> float:
+def _tolerance(claims: Sequence[float], images: int, scatter: _Scatter | None = None) -> float:
     """How far two differences may be apart by chance: by seeds on both sides, and by our test images.
 
     Args:
         claims: What the rows of the base reached, each with its seed.
-        claimed: Their mean.
-        scatter: The standard deviation between our own trainings.
-        seeds: With how many a row was trained again.
+        scatter: Of our own trainings, where there are several of each row.
     """
-    shown = statistics.stdev(claims) if len(claims) > 1 else 0.0
-    noise = max(min(max(shown, LEAST_NOISE), MOST_NOISE), min(scatter or 0.0, MOST_SHOWN))
+    claimed = statistics.mean(claims)
+    noise = min(max(statistics.stdev(claims) if len(claims) > 1 else 0.0, LEAST_NOISE), MOST_NOISE)
+    spread, seeds = FULL_SPREAD, 1
+    if scatter is not None and scatter.freedom:
+        noise = max(noise, min(scatter.deviation, MOST_SHOWN))
+        spread, seeds = _quantile(ALL_CHANCE / scatter.rows, scatter.freedom), 1 + FURTHER_SEEDS
     variance = noise**2 * (1 + 1 / len(claims)) + 2 * noise**2 / seeds
-    return FULL_SPREAD * math.sqrt(variance + 2 * claimed * (1 - claimed) / max(images, 1))
+    return spread * math.sqrt(variance + 2 * claimed * (1 - claimed) / max(images, 1))
+
+
+def _quantile(share: float, freedom: int) -> float:
+    """What Student's t is beyond, on either side, with this probability.
+
+    Source: Abramowitz and Stegun (1964), 26.7.5, the expansion by the normal distribution's quantile.
+    """
+    z = statistics.NormalDist().inv_cdf(1 - share / 2)
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return z + first / freedom + second / freedom**2
 
 
 def _unexpected(
