@@ -170,7 +170,7 @@ def united(splits: Splits) -> LabeledImages:
 
 
 def without_named(rows: Rows, names: Sequence[str], patterns: Sequence[str]) -> Rows:
-    """The rows but for those of images whose names fit a pattern, in their order.
+    """The rows but for those of images whose names match a pattern, in their order.
 
     Args:
         rows: Rows of a data set, int (n,).
@@ -179,8 +179,8 @@ def without_named(rows: Rows, names: Sequence[str], patterns: Sequence[str]) -> 
     """
     if not patterns:
         return rows
-    fits = re.compile("|".join(map(fnmatch.translate, patterns)))
-    return rows[[fits.match(names[row]) is None for row in rows]]
+    matching = re.compile("|".join(map(fnmatch.translate, patterns)))
+    return rows[[matching.match(names[row]) is None for row in rows]]
 
 
 def first_of_each(rows: Rows, labels: NDArray[np.int64], most: int | None) -> Rows:
