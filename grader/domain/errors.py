@@ -28,7 +28,7 @@ GraderException
     ├── NoAnswers           a training: what came is not the model's outputs
     ├── OtherModel          a training: the weights are another model's
     ├── BuiltOnceOnly       a training: the model cannot be built again
-    ├── NotUsable          a training: what is called gives something else than is needed
+    ├── NotUsable           a training: what is called gives something else than is needed
     ├── _EnoughSeen         an estimate: how long epochs take is known
     ├── Unknown             the analysis: a value cannot be read off the source
     ├── _NonsenseError      unpacking: what reads an archive says what it cannot say
