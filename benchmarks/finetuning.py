@@ -270,10 +270,10 @@ def section(records: Sequence[Record]) -> Section:
     use = ASSIGNMENT.required_data()
     return Section(
         "Fine-tuning in vit_finetune",
-        f"The reference trained as a submission is: {use.train_per_class} training images of each of ten "
-        f"classes, {use.test_per_class} hidden ones, 15 epochs. On synthetic images from the weights that "
-        "are provided; on real ones (JPEG files of quality 75) from a model that learned in "
-        f"{TURN_EPOCHS} epochs by how much 20,000 other images of it were turned, without their labels. "
+        f"The reference trained as a submission is: {use.train_per_class} training and {use.test_per_class} "
+        "hidden images of each of ten classes, at most 15 epochs. On synthetic images from the weights that "
+        "are provided; on real ones (CIFAR-10 as JPEG files of quality 75) from a model that learned in "
+        f"{TURN_EPOCHS} epochs by how much 20,000 others were turned, without their labels. "
         f"From scratch, the rate is the best of {', '.join(RATES)} (/ 10), by a seed of its own. The "
         "laboratory's 94.98 % is of a larger model with weights from ImageNet, which cannot be had here.",
         (
