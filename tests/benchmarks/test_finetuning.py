@@ -46,6 +46,7 @@ def test_the_best_rate_is_compared_and_the_gain_is_told(monkeypatch: pytest.Monk
         record(Planned(SCRATCH, REAL, finetuning.TRIED_SEED, rate), value)
         for rate, value in (("3e-3", 0.3), ("1e-2", 0.4), ("3e-2", 0.2))
     ]
+    monkeypatch.setattr(finetuning, "kept", lambda path: [])
     assert not finetuning._compared(REAL), "no rate was tried yet"
     monkeypatch.setattr(finetuning, "kept", lambda path: records)
     assert finetuning.best_rate(REAL) == "1e-2"
