@@ -13,6 +13,9 @@ pytestmark = pytest.mark.component("Attention")
 DIM, HEADS, DIM_HEAD = 22, 5, 4
 
 
+@pytest.mark.explains(
+    "attention_keeps_the_shape", "attention_keeps_images_apart", "attention_looks_at_every_token"
+)
 @pytest.mark.weight(6)
 @pytest.mark.parametrize(("heads", "dim_head"), [(HEADS, DIM_HEAD), (2, 7)])
 def test_attention_matches_oracle(student, reference, heads, dim_head):
@@ -165,6 +168,7 @@ def unreadable(reference, weights, heads, dim_head):
     )
 
 
+@pytest.mark.because("attention_matches_oracle")
 @pytest.mark.weight(1)
 def test_attention_has_the_parameters_of_its_parts(student, reference):
     """Attention has projections to q, k and v and one back, with or without biases, for all sizes."""

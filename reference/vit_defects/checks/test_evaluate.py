@@ -125,6 +125,7 @@ def fault_of(found, wrong, reference):
     return None
 
 
+@pytest.mark.explains("evaluate_runs")
 @pytest.mark.weight(2)
 def test_evaluate_reports_the_average_loss(student, reference, class_names):
     """evaluate reports the average loss over all images."""
@@ -155,6 +156,8 @@ def test_evaluate_reports_the_accuracy(student, reference, class_names):
         if len(beside(found, right, wrong)) >= SEVERAL:
             student.policy("several_answers", "evaluate reports several different numbers as the accuracy.")
         return
+    if any(sum(forward.size for forward in run.forwards) == run.forwards[0].size for run in runs):
+        raise reference.named("loss_of_first_batch")  # of both numbers it is the cause
     raise fault_of(found, wrong, reference) or Mismatch(
         "None of the numbers that evaluate prints, appends or returns is the accuracy or the count.",
         hint="(scores.argmax(dim=1) == labels).sum(), over all batches, divided by the number of images.",

@@ -70,6 +70,7 @@ def alike(used, expected):
     return 0 < factor < 1.001 and np.abs(used - factor * expected).max() < 1e-3 * size
 
 
+@pytest.mark.explains("train_epoch_runs")
 @pytest.mark.weight(3)
 def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     """Every optimizer step uses the gradient of its own batch, and of nothing else."""

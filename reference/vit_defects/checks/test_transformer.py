@@ -31,6 +31,7 @@ def uses(transformer, name):
     return bool(transformer.constructions(name))
 
 
+@pytest.mark.because("transformer_matches_oracle")
 @pytest.mark.weight(1)
 def test_transformer_has_depth_layers(student, reference):
     """Transformer runs depth blocks, each with an Attention and a FeedForward of its own."""
@@ -112,6 +113,7 @@ def drops_out_itself(student):
     return not same(transformer(x, train=True), transformer(x, train=True))
 
 
+@pytest.mark.because("transformer_has_depth_layers")
 @pytest.mark.weight(1)
 def test_transformer_registers_its_layers(student, reference):
     """The optimizer sees the parameters of all blocks."""
@@ -127,6 +129,7 @@ def test_transformer_registers_its_layers(student, reference):
         raise Mismatch("The blocks have different numbers of parameters.")
 
 
+@pytest.mark.because("transformer_matches_oracle")
 @pytest.mark.weight(1)
 def test_transformer_has_the_parameters_of_its_parts(student, reference):
     """Besides its Attention and FeedForward, a block has two normalizations, and no other parameters."""

@@ -48,6 +48,7 @@ def tokens(model, images, **how):
     return found
 
 
+@pytest.mark.explains("vit_returns_logits")
 @pytest.mark.weight(2)
 def test_vit_cuts_patches(student, reference):
     """Every token sees exactly one patch of the image, in all its channels."""
@@ -91,6 +92,7 @@ def test_vit_projects_all_patches_alike(student, reference):
         raise reference.named("projection_per_patch")
 
 
+@pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
 def test_vit_puts_a_class_token_in_front(student, reference):
     """A learnable class token stands in front of the patches: number of patches + 1 tokens."""
@@ -112,6 +114,7 @@ def test_vit_puts_a_class_token_in_front(student, reference):
         raise reference.named("class_token_not_learned")
 
 
+@pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
 def test_vit_adds_positions(student, reference):
     """A position is added to every token, so that equal patches at different places differ."""
@@ -135,6 +138,9 @@ def test_vit_adds_positions(student, reference):
         student.policy("fixed_positions", POLICIES["fixed_positions"], "Make them an nn.Parameter.")
 
 
+@pytest.mark.because(
+    "vit_cuts_patches", "vit_puts_a_class_token_in_front", "vit_returns_scores_not_probabilities"
+)
 @pytest.mark.weight(1)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_vit_pools(student, reference, pool):
@@ -214,6 +220,7 @@ def test_vit_hands_its_sizes_on(student, reference):
         raise reference.oracle.ignored_size("ViT", "Transformer", name, sizes[name], given[0])
 
 
+@pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
 def test_vit_drops_out_in_training_only(student, reference):
     """emb_dropout acts on the tokens in training, at the rate that is asked for, and not in evaluation."""
