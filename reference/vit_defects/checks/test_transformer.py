@@ -67,12 +67,30 @@ def test_transformer_matches_oracle(student, reference):
     used = {name: stand_in for name, stand_in in STAND_INS.items() if called(transformer, name)}
     for mistake in reference.mistakes_of("Transformer"):
         if same(y, reference.oracle.wrong_transformer(reference, mistake, x, DEPTH, SIZES, used)):
+            if mistake.id == "no_residual" and prenorm_adds(student):
+                raise Mismatch(
+                    "The Transformer adds nothing to what its parts give, because the residual connection "
+                    "stands in your PreNorm. PreNorm only normalizes; the Transformer adds.",
+                    hint="Write x = x + attention(x) here, and return self.fn(self.norm(x)) in PreNorm.",
+                    diagnosis="residual_in_prenorm",
+                )
             raise reference.named(mistake.id)
     raise Mismatch(
         "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)). "
         + told(student, x, norm, attentions, feed_forwards),
         hint="Two residual connections per block, each around PreNorm and the part that it wraps.",
     )
+
+
+def prenorm_adds(student):
+    """Whether the student's own PreNorm has a residual: it answers although what it wraps gives zeros."""
+    x = student.tensor(2, 7, DIM)
+    silent = StandIn(scale=(0.0,), shift=(0.0,))
+    prenorm = student.attempted(lambda: student.build("PreNorm", DIM, inner=silent)(x))
+    other = student.attempted(
+        lambda: student.build("PreNorm", DIM, inner=silent)(x + student.tensor(2, 7, DIM))
+    )
+    return prenorm is not None and other is not None and not same(prenorm, other)
 
 
 def told(student, x, norm, attentions, feed_forwards):
