@@ -244,14 +244,11 @@ class _Submission:
 
     def _line_at(self, where: str) -> str:
         """The line of the student's that a place names, to stand behind the place; empty if unknown."""
-        source = (self._student.program.source or {}) if self._student else {}
-        if ", line " in where:
-            file, _, number = where.rpartition(", line ")
-        else:
-            file, _, number = where.rpartition(":")
-        lines = source.get(file, "").splitlines()
-        known = number.isdecimal() and 0 < int(number) <= len(lines)
-        return f"    {lines[int(number) - 1].strip()[:100]}" if known else ""
+        from grader.domain.program import line_at, place_of
+
+        place = place_of(where)
+        line = line_at(self._student.program.source, place) if self._student and place else None
+        return f"    {line[:100]}" if line else ""
 
     def close(self) -> None:
         """End the worker."""
