@@ -215,15 +215,18 @@ class _Submission:
     def told(self, item: pytest.Item, error: BaseException) -> "_Told":
         """How a test's failure reads."""
         from grader.domain.errors import GraderError
+        from grader.judge.code_pattern import looked_for
         from grader.judge.fault import explained
+        from grader.judge.place import place_of
         from grader.judge.verdict import finding
         from grader.protocol.link import WorkerFault
 
         if isinstance(error, GraderError):
             return _Told(str(error))
         spec = self.spec(item)
-        place = (self._student.program.defined or {}).get(spec.component) if self._student else None
-        found = finding(spec, error, where=str(place) if place else "")
+        sought = looked_for(getattr(error, "look_for", ""), spec.file)
+        where = place_of(self._student.program, spec.component, sought) if self._student else ""
+        found = finding(spec, error, where=where)
         if isinstance(error, WorkerFault) and error.kind == "time":
             self.hung[spec.component] = explained(error)
         if found.status == "failed":

@@ -4,7 +4,7 @@ __init__.
 
 self.class_token = nn.Parameter(torch.randn(1, 1, dim)) in __init__.
 
-Look for: randn, rand
+Look for: randn() | rand()
 """
 
 
