@@ -204,6 +204,15 @@ class ForbiddenTable(Table):
     reason: Text
 
 
+class HiddenCheckTable(Table):
+    """`[[hidden_check]]`: a check that students do not have, in their copy of the file."""
+
+    component: Text
+    title: Text
+    weight: Annotated[float, Field(gt=0)]
+    seen: bool = False
+
+
 class VariantTable(Table):
     """`[variant.heads]`: a named value that is drawn for the term, or for each student."""
 
@@ -233,4 +242,5 @@ class AssignmentTable(Table):
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)
     forbidden: list[ForbiddenTable] = Field(default_factory=list)
+    hidden_check: list[HiddenCheckTable] = Field(default_factory=list)
     variant: dict[str, VariantTable] = Field(default_factory=dict)

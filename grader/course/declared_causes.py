@@ -15,8 +15,8 @@ def causes_first(specs: Sequence[CheckSpec], places: Mapping[str, str]) -> tuple
         places: Check -> where it is declared, for messages.
 
     Raises:
-        CourseError: A check names one that is not there, that judges something else, that students lack, or
-            that names it in turn.
+        CourseError: A check names one that is not there, that judges something else, or that names it in
+            turn.
     """
     known = {spec.id: spec for spec in specs}
     for spec in specs:
@@ -42,8 +42,6 @@ def _require_known(spec: CheckSpec, known: Mapping[str, CheckSpec], place: str) 
             raise CourseError(
                 f"{says}, which judges {cause.component}. Name one that judges {spec.component}, too."
             )
-        if spec.public and not cause.public:
-            raise CourseError(f"{says}, which students do not have. Name one of {spec.file}.")
 
 
 def _behind_causes(
