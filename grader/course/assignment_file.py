@@ -119,6 +119,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         edition=edition,
         digest=digest(folder, public_only=public_only),
         hidden_checks=told_checks(table.hidden_check, names, public_only=public_only),
+        example_id=table.handed_out.student_id if table.handed_out is not None else "",
     )
 
 

@@ -213,6 +213,12 @@ class HiddenCheckTable(Table):
     seen: bool = False
 
 
+class HandedOutTable(Table):
+    """`[handed_out]`: what stands in the files as students get them, in their copy of the file."""
+
+    student_id: Text
+
+
 class VariantTable(Table):
     """`[variant.heads]`: a named value that is drawn for the term, or for each student."""
 
@@ -243,4 +249,5 @@ class AssignmentTable(Table):
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)
     forbidden: list[ForbiddenTable] = Field(default_factory=list)
     hidden_check: list[HiddenCheckTable] = Field(default_factory=list)
+    handed_out: HandedOutTable | None = None
     variant: dict[str, VariantTable] = Field(default_factory=dict)

@@ -1,5 +1,6 @@
 """What students receive: made from the reference, never edited by hand."""
 
+import json
 import re
 import shutil
 import tomllib
@@ -22,6 +23,7 @@ from grader.course.student_wheel import write_student_wheel
 from grader.course.toml_file import Table, toml_table
 from grader.course.value_choices import VALUES_FILE, own_values_text, values_stated_in
 from grader.course.value_places import filled_text
+from grader.course.written_id import written_id
 from grader.domain.assignment import PROVIDED
 from grader.domain.drawn_values import DrawnValue, Value, python_text
 from grader.domain.edition import ONE_EDITION, Edition
@@ -104,7 +106,9 @@ def student_files(
         without_left_out(_text(assignment_folder / "checks" / PUBLIC_FILE, f"{shown}/checks", edition))
     )
     names = _component_names(settings, f"{shown}/assignment.toml")
-    told = hidden_checks_text(checks(assignment_folder, names, left_out=edition.left_out))
+    told = _handed_out(homework, copy) + hidden_checks_text(
+        checks(assignment_folder, names, left_out=edition.left_out)
+    )
     files = {
         "homework.py": homework,
         "homework.ipynb": notebook(homework, assignment_folder.name, f"{shown}/solution.py"),
@@ -286,6 +290,14 @@ def _uncommented(line: str, name: str) -> str:
         f"{name}: in a text cell ('# %% [markdown]') every line is a comment, but one is {line.strip()!r}. "
         f"Put '# %%' before the code."
     )
+
+
+def _handed_out(homework: str, copy: HandedOutCopy) -> str:
+    """What the student's file states of the others: the id in the code, where it is an example."""
+    example = written_id(homework)
+    if example is None or example[0] == copy.student_id:
+        return ""
+    return f"\n\n[handed_out]\nstudent_id = {json.dumps(example[0])}  # in the homework, and nobody's\n"
 
 
 def _settings(text: str, name: str) -> dict[str, Any]:

@@ -418,6 +418,7 @@ class Assignment:
         edition: Which of its editions this is, where it has several.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
         hidden_checks: Of a student's copy: what it tells of the checks that it lacks.
+        example_id: Of a student's copy: the id in the homework as it was handed out, which is nobody's.
     """
 
     id: str
@@ -446,6 +447,7 @@ class Assignment:
     edition: Edition = ONE_EDITION
     digest: str = ""
     hidden_checks: tuple[HiddenCheck, ...] = ()
+    example_id: str = ""
 
     @property
     def replays_training(self) -> bool:
