@@ -16,6 +16,12 @@ from grader.cli.options import cores
 )
 @click.option("--thorough", is_flag=True, help="Every variant meets every check: takes a few minutes.")
 @click.option(
+    "--pairs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Instead: N pairs of mistakes of two parts, both told as what they are, with no third part blamed.",
+)
+@click.option(
     "--all-variants",
     is_flag=True,
     help="For each choice of each value that [variant] draws, and not only for this term's values.",
@@ -46,6 +52,7 @@ def command(
     jobs: int | None,
     only: str | None,
     thorough: bool,
+    pairs: int | None,
     all_variants: bool,
     debug: bool,
     train: bool,
@@ -61,6 +68,9 @@ def command(
     ASSIGNMENT, every assignment of the course is tried. Where [variant] draws values, this term's are put
     in; what is drawn for each student has its first choice.
 
+    With --pairs, homeworks with two of the mistakes each are tried instead, so that every pair of parts is
+    met: both must be noticed, neither may be called by another's name, and no third part may be blamed.
+
     With --train, the reference is trained as submissions are, with several seeds, and the table says where
     full points may begin (two standard deviations from its mean) and whether the stated `reference` holds.
 
@@ -71,6 +81,7 @@ def command(
       grader validate vit_defects
       grader validate vit_defects --only 'scale_*'
       grader validate vit_defects --only reference --debug
+      grader validate vit_defects --pairs 300
       grader validate vit_defects --train --seeds 5
     """
     if train:
@@ -79,7 +90,9 @@ def command(
     from grader.validation.assignment_trial import ValidationRequest, validate
 
     view = ValidateView()
-    request = ValidationRequest(assignment_id, only, jobs or cores(), thorough, course, debug, all_variants)
+    request = ValidationRequest(
+        assignment_id, only, jobs or cores(), thorough, course, debug, all_variants, pairs
+    )
     passed = validate(request, watch=view.progress, done=view.show)
     view.end()
     sys.exit(0 if passed else 1)

@@ -163,13 +163,20 @@ def _table(report: MutationReport, title: str) -> Table:
 
 
 def _word(found: VariantVerdict) -> Text:
-    good = {"detected": "green", "full": "green", "full marks": "green", "0": "green", "flagged": "yellow"}
+    good = {
+        "detected": "green",
+        "full": "green",
+        "full marks": "green",
+        "0": "green",
+        "flagged": "yellow",
+        "told apart": "green",
+    }
     return Text(found.word, style="red" if found.wrong else good.get(found.word, "red"))
 
 
 def _called(found: VariantVerdict) -> Text:
     """`named`, or what a mistake was called instead; what a form is flagged for."""
-    if found.outcome.variant.kind is not Kind.MISTAKE:
+    if found.outcome.variant.kind not in (Kind.MISTAKE, Kind.PAIR):
         return Text("\n".join(found.called), style="yellow")
     if found.named:
         return Text("named", style="green")

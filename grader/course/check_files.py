@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.declared_causes import causes_first
+from grader.course.declared_causes import causes_first, with_explained
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import SUBMISSION, CheckSpec
 from grader.domain.errors import CourseError
@@ -15,7 +15,7 @@ from grader.domain.errors import CourseError
 PUBLIC_FILE = "test_public.py"
 CHECKS, TRAINED = "checks", "trained"  # folders of an assignment
 _PREFIX = "test_"
-_MARKS = ("component", "weight", "because")
+_MARKS = ("component", "weight", "because", "explains")
 
 
 def trained_checks(
@@ -58,16 +58,21 @@ def _all_declared(
 ) -> tuple[CheckSpec, ...]:
     found: dict[str, str] = {}
     specs = []
+    explained: dict[str, tuple[str, ...]] = {}
     for path in files:
-        for line, spec in _declared(path.name, _content(path), (*components, SUBMISSION, *sorted(left_out))):
+        for line, spec, others in _declared(
+            path.name, _content(path), (*components, SUBMISSION, *sorted(left_out))
+        ):
             place = f"{path.name}:{line}"
             if spec.id in found:
                 raise CourseError(
                     f"{place}: {_PREFIX}{spec.id} is also declared at {found[spec.id]}. Rename one of them."
                 )
             found[spec.id] = place
+            explained[spec.id] = others
             specs.append(spec)
-    return tuple(spec for spec in causes_first(specs, found) if spec.component not in left_out)
+    ordered = causes_first(with_explained(specs, explained, found), found)
+    return tuple(spec for spec in ordered if spec.component not in left_out)
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,12 @@ class _Causes:
 
 @dataclass(frozen=True)
 class _Marks:
-    """What `pytest.mark.component`, `weight` and `because` say; None: they say nothing."""
+    """What `pytest.mark.component`, `weight`, `because` and `explains` say; None: they say nothing."""
 
     component: str | None = None
     weight: float | None = None
     causes: _Causes | None = None
+    explains: tuple[str, ...] = ()
 
 
 def _content(path: Path) -> bytes:
@@ -96,8 +102,10 @@ def _content(path: Path) -> bytes:
 
 # one process reads an assignment many times: to find out which one is meant, and for what is told of it
 @functools.lru_cache(256)
-def _declared(file: str, content: bytes, components: tuple[str, ...]) -> tuple[tuple[int, CheckSpec], ...]:
-    """The checks of a file with their lines."""
+def _declared(
+    file: str, content: bytes, components: tuple[str, ...]
+) -> tuple[tuple[int, CheckSpec, tuple[str, ...]], ...]:
+    """The checks of a file, each with its line and the checks that it explains."""
     tree = _parsed(file, content)
     for line, name in _misplaced(tree):
         raise CourseError(
@@ -106,7 +114,11 @@ def _declared(file: str, content: bytes, components: tuple[str, ...]) -> tuple[t
         )
     everywhere = _marks(_module_marks(tree), file)
     return tuple(
-        (function.lineno, _spec(function, everywhere, file, components))
+        (
+            function.lineno,
+            _spec(function, everywhere, file, components),
+            _marks(function.decorator_list, file).explains,
+        )
         for function in tree.body
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(_PREFIX)
     )
@@ -188,6 +200,7 @@ def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
     component: str | None = None
     weight: float | None = None
     causes: _Causes | None = None
+    explains: tuple[str, ...] = ()
     for expression in expressions:
         match expression:
             case ast.Call(func=ast.Attribute(attr="component", value=owner)) if _is_mark(owner):
@@ -202,11 +215,13 @@ def _marks(expressions: Iterable[ast.expr], file: str) -> _Marks:
                 if causes is not None:
                     raise CourseError(f"{place}: a check names all its causes in one mark. Join the two.")
                 causes = _causes(expression, place)
+            case ast.Call(func=ast.Attribute(attr="explains", value=owner)) if _is_mark(owner):
+                explains += _ids(expression, f"{file}:{expression.lineno}")
             case ast.Attribute(attr=name, value=owner) if name in _MARKS and _is_mark(owner):
                 raise CourseError(
                     f"{file}:{expression.lineno}: pytest.mark.{name} needs a value in parentheses."
                 )
-    return _Marks(component, weight, causes)
+    return _Marks(component, weight, causes, explains)
 
 
 def _is_mark(owner: ast.expr) -> bool:
@@ -244,11 +259,27 @@ def _causes(call: ast.Call, place: str) -> _Causes:
             pass
         case _:
             run = None
-    names = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-    checks = tuple(name for name in names if isinstance(name, str))
-    if not checks or len(checks) != len(call.args) or not isinstance(run, bool):
+    checks = _texts(call)
+    if not checks or not isinstance(run, bool):
         raise CourseError(
             f"{place}: pytest.mark.because needs the ids of checks in quotes, and at most a run=False, as in "
             'because("keeps_the_shape").'
         )
     return _Causes(tuple(dict.fromkeys(checks)), run)
+
+
+def _ids(call: ast.Call, place: str) -> tuple[str, ...]:
+    checks = _texts(call)
+    if not checks or call.keywords:
+        raise CourseError(
+            f"{place}: pytest.mark.explains needs the ids of checks in quotes, as in "
+            'explains("keeps_the_shape").'
+        )
+    return checks
+
+
+def _texts(call: ast.Call) -> tuple[str, ...]:
+    """The positional arguments, where all are texts; else none."""
+    values = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+    texts = tuple(value for value in values if isinstance(value, str))
+    return texts if len(texts) == len(call.args) else ()

@@ -1,10 +1,52 @@
-"""Which checks have the causes of others' failures, as `pytest.mark.because` declares it."""
+"""Which checks have the causes of others' failures, as `pytest.mark.because` and `explains` declare it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from grader.course.toml_file import listing, remedy
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError
+
+
+def with_explained(
+    specs: Sequence[CheckSpec], explained: Mapping[str, tuple[str, ...]], places: Mapping[str, str]
+) -> tuple[CheckSpec, ...]:
+    """The checks, each with those that explain its failure behind the causes that it names itself.
+
+    Args:
+        explained: Check -> those that it says it explains.
+        places: Check -> where it is declared, for messages.
+
+    Raises:
+        CourseError: A check explains one that is not there, that judges something else, or itself; or a
+            public check names one as its cause that students lack.
+    """
+    known = {spec.id: spec for spec in specs}
+    for spec in specs:
+        for name in spec.because:
+            if spec.public and name in known and not known[name].public:
+                raise CourseError(
+                    f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause, which students do not "
+                    f"have. Name one of {spec.file}."
+                )
+    causes: dict[str, list[str]] = {}
+    for spec in specs:
+        for name in explained.get(spec.id, ()):
+            says = f"{places[spec.id]}: test_{spec.id} explains '{name}'"
+            if name not in known or name == spec.id:
+                same = [each.id for each in specs if each.component == spec.component and each != spec]
+                advice = remedy(name, same, f"There are {listing(same)}." if same else "Remove the mark.")
+                raise CourseError(f"{says}, and there is no such other check. {advice}")
+            if known[name].component != spec.component:
+                raise CourseError(
+                    f"{says}, which judges {known[name].component}. "
+                    f"Name one that judges {spec.component}, too."
+                )
+            causes.setdefault(name, []).append(spec.id)
+    return tuple(
+        replace(spec, because=tuple(dict.fromkeys((*spec.because, *causes.get(spec.id, ())))))
+        for spec in specs
+    )
 
 
 def causes_first(specs: Sequence[CheckSpec], places: Mapping[str, str]) -> tuple[CheckSpec, ...]:

@@ -1,7 +1,6 @@
 """What students are told of the checks that they do not have: which part each judges, and its weight."""
 
 import json
-import re
 from collections.abc import Sequence
 
 from grader.course.assignment_tables import HiddenCheckTable
@@ -16,9 +15,6 @@ _HEAD = """
 # Written by `grader template`: the checks that students do not have, each with its weight within its
 # component. `seen = true`: public checks look at the same.
 """
-_BECAUSE = re.compile(r"^@(?:pytest\.)?mark\.because\((?P<names>[^)]*)\)\n", re.MULTILINE)
-_NAME = re.compile(r"""["'](\w+)["']""")
-_OPTION = re.compile(r"\w+=\w+")
 
 
 def hidden_checks_text(checks: Sequence[CheckSpec]) -> str:
@@ -36,20 +32,6 @@ def hidden_checks_text(checks: Sequence[CheckSpec]) -> str:
         if not check.public
     ]
     return _HEAD + "".join(tables) if tables else ""
-
-
-def without_hidden_causes(text: str) -> str:
-    """A file of public checks without the marks by which they name checks that students do not have."""
-
-    def kept(mark: re.Match[str]) -> str:
-        names = _NAME.findall(mark["names"])
-        public = [name for name in names if f"\ndef test_{name}(" in text]
-        if len(public) == len(names):
-            return mark[0]
-        said = ", ".join([*(f'"{name}"' for name in public), *_OPTION.findall(mark["names"])])
-        return f"@pytest.mark.because({said})\n" if public else ""
-
-    return _BECAUSE.sub(kept, text)
 
 
 def told_checks(

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from grader.course.assignment_tables import ProvidedTable
 from grader.course.check_files import PUBLIC_FILE, checks
 from grader.course.editions import edition_of, edition_text, without_left_out
-from grader.course.hidden_checks import hidden_checks_text, without_hidden_causes
+from grader.course.hidden_checks import hidden_checks_text
 from grader.course.locate import Course
 from grader.course.measure_functions import MEASURES_FILE, measures_file
 from grader.course.provided_files import provided_files
@@ -102,8 +102,8 @@ def student_files(
     homework = homework_source(solution, f"{shown}/solution.py", copy.values)
     readme = without_left_out(_text(assignment_folder / "student_readme.md", shown, edition))
     settings = without_left_out(_text(assignment_folder / "assignment.toml", shown, edition))
-    public_checks = without_hidden_causes(
-        without_left_out(_text(assignment_folder / "checks" / PUBLIC_FILE, f"{shown}/checks", edition))
+    public_checks = without_left_out(
+        _text(assignment_folder / "checks" / PUBLIC_FILE, f"{shown}/checks", edition)
     )
     names = _component_names(settings, f"{shown}/assignment.toml")
     told = _handed_out(homework, copy) + hidden_checks_text(

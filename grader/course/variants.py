@@ -31,6 +31,7 @@ class Kind(StrEnum):
     TEMPLATE = "template"  # earns nothing
     FORM = "form"  # correct but unusual: passes every check
     MISTAKE = "mistake"  # fails a check of its own component and of no other, and is named
+    PAIR = "pair"  # two mistakes of two components: both are noticed, and nothing else is
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Variant:
         says: The first sentence of the file's docstring.
         changes: Where the part is a file that is handed in: the code of a function of its name, which takes
             the reference's text and returns the one to judge.
+        code: Where the part is code: the file's own, without the rest of the homework.
+        planted: The names of the mistakes that a pair has.
         policies: What a form's docstring names as `Policy: fixed_positions`: a policy, or the pattern of a
             part, that the assignment may flag, so that a person is asked to look at the form.
     """
@@ -57,6 +60,8 @@ class Variant:
     says: str = ""
     policies: tuple[str, ...] = ()
     changes: str = ""
+    code: str = ""
+    planted: tuple[str, ...] = ()
 
     def handed_in(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
         """The files beside the code: those of the reference, one of them changed where that is the variant.
@@ -148,4 +153,4 @@ def _part(
         return Variant(kind, path.stem, shown, solved, parts, first_sentence(docstring), changes=text)
     policies = policies_named(docstring, shown, assignment) if kind is Kind.FORM else ()
     source = composed(solved, text, after=kind is Kind.MISTAKE)
-    return Variant(kind, path.stem, shown, source, parts, first_sentence(docstring), policies)
+    return Variant(kind, path.stem, shown, source, parts, first_sentence(docstring), policies, code=text)

@@ -23,6 +23,7 @@ CHECK_MARKERS = (
     "component(name): the stub that a check judges",
     "weight(share): its share of the points",
     "because(*checks, run=True): the checks of the same stub in which its failure has its cause",
+    "explains(*checks): the checks of the same stub whose failure has its cause in this one's",
 )
 PROVIDED = "provided"  # a folder of an assignment
 TORCH, HUB = "torch", "huggingface"  # folders of the cache: what TORCH_HOME and HF_HOME name

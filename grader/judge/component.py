@@ -11,6 +11,7 @@ from torch import Tensor
 from grader.domain.errors import CourseError
 from grader.domain.quoting import named
 from grader.judge import believed
+from grader.judge.sizes import wrong_size_in_words
 from grader.judge.thing import Owner, Thing
 from grader.kit import Cause, Mismatch, same
 from grader.protocol.plain_values import Plain
@@ -51,7 +52,13 @@ class Component(Thing):
     """
 
     def __init__(
-        self, student: Owner, name: str, label: str, built: Built, stand_ins: frozenset[str] = frozenset()
+        self,
+        student: Owner,
+        name: str,
+        label: str,
+        built: Built,
+        stand_ins: frozenset[str] = frozenset(),
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(student, name, label, built.handle, kind="module", made=name)
         self.parameters: tuple[Parameter, ...] = built.parameters
@@ -61,6 +68,7 @@ class Component(Thing):
         self.last_call: Call | None = None
         self.last_seconds = 0.0
         self._stand_ins = stand_ins
+        self._sizes = sizes or {}
 
     @property
     def parameter_count(self) -> int:
@@ -236,8 +244,10 @@ class Component(Thing):
             )
         output = torch.from_numpy(believed.array(called.arrays, "output", kind="fiub").copy())
         if shape is not None and tuple(output.shape) != shape:
+            says = wrong_size_in_words(tuple(output.shape), shape, self._sizes)
             raise Mismatch(
-                f"`{self.label}` returned a tensor of shape {tuple(output.shape)}; it should be {shape}.",
+                f"`{self.label}` returned a tensor of shape {tuple(output.shape)}; it should be {shape}. "
+                f"{says}".strip(),
                 cause=Cause.WRONG_SHAPE,
                 concerns=f"{_wrong_axes(tuple(output.shape), shape)} of {self.name}",
             )

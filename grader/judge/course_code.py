@@ -75,12 +75,25 @@ class CourseCode:
             self.mistakes[id_] for id_ in sorted(self.mistakes) if self.mistakes[id_].component == component
         ]
 
-    def named(self, id_: str) -> Mismatch:
-        """What to raise when the known mistake of that id was recognized."""
+    def named(self, id_: str, *, seen: Mismatch | None = None) -> Mismatch:
+        """What to raise when the known mistake of that id was recognized.
+
+        Args:
+            seen: What it was recognized by: other checks that fail for the same fact are folded under it.
+        """
         if id_ not in self.mistakes:
             raise CourseError(f"mistakes/{id_}.py: it does not exist, but a check recognizes it.")
         mistake = self.mistakes[id_]
-        return Mismatch(mistake.message, hint=mistake.hint, diagnosis=id_)
+        if seen is None:
+            return Mismatch(mistake.message, hint=mistake.hint, diagnosis=id_)
+        return Mismatch(
+            mistake.message,
+            hint=mistake.hint,
+            diagnosis=id_,
+            where=seen.where,
+            cause=seen.cause,
+            concerns=seen.concerns,
+        )
 
     def wrong(self, mistake: Mistake, *args: Any, **kwargs: Any) -> Any:
         """The mistake's class, constructed."""

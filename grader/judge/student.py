@@ -319,7 +319,9 @@ class Student:
         built = self.ask(request, Built, self.link, component, label)
         self._note_forbidden(component, built)
         places = {*stand_ins, *under, *([INNER] if inner is not None else [])}
-        self.built.append(Component(self, component, label, built, frozenset(places)))
+        given = {**dict(zip(self.parameter_names(component), args, strict=False)), **kwargs}
+        sizes = {name: value for name, value in given.items() if type(value) is int}
+        self.built.append(Component(self, component, label, built, frozenset(places), sizes))
         return self.built[-1]
 
     def call(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
+from grader.course.mistake_pairs import mistake_pairs
 from grader.course.solution_signatures import compare_signatures
 from grader.course.student_template import handed_out_copy, student_files
-from grader.course.variants import variants
+from grader.course.variants import Variant, variants
 from grader.domain.assignment import Assignment
 from grader.domain.drawn_values import Value, each_choice
 from grader.domain.errors import UsageError
@@ -34,6 +35,7 @@ class ValidationRequest:
         thorough: Every variant meets every check.
         course: The course's folder; None: found upward from the working directory.
         debug: Keep how checks ended: what they raised, where, and what they printed.
+        pairs: Instead of the variants: so many pairs of mistakes of two parts each; None: the variants.
         all_variants: For each choice of each drawn value, with the others at their first, and not only for
             what was drawn this term.
     """
@@ -45,6 +47,7 @@ class ValidationRequest:
     course: Path | None = None
     debug: bool = False
     all_variants: bool = False
+    pairs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def _validated(
     batches = [
         (values, trials(assignment, found, values, thorough=request.thorough))
         for values in _value_sets(course, assignment, every=request.all_variants)
-        for found in [chosen(variants(assignment, values), request.only)]
+        for found in [_tried(assignment, values, request)]
     ]
     planned = [trial for _, batch in batches for trial in batch]
     with watch(assignment, len(planned)) as report:
@@ -113,8 +116,22 @@ def _validated(
     rest = iter(results)
     for values, batch in batches:
         own = list(islice(rest, len(batch)))
-        result = mutation_report(assignment, own, complete=request.only is None)
+        complete = request.only is None and request.pairs is None
+        result = mutation_report(assignment, own, complete=complete)
         yield ValidatedAssignment(assignment, result, len(batch) * seconds, values)
+
+
+def _tried(
+    assignment: Assignment, values: Mapping[str, Value], request: ValidationRequest
+) -> tuple[Variant, ...]:
+    known = variants(assignment, values)
+    if request.pairs is not None:
+        known = mistake_pairs(known, request.pairs)
+        if not known:
+            raise UsageError(
+                f"--pairs: {assignment.id} has no mistakes in two parts. Write some, in mistakes/."
+            )
+    return chosen(known, request.only)
 
 
 def _value_sets(course: Course, assignment: Assignment, *, every: bool) -> list[dict[str, Value]]:

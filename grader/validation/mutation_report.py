@@ -49,6 +49,11 @@ class MutationReport:
             share = floor(100 * named / len(mistakes))
             parts.append(f"mistakes {detected} of {len(mistakes)} detected, {named} named ({share} %)")
             parts.append(f"{sum(verdict.costs_others for verdict in mistakes)} cost another component")
+            mean = sum(verdict.messages for verdict in mistakes) / len(mistakes)
+            parts.append(f"{mean:.2f} messages for a mistake")
+        if pairs := self._of(Kind.PAIR):
+            right = sum(not verdict.wrong for verdict in pairs)
+            parts.append(f"pairs of mistakes {right} of {len(pairs)} told as what they are, and nothing else")
         return "; ".join(parts)
 
     def _of(self, kind: Kind) -> list[VariantVerdict]:

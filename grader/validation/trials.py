@@ -94,7 +94,7 @@ def trials(
 
     The reference and the template meet every check, and so does one mistake of every component, which shows
     that the component's failure costs no other component. A form and any other mistake meet the checks of
-    their own parts: whatever uses those sees a stand-in.
+    their own parts: whatever uses those sees a stand-in. A pair of mistakes meets every check.
 
     Args:
         values: With which the variants are made; None: each first choice.
@@ -107,7 +107,7 @@ def trials(
     for variant in variants:
         first = variant.kind is Kind.MISTAKE and not seen.issuperset(variant.parts)
         seen.update(variant.parts if first else ())
-        if thorough or first or not variant.parts:
+        if thorough or first or not variant.parts or variant.kind is Kind.PAIR:
             found.append(Trial(variant, None, values))
         else:
             parts = (*(name for name in graded if name in variant.parts), SUBMISSION)

@@ -6,6 +6,7 @@ from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, FindingKind, Status
 from grader.domain.formatting import clipped, listed
+from grader.reports.student.causes import told_causes
 from grader.validation.trials import TrialOutcome
 
 _MESSAGE = 200  # characters of a finding's message that a sentence quotes
@@ -41,6 +42,15 @@ class VariantVerdict:
         return self.outcome.variant.name in self.called
 
     @property
+    def messages(self) -> int:
+        """How many messages are told, with what is folded under none of them."""
+        lost = _lost(self.outcome)
+        return sum(
+            len(told_causes([found for found in lost if found.component == component]))
+            for component in {found.component for found in lost}
+        )
+
+    @property
     def costs_others(self) -> bool:
         """Whether a check of another component did not pass."""
         return any(f.component not in self.outcome.variant.parts for f in _lost(self.outcome))
@@ -58,6 +68,8 @@ def verdict(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
             return _of_template(assignment, outcome)
         case Kind.MISTAKE:
             return _of_mistake(outcome)
+        case Kind.PAIR:
+            return _of_pair(outcome)
 
 
 def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
@@ -152,6 +164,29 @@ def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
     return VariantVerdict(
         outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
     )
+
+
+def _of_pair(outcome: TrialOutcome) -> VariantVerdict:
+    """Two mistakes: a check of each one's component fails, nothing else does, and no other name is given."""
+    variant, lost = outcome.variant, _lost(outcome)
+    wrong = [
+        f"{variant.file}: {component} passes every check beside the other mistake. Make a check notice it."
+        for component in variant.parts
+        if not any(failed(found) and found.component == component for found in lost)
+    ]
+    blamed = [found for found in lost if found.component not in variant.parts and not is_broken(found)]
+    wrong += [
+        f"{variant.file}: {found.check} of {found.component} {_how(found)}, and has no mistake: {said(found)}"
+        for found in blamed
+    ]
+    called = tuple(dict.fromkeys(found.label for found in lost if failed(found) and found.label))
+    wrong += [
+        f"{variant.file}: {found.check} calls it {found.label}, which it is not: {said(found)}"
+        for found in lost
+        if failed(found) and found.label and found.label not in variant.planted and not found.because
+    ]
+    word = "costs others" if blamed else "mistaken" if wrong else "told apart"
+    return VariantVerdict(outcome, word, called, tuple(found.check for found in lost), tuple(wrong))
 
 
 def carried(assignment: Assignment) -> dict[str, float]:

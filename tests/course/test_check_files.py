@@ -321,8 +321,71 @@ def test_causes_that_cannot_be_a_checks(tmp_path: Path, text: str, sentence: str
     assert fault_of(tmp_path, text) == sentence
 
 
-def test_a_check_that_students_have_may_name_causes_that_they_lack(tmp_path: Path) -> None:
+def test_a_check_that_students_have_names_causes_that_they_have(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, test_public=declared("seen", "hidden"), test_vit=declared("hidden"))
-    assert [check.id for check in checks(folder, COMPONENTS)] == ["hidden", "seen"]
+    with pytest.raises(CourseError) as caught:
+        checks(folder, COMPONENTS)
+    assert str(caught.value) == (
+        "test_public.py:3: test_seen names 'hidden' as its cause, which students do not have. "
+        "Name one of test_public.py."
+    )
     folder = folder_with(tmp_path, test_public=declared("seen"), test_vit=declared("hidden", "seen"))
     assert [check.id for check in checks(folder, COMPONENTS)] == ["seen", "hidden"]
+
+
+# --- causes that explain others -------------------------------------------------------------------------
+
+
+def explaining(name: str, *others: str, component: str = "ViT") -> str:
+    """The text of a check that says which others fail for the cause that it finds."""
+    names = ", ".join(f'"{other}"' for other in others)
+    return (
+        f'@pytest.mark.component("{component}")\n@pytest.mark.explains({names})\n'
+        f'def test_{name}():\n    """It does."""\n\n'
+    )
+
+
+def test_a_hidden_check_explains_public_ones(tmp_path: Path) -> None:
+    """They stand behind it, with what they name themselves first; students, who lack it, notice nothing."""
+    public = declared("shape") + declared("apart", "shape")
+    folder = folder_with(tmp_path, test_public=public, test_vit=explaining("oracle", "apart", "shape"))
+    assert [(check.id, check.because) for check in checks(folder, COMPONENTS)] == [
+        ("oracle", ()),
+        ("shape", ("oracle",)),
+        ("apart", ("shape", "oracle")),
+    ]
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "test_public.py").write_text((folder / "checks" / "test_public.py").read_text())
+    own = checks(tmp_path / "copy", COMPONENTS, public_only=True)
+    assert [(check.id, check.because) for check in own] == [("shape", ()), ("apart", ("shape",))]
+
+
+WRONGLY_EXPLAINED = [
+    (
+        explaining("oracle", "shapes") + declared("shape"),
+        "test_a.py:3: test_oracle explains 'shapes', and there is no such other check. Did you mean 'shape'?",
+    ),
+    (
+        explaining("oracle", "oracle"),
+        "test_a.py:3: test_oracle explains 'oracle', and there is no such other check. Remove the mark.",
+    ),
+    (
+        explaining("oracle", "shape") + declared("shape", component="Attention"),
+        "test_a.py:3: test_oracle explains 'shape', which judges Attention. Name one that judges ViT, too.",
+    ),
+    (
+        explaining("a", "b") + explaining("b", "a"),
+        "test_a.py:3: 'a' because of 'b' because of 'a': the causes go around in a circle. Remove one of "
+        "these marks.",
+    ),
+    (
+        '@pytest.mark.explains(NAME)\ndef test_one():\n    """One."""\n',
+        "test_a.py:1: pytest.mark.explains needs the ids of checks in quotes, as in "
+        'explains("keeps_the_shape").',
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), WRONGLY_EXPLAINED, ids=[told for _, told in WRONGLY_EXPLAINED])
+def test_what_a_check_cannot_explain(tmp_path: Path, text: str, sentence: str) -> None:
+    assert fault_of(tmp_path, text) == sentence

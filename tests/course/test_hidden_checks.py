@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
-from grader.course.hidden_checks import hidden_checks_text, without_hidden_causes
+from grader.course.hidden_checks import hidden_checks_text
 from grader.course.student_template import student_files
 from grader.domain.assignment import CheckSpec, HiddenCheck
 from grader.domain.errors import CourseError
@@ -17,15 +17,6 @@ CHECKS = (
     CheckSpec("proof", "ViT", 'ViT is "right".', weight=2.5),
     CheckSpec("gradients", "ViT", "The gradient reaches ViT's input."),
 )
-PUBLIC = '''@pytest.mark.component("ViT")
-@pytest.mark.because({})
-def test_shape(student):
-    """ViT keeps the shape."""
-
-
-def test_other(student):
-    """Another."""
-'''
 
 
 def test_the_tables_have_what_a_student_may_know() -> None:
@@ -36,20 +27,6 @@ def test_the_tables_have_what_a_student_may_know() -> None:
     ]
     assert "proof" not in text and "gradients" not in text, "no check is named"
     assert hidden_checks_text(CHECKS[:1]) == ""
-
-
-@pytest.mark.parametrize(
-    ("names", "kept"),
-    [
-        ('"proof"', ""),
-        ('"proof",\n    "closer",\n', ""),
-        ('"other"', '@pytest.mark.because("other")\n'),
-        ('"proof", "other", run=False', '@pytest.mark.because("other", run=False)\n'),
-    ],
-)
-def test_causes_that_students_lack_are_not_named(names: str, kept: str) -> None:
-    text = without_hidden_causes(PUBLIC.format(names))
-    assert text == PUBLIC.replace("@pytest.mark.because({})\n", kept)
 
 
 def test_the_copy_of_an_assignment_tells_of_all_that_it_lacks(course_root: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
+from grader.course.mistake_pairs import mistake_pairs
 from grader.course.variants import Kind, Variant, variants
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import EngineError, UsageError
@@ -162,3 +163,72 @@ def test_a_form_says_for_what_a_person_looks_at_it(tiny: Assignment) -> None:
         outcome = TrialOutcome(replace(form, policies=policies), (flagged,))
         report = mutation_report(tiny, [outcome], complete=False)
         assert report.passed and report.verdicts[0].word == "flagged" and len(report.notes) == notes
+
+
+# --- pairs of mistakes ----------------------------------------------------------------------------------
+
+
+def mistake(name: str, part: str) -> Variant:
+    """A mistake with a code of its own."""
+    code = f"class {part}:\n    {name} = True\n"
+    return replace(variant(Kind.MISTAKE, name, part), code=code, source=SOURCE + code)
+
+
+def test_pairs_meet_every_pair_of_parts_before_one_again() -> None:
+    known = [
+        *(mistake(f"inner_{number}", "Inner") for number in range(3)),
+        *(mistake(f"outer_{number}", "Outer") for number in range(2)),
+        mistake("alone", "Alone"),
+        variant(Kind.FORM, "form", "Alone"),
+        replace(variant(Kind.MISTAKE, "text", "history.csv"), changes="def history(text): ..."),
+    ]
+    first = mistake_pairs(known, 3)
+    assert {pair.parts for pair in first} == {("Inner", "Outer"), ("Inner", "Alone"), ("Outer", "Alone")}
+    every = mistake_pairs(known, 100)
+    assert len({pair.planted for pair in every}) == len(every) == 3 * 2 + 3 + 2
+    assert every[:3] == first == mistake_pairs(known, 3)
+    for pair in every:
+        assert all(f"{name} = True" in pair.source for name in pair.planted)
+        assert pair.name == " + ".join(pair.planted)
+
+
+@pytest.mark.parametrize(
+    ("findings", "sentence"),
+    [
+        ([], ""),
+        ([("Inner", "other_name", "")], "calls it other_name, which it is not"),
+        ([("Inner", "other_name", "c0")], ""),
+        ([("Alone", None, "")], "and has no mistake"),
+    ],
+)
+def test_a_pair_is_told_as_its_two_mistakes(
+    tiny: Assignment, findings: list[tuple[str, str | None, str]], sentence: str
+) -> None:
+    """Neither by another's name, unless folded under a cause, nor at a third part."""
+    [pair] = mistake_pairs([mistake("one", "Inner"), mistake("two", "Outer")], 1)
+    told = [("Inner", "one", ""), ("Outer", "two", ""), *findings]
+    found = tuple(
+        finding(f"c{number}", part, Status.FAILED, diagnosis=name, because=because or None)
+        for number, (part, name, because) in enumerate(told)
+    )
+    report = mutation_report(tiny, [TrialOutcome(pair, found)], complete=False)
+    assert sentence in " ".join(report.wrong) and report.passed == (not sentence)
+    right = 0 if sentence else 1
+    assert report.summary == f"pairs of mistakes {right} of 1 told as what they are, and nothing else"
+
+
+def test_each_mistake_of_a_pair_must_be_noticed(tiny: Assignment) -> None:
+    [pair] = mistake_pairs([mistake("one", "Inner"), mistake("two", "Outer")], 1)
+    only = finding("c", "Inner", Status.FAILED, diagnosis="one")
+    report = mutation_report(tiny, [TrialOutcome(pair, (only,))], complete=False)
+    assert report.wrong == (
+        "one.py and two.py: Outer passes every check beside the other mistake. Make a check notice it.",
+    )
+
+
+def test_messages_are_counted_without_what_is_folded(tiny: Assignment) -> None:
+    head = finding("a", "Doubler", Status.FAILED, message="It is wrong.", diagnosis="m")
+    folded = finding("b", "Doubler", Status.FAILED, message="It follows.", because="a")
+    other = finding("c", "Doubler", Status.FAILED, message="It is wrong, too.")
+    outcome = TrialOutcome(variant(Kind.MISTAKE, "m", "Doubler"), (head, folded, other))
+    assert mutation_report(tiny, [outcome], complete=False).summary.endswith("2.00 messages for a mistake")

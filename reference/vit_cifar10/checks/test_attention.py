@@ -28,6 +28,7 @@ def proven(x, y, found):
     return [parts for parts in found if parts.out is not None and same(y, attention(x, parts))]
 
 
+@pytest.mark.explains("attention_lets_gradients_through")
 @pytest.mark.weight(5)
 @pytest.mark.parametrize(("dim", "heads"), [(22, 2), (15, 3)])
 def test_attention_is_attention(student, reference, dim, heads):
@@ -59,6 +60,7 @@ def test_attention_is_attention(student, reference, dim, heads):
     )
 
 
+@pytest.mark.explains("attention_has_its_shapes")
 @pytest.mark.weight(3)
 def test_weights_are_those_of_the_answer(student, reference):
     """With return_weights=True, the weights of this very answer come along, for each head."""

@@ -35,6 +35,7 @@ def test_patches_give_tokens(student, reference):
             )
 
 
+@pytest.mark.explains("patches_are_mapped_by_one_linear_map")
 @pytest.mark.component("PatchEmbedding")
 @pytest.mark.weight(3)
 @pytest.mark.because("patches_give_tokens")
@@ -90,6 +91,7 @@ def test_patches_are_mapped_by_one_linear_map(student, reference):
         raise Mismatch("Patches in other places go through another map.", hint="One map for all of them.")
 
 
+@pytest.mark.explains("positions_begin_with_zero_and_one")
 @pytest.mark.component("sinusoidal_positions")
 @pytest.mark.weight(3)
 def test_positions_are_sines_and_cosines(student, reference):

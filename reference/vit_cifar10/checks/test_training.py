@@ -107,6 +107,7 @@ def test_epoch_runs_in_training_mode(student, reference):
         raise reference.named("epoch_in_evaluation_mode")
 
 
+@pytest.mark.explains("epoch_returns_two_numbers")
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(2)
 @pytest.mark.because("each_batch_is_a_step")
@@ -171,6 +172,7 @@ def evaluated(student):
     return scores, labels, outcome
 
 
+@pytest.mark.explains("evaluate_returns_a_dictionary")
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(3)
 def test_evaluation_tells_all(student, reference):

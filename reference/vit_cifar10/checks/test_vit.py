@@ -52,6 +52,7 @@ class Inside:
             yield pooled @ head.T + bias
 
 
+@pytest.mark.explains("model_gives_scores", "everything_learns")
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_tokens_are_patches_with_positions(student, reference, pool):
@@ -115,6 +116,7 @@ def test_fixed_positions_are_the_table(student, reference, pool):
     )
 
 
+@pytest.mark.explains("attention_is_that_of_the_last_block", "everything_learns")
 @pytest.mark.weight(3)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_scores_come_from_the_last_block(student, reference, pool):
@@ -159,6 +161,7 @@ def test_scores_come_from_the_last_block(student, reference, pool):
     raise Mismatch("The scores are not head(norm(...)) of what the last block gives.")
 
 
+@pytest.mark.explains("model_gives_scores")
 @pytest.mark.weight(1)
 def test_sizes_are_handed_on(student, reference):
     """The blocks get dim, heads, mlp_ratio and dropout as they were given."""

@@ -4,25 +4,39 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from grader.kit import Mismatch, Undecided, at_rest, named, same, with_effect
+from grader.kit import Cause, Mismatch, Undecided, at_rest, named, same, with_effect
 from grader.kit.transformers import UnreadableWeights, attention, oddities, readings, without_biases
 
 pytestmark = pytest.mark.component("Attention")
 
 # distinct sizes, so that the shapes of weights tell what they are
-DIM, HEADS, DIM_HEAD = 22, 5, 4
+DIM, HEADS, DIM_HEAD, TOKENS = 22, 5, 3, 6
+BY_SHAPE = ("heads_not_projected", "heads_averaged", "first_query_only")
 
 
+@pytest.mark.explains(
+    "attention_keeps_the_shape",
+    "attention_keeps_images_apart",
+    "attention_looks_at_every_token",
+    "attention_knows_no_order",
+    "attention_averages_the_values",
+    "attention_is_as_sharp_for_wide_heads",
+    "attention_has_four_projections",
+    "attention_drops_out",
+)
 @pytest.mark.weight(6)
 @pytest.mark.parametrize(("heads", "dim_head"), [(HEADS, DIM_HEAD), (2, 7)])
 def test_attention_matches_oracle(student, reference, heads, dim_head):
     """Attention computes softmax(q k^T / sqrt(dim_head)) v in every head, joins the heads and projects."""
     component = student.build("Attention", DIM, heads=heads, dim_head=dim_head)
-    x = 2 * student.tensor(2, 6, DIM)
+    x = 2 * student.tensor(2, TOKENS, DIM)
     initial = component.weights()
     weights = component.randomize()
-    if proven(x, component(x, shape=(2, 6, DIM)), list(readings_of(weights, heads, dim_head))):
+    y = output(component, x, reference, heads, dim_head)
+    if proven(x, y, list(readings_of(weights, heads, dim_head))):
         return
+    if not same(component(x), y):
+        raise_if_it_is_dropout(student, reference)
     # which bias belongs to which projection is not always told by the names: without them it need not be
     trainable = without_biases(weights, initial)
     component.set_weights(trainable)
@@ -30,7 +44,7 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
         return
     # what has no effect is no part of the computation: that it is there is another check's
     used = with_effect(component, x, trainable)
-    y = component(x, shape=(2, 6, DIM))
+    y = component(x)
     found = list(readings_of(used, heads, dim_head))
     if proven(x, y, found):
         return
@@ -54,6 +68,29 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
     )
 
 
+def output(component, x, reference, heads, dim_head):
+    """What the component makes of x; typical mistakes are named by the shape where it is not that of x."""
+    typical = {
+        (2, TOKENS, heads * dim_head): "heads_not_projected",
+        (2, TOKENS, dim_head): "heads_averaged",
+        (2, 1, DIM): "first_query_only",
+        (2, DIM): "first_query_only",
+    }
+    try:
+        return component(x, shape=tuple(x.shape))
+    except Mismatch as error:
+        mistake = typical.get(tuple(component(x).shape)) if error.cause is Cause.WRONG_SHAPE else None
+        if mistake is None:
+            raise
+        raise reference.named(mistake, seen=error) from None
+
+
+def raise_if_it_is_dropout(student, reference):
+    """Name a dropout that is on in evaluation: each output is another, whatever else is wrong."""
+    if dropout_fault(student, reference) == "in_evaluation":
+        raise reference.named("attention_dropout_in_evaluation")
+
+
 def name_mistake(student, reference, component, x, weights, initial, sizes):
     """Raise the known mistake that explains what the component computes with some of its weights."""
     y = component(x)
@@ -64,6 +101,8 @@ def name_mistake(student, reference, component, x, weights, initial, sizes):
     likely = [] if one is None else [parts for parts in found if proven(x[:1, :1], one, [parts])]
     for candidates in (likely, found):
         for mistake in reference.mistakes_of("Attention"):
+            if mistake.id in BY_SHAPE:
+                continue
             wrong = reference.oracle.wrong_attentions(reference, mistake, x, candidates, **sizes)
             if any(same(y, expected) for expected in wrong):
                 require_scale_in_forward(student, mistake, readings_of(initial, **sizes), **sizes)
@@ -156,6 +195,8 @@ def unreadable(reference, weights, heads, dim_head):
         return reference.named("dim_head_ignored")
     if any(readings_of(weights, 4, dim_head)):
         return reference.named("heads_ignored")
+    if {DIM, dim_head} in [set(value.shape) for value in weights.values() if value.ndim == 2]:
+        return reference.named("heads_averaged")
     shapes = ", ".join(str(tuple(value.shape)) for value in weights.values() if value.ndim > 1) or "none"
     return Mismatch(
         "The weights are not three projections of heads * dim_head rows for q, k and v and one back to "
@@ -165,7 +206,9 @@ def unreadable(reference, weights, heads, dim_head):
     )
 
 
+@pytest.mark.because("attention_matches_oracle")
 @pytest.mark.weight(1)
+@pytest.mark.explains("attention_has_four_projections")
 def test_attention_has_the_parameters_of_its_parts(student, reference):
     """Attention has projections to q, k and v and one back, with or without biases, for all sizes."""
     spares = []
@@ -191,7 +234,7 @@ def test_attention_lets_gradients_through(student, reference):
     initial = component.weights()
     trainable = without_biases(component.randomize(), initial)
     component.set_weights(trainable)
-    x, cotangent = student.tensor(2, 6, DIM), student.tensor(2, 6, DIM)
+    x, cotangent = student.tensor(2, TOKENS, DIM), student.tensor(2, TOKENS, DIM)
     found = component.gradients(x, cotangent)
     if found.input is None:
         raise Mismatch("No gradient reaches Attention's input.", hint="Look for detach, .data or no_grad.")
@@ -210,13 +253,19 @@ def test_attention_lets_gradients_through(student, reference):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("attention_drops_out")
 def test_attention_drops_out_in_training_only(student, reference):
     """Attention's dropout acts in training, at the rate that is asked for, and is off in evaluation."""
+    fault = dropout_fault(student, reference)
+    if fault:
+        raise reference.named(f"attention_dropout_{fault}")
+
+
+def dropout_fault(student, reference):
+    """What is wrong with the dropout of Attention, in a word; None: nothing."""
 
     def built(rate):
         component = student.build("Attention", DIM, heads=HEADS, dim_head=DIM_HEAD, dropout=rate)
         return lambda x, train=False: component(x, shape=(4, 9, DIM), train=train)
 
-    fault = reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))
-    if fault:
-        raise reference.named(f"attention_dropout_{fault}")
+    return reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from grader.kit import Mismatch, Undecided, named, same
+from grader.kit import Cause, Mismatch, Undecided, named, same
 from grader.kit.transformers import activations, feed_forwards, oddities, two_layers
 
 pytestmark = pytest.mark.component("FeedForward")
@@ -14,13 +14,25 @@ pytestmark = pytest.mark.component("FeedForward")
 DIM, HIDDEN = 22, 31
 
 
+@pytest.mark.explains(
+    "feed_forward_keeps_the_shape",
+    "feed_forward_takes_each_token_alone",
+    "feed_forward_is_not_linear",
+    "feed_forward_has_two_layers",
+    "feed_forward_drops_out",
+)
 @pytest.mark.weight(4)
 def test_feed_forward_matches_oracle(student, reference):
     """FeedForward computes W2 activation(W1 x + b1) + b2 with one hidden layer of hidden_dim."""
     feed_forward = student.build("FeedForward", DIM, HIDDEN)
     weights = feed_forward.randomize()
     x = 2 * student.tensor(3, 5, DIM)
-    y = feed_forward(x, shape=(3, 5, DIM))
+    try:
+        y = feed_forward(x, shape=(3, 5, DIM))
+    except Mismatch as error:
+        if error.cause is Cause.WRONG_SHAPE and feed_forward(x).shape[-1] == HIDDEN:
+            raise reference.named("second_layer_missing", seen=error) from None
+        raise
     usual = list(activations().values())
 
     def gives(changed=lambda z: z, inner=usual):
@@ -29,6 +41,8 @@ def test_feed_forward_matches_oracle(student, reference):
 
     if gives():
         return
+    if not same(feed_forward(x), y) and dropout_fault(student, reference) == "in_evaluation":
+        raise reference.named("dropout_in_evaluation")
     if gives(inner=[lambda z: z]):
         raise reference.named("feed_forward_no_activation")
     if any(gives(last, [*usual, lambda z: z]) for last in usual):
@@ -110,16 +124,22 @@ def is_straight(x, y):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("feed_forward_drops_out")
 def test_feed_forward_drops_out_in_training_only(student, reference):
     """FeedForward's dropout acts in training, at the rate that is asked for, and is off in evaluation."""
+    fault = dropout_fault(student, reference)
+    if fault:
+        raise reference.named(f"dropout_{fault}")
+
+
+def dropout_fault(student, reference):
+    """What is wrong with the dropout of FeedForward, in a word; None: nothing."""
 
     def built(rate):
         component = student.build("FeedForward", DIM, HIDDEN, dropout=rate)
         return lambda x, train=False: component(x, shape=(4, 9, DIM), train=train)
 
-    fault = reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))
-    if fault:
-        raise reference.named(f"dropout_{fault}")
+    return reference.oracle.dropout_fault(built, student.tensor(4, 9, DIM))
 
 
 @pytest.mark.weight(1)

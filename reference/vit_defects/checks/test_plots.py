@@ -164,12 +164,20 @@ def is_part(heat, data):
     )
 
 
+@pytest.mark.explains(
+    "confusion_matrix_is_drawn",
+    "confusion_matrix_counts_every_image",
+    "confusion_matrix_names_the_classes",
+    "confusion_matrix_asks_the_model",
+)
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(3)
 def test_confusion_matrix_is_right(student, reference, class_names):
     """The heat map shows how often each true class was predicted as each class, over all images."""
     data, run = drawn(student, "plot_confusion_matrix", class_names)
-    if run.figures and not run.forwards:
+    if not run.figures:
+        raise reference.named("confusion_not_drawn")
+    if not run.forwards:
         raise reference.named("model_not_asked")
     classes = len(class_names)
     found = heat_maps(run, class_names)
@@ -217,10 +225,13 @@ def names_somewhere(axes, class_names):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(1)
+@pytest.mark.explains("confusion_matrix_names_the_classes")
 def test_confusion_matrix_is_labeled(student, reference, class_names):
     """The confusion matrix carries the class names on both axes, each beside its own row and column."""
     data, run = drawn(student, "plot_confusion_matrix", class_names)
-    if run.figures and not run.forwards:
+    if not run.figures:
+        raise reference.named("confusion_not_drawn")
+    if not run.forwards:
         raise reference.named("model_not_asked")
     counts = confusion_of(data.labels, data.predictions, len(class_names))
     whole = [heat for heat in heat_maps(run, class_names) if len(heat.values) == len(class_names)]
@@ -235,16 +246,17 @@ def test_confusion_matrix_is_labeled(student, reference, class_names):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(1)
+@pytest.mark.explains("confusion_matrix_asks_the_model")
 def test_confusion_matrix_leaves_dropout_off(student, reference, class_names):
     """plot_confusion_matrix asks the model in evaluation mode."""
     _, run = drawn(student, "plot_confusion_matrix", class_names)
     if not run.forwards:
-        raise reference.named("model_not_asked")
+        raise reference.named("model_not_asked" if run.figures else "confusion_not_drawn")
     if any(forward.training for forward in run.forwards):
         raise reference.named("confusion_in_training_mode")
 
 
-def shown_images(student, class_names):
+def shown_images(student, reference, class_names):
     """(data, pictures) of plot_classwise_predictions.
 
     Raises:
@@ -252,6 +264,8 @@ def shown_images(student, class_names):
         Undecided: Some are shown, but in a form in which they cannot be told apart.
     """
     data, run = drawn(student, "plot_classwise_predictions", class_names)
+    if not run.figures:
+        raise reference.named("examples_not_drawn")
     shown, found = pictures(run, data)
     if not shown:
         raise Mismatch("No image is shown.", hint="Show the images of the loader with imshow, one per axes.")
@@ -268,11 +282,12 @@ def shown_images(student, class_names):
     return data, found
 
 
+@pytest.mark.explains("predictions_are_drawn", "predictions_are_of_every_class")
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(2)
 def test_predictions_show_four_of_each_class(student, reference, class_names):
     """Of every class four different images are shown, by their true or by their predicted class."""
-    data, found = shown_images(student, class_names)
+    data, found = shown_images(student, reference, class_names)
     shown = [picture.number for picture in found]
     if len(set(shown)) != len(shown):
         raise reference.named("image_shown_twice")
@@ -330,9 +345,10 @@ def chance_of(picture, right, told, class_names):
 
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(2)
+@pytest.mark.explains("predictions_are_captioned", "predictions_ask_the_model")
 def test_predictions_name_both_labels(student, reference, class_names):
     """Each image carries its true and its predicted label."""
-    data, found = shown_images(student, class_names)
+    data, found = shown_images(student, reference, class_names)
     right = [(int(data.labels[p.number]), int(data.predictions[p.number])) for p in found]
     told = [told_classes(picture, class_names) for picture in found]
     if not any(told):
@@ -360,6 +376,7 @@ def test_predictions_name_both_labels(student, reference, class_names):
 
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(1)
+@pytest.mark.explains("predictions_ask_the_model")
 def test_predictions_leave_dropout_off(student, reference, class_names):
     """plot_classwise_predictions asks the model in evaluation mode."""
     _, run = drawn(student, "plot_classwise_predictions", class_names)

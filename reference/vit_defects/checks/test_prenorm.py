@@ -11,6 +11,7 @@ DIM = 22
 INNER = StandIn(scale=(1.7,), shift=(0.4,), roll=1)
 
 
+@pytest.mark.explains("prenorm_keeps_the_shape", "prenorm_normalizes", "prenorm_adds_nothing")
 @pytest.mark.weight(3)
 def test_prenorm_matches_oracle(student, reference):
     """PreNorm normalizes every token over its features, then calls the wrapped module: fn(norm(x))."""
@@ -41,15 +42,19 @@ def test_prenorm_matches_oracle(student, reference):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("prenorm_takes_keyword_arguments")
 def test_prenorm_passes_keyword_arguments_on(student, reference):
     """PreNorm hands keyword arguments on to the wrapped module: forward(x, **kwargs)."""
     prenorm = student.build("PreNorm", DIM, inner=INNER)
     x = student.tensor(2, 5, DIM)
     plain = prenorm(x, shape=(2, 5, DIM))
+    if not prenorm.calls:
+        raise reference.named("inner_not_called")
     if same(prenorm(x, extra=student.tensor(2, 5, DIM)), plain):
         raise reference.named("keywords_dropped")
 
 
+@pytest.mark.because("prenorm_matches_oracle")
 @pytest.mark.weight(1)
 def test_prenorm_lets_gradients_through(student):
     """In PreNorm the gradient reaches the input and the normalization's own parameters."""

@@ -101,7 +101,6 @@ def test_prenorm_keeps_the_shape(student):
 
 @pytest.mark.component("PreNorm")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("prenorm_matches_oracle")
 def test_prenorm_normalizes(student):
     """The module that PreNorm wraps receives normalized tokens: mean 0 and variance 1 over the features."""
     prenorm = student.build("PreNorm", DIM, inner=StandIn())
@@ -118,7 +117,6 @@ def test_prenorm_normalizes(student):
 
 @pytest.mark.component("PreNorm")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("prenorm_matches_oracle")
 def test_prenorm_adds_nothing(student):
     """PreNorm returns what the wrapped module makes of it, and adds nothing: no residual here."""
     inner = StandIn(scale=(1.7,), shift=(0.4,), roll=1)
@@ -141,7 +139,6 @@ def test_prenorm_adds_nothing(student):
 
 @pytest.mark.component("PreNorm")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("prenorm_passes_keyword_arguments_on")
 def test_prenorm_takes_keyword_arguments(student):
     """PreNorm hands keyword arguments on to the wrapped module."""
     prenorm = student.build("PreNorm", DIM, inner=StandIn())
@@ -179,7 +176,6 @@ def test_feed_forward_takes_each_token_alone(student):
 
 @pytest.mark.component("FeedForward")
 @pytest.mark.weight(0.4)
-@pytest.mark.because("feed_forward_matches_oracle")
 def test_feed_forward_is_not_linear(student):
     """FeedForward has a nonlinearity between its layers: it does more than one linear layer can."""
     feed_forward = student.build("FeedForward", DIM, HIDDEN)
@@ -200,7 +196,6 @@ def test_feed_forward_is_not_linear(student):
 
 @pytest.mark.component("FeedForward")
 @pytest.mark.weight(0.4)
-@pytest.mark.because("feed_forward_matches_oracle")
 def test_feed_forward_has_two_layers(student):
     """FeedForward goes from dim to hidden_dim and back: both layers grow with hidden_dim."""
     small, large = (student.build("FeedForward", DIM, hidden) for hidden in (HIDDEN, HIDDEN + 10))
@@ -215,7 +210,6 @@ def test_feed_forward_has_two_layers(student):
 
 @pytest.mark.component("FeedForward")
 @pytest.mark.weight(0.4)
-@pytest.mark.because("feed_forward_drops_out_in_training_only", "feed_forward_matches_oracle")
 def test_feed_forward_drops_out(student):
     """FeedForward drops values in training, at the rate `dropout`, and none in evaluation."""
     require_dropout(
@@ -270,7 +264,6 @@ def test_attention_looks_at_every_token(student):
 
 @pytest.mark.component("Attention")
 @pytest.mark.weight(0.375)
-@pytest.mark.because("attention_matches_oracle")
 def test_attention_knows_no_order(student):
     """Attention knows no order: exchanging tokens exchanges their outputs, and changes nothing else."""
     for heads, dim_head in ((HEADS, DIM_HEAD), (2, 7)):
@@ -320,7 +313,6 @@ def one_head(student, dim_head):
 
 @pytest.mark.component("Attention")
 @pytest.mark.weight(0.375)
-@pytest.mark.because("attention_matches_oracle")
 def test_attention_averages_the_values(student):
     """Each output of a head is an average of all tokens' values: its attention over all keys sums to 1."""
     for _ in range(3):
@@ -349,7 +341,6 @@ def spread_of_scores(attentions, student):
 
 @pytest.mark.component("Attention")
 @pytest.mark.weight(0.375)
-@pytest.mark.because("attention_matches_oracle")
 def test_attention_is_as_sharp_for_wide_heads(student):
     """The scores are scaled by sqrt(dim_head): wide heads do not attend more sharply than narrow ones."""
     narrow, wide = (
@@ -375,7 +366,6 @@ def test_attention_is_as_sharp_for_wide_heads(student):
 
 @pytest.mark.component("Attention")
 @pytest.mark.weight(0.375)
-@pytest.mark.because("attention_has_the_parameters_of_its_parts", "attention_matches_oracle")
 def test_attention_has_four_projections(student):
     """Attention projects to queries, keys and values of heads * dim_head features, and back to dim."""
     for heads, dim_head in ((HEADS, DIM_HEAD), (2, 7), (1, 30), (2, DIM // 2)):
@@ -393,7 +383,6 @@ def test_attention_has_four_projections(student):
 
 @pytest.mark.component("Attention")
 @pytest.mark.weight(0.375)
-@pytest.mark.because("attention_drops_out_in_training_only", "attention_matches_oracle")
 def test_attention_drops_out(student):
     """Attention drops values in training, at the rate `dropout`, and none in evaluation."""
     require_dropout(
@@ -428,7 +417,6 @@ def uses_its_parts(transformer):
 
 @pytest.mark.component("Transformer")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("transformer_matches_oracle", "transformer_has_depth_layers")
 def test_transformer_adds_to_its_input(student):
     """Each part of a block adds to its input: where the parts give 0, the tokens come out as they went in."""
     x = 2 * student.tensor(2, 7, DIM) + 1
@@ -457,9 +445,6 @@ def test_transformer_adds_to_its_input(student):
 
 @pytest.mark.component("Transformer")
 @pytest.mark.weight(0.2)
-@pytest.mark.because(
-    "transformer_has_depth_layers", "transformer_matches_oracle", "transformer_registers_its_layers"
-)
 def test_transformer_runs_its_blocks_in_order(student):
     """Transformer runs depth blocks, each its own Attention and then its own FeedForward, all registered."""
     transformer = transformer_around(student)
@@ -499,7 +484,6 @@ def test_transformer_runs_its_blocks_in_order(student):
 
 @pytest.mark.component("Transformer")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("transformer_matches_oracle", "transformer_has_depth_layers")
 def test_transformer_normalizes_before_each_part(student):
     """Each part of a block receives normalized tokens (pre-norm), not the tokens as they came."""
     transformer = transformer_around(student, StandIn(scale=(0.0,)), StandIn(scale=(0.0,)))
@@ -517,7 +501,6 @@ def test_transformer_normalizes_before_each_part(student):
 
 @pytest.mark.component("Transformer")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("transformer_hands_its_sizes_on")
 def test_transformer_gives_its_parts_their_sizes(student):
     """Transformer gives Attention its heads and dim_head, FeedForward its mlp_dim, and both the dropout."""
     transformer = transformer_around(student, dropout=0.25)
@@ -600,7 +583,6 @@ def images(student, count=2):
 
 @pytest.mark.component("ViT")
 @pytest.mark.weight(0.125)
-@pytest.mark.because("vit_cuts_patches", "vit_projects_all_patches_alike")
 def test_vit_sees_the_whole_image(student):
     """Every pixel of every channel reaches the tokens, in one patch; images do not influence each other."""
     from grader.kit.transformers import fields
@@ -630,7 +612,6 @@ def test_vit_sees_the_whole_image(student):
 
 @pytest.mark.component("ViT")
 @pytest.mark.weight(0.125)
-@pytest.mark.because("vit_puts_a_class_token_in_front")
 def test_vit_has_a_class_token(student):
     """A class token, which no image changes, stands in front of the patches."""
     model = vit_around(student)
@@ -649,7 +630,6 @@ def test_vit_has_a_class_token(student):
 
 @pytest.mark.component("ViT")
 @pytest.mark.weight(0.125)
-@pytest.mark.because("vit_adds_positions")
 def test_vit_tells_places_apart(student):
     """The same patch at two places makes two different tokens, because each place has a position."""
     model = vit_around(student)
@@ -667,7 +647,6 @@ def test_vit_tells_places_apart(student):
 
 @pytest.mark.component("ViT")
 @pytest.mark.weight(0.125)
-@pytest.mark.because("vit_pools")
 def test_vit_pools_as_it_is_told(student):
     """pool='cls' classifies the class token, pool='mean' the mean of all tokens."""
     # no token sees another where the Transformer hands on its input, so that the class token sees no image
@@ -687,7 +666,6 @@ def test_vit_pools_as_it_is_told(student):
 
 @pytest.mark.component("ViT")
 @pytest.mark.weight(0.125)
-@pytest.mark.because("vit_returns_scores_not_probabilities")
 def test_vit_returns_no_probabilities(student):
     """ViT returns scores before any softmax: they are negative and positive, and add up to nothing fixed."""
     import torch
@@ -711,7 +689,6 @@ def test_vit_returns_no_probabilities(student):
 
 @pytest.mark.component("ViT")
 @pytest.mark.weight(0.125)
-@pytest.mark.because("vit_hands_its_sizes_on")
 def test_vit_gives_the_transformer_its_sizes(student):
     """ViT uses one Transformer, with the dim, depth, heads, dim_head, mlp_dim and dropout that it gets."""
     sizes = {name: OPTIONS[name] for name in ("dim", "depth", "heads", "dim_head", "mlp_dim")}
@@ -726,7 +703,6 @@ def test_vit_gives_the_transformer_its_sizes(student):
 
 @pytest.mark.component("ViT")
 @pytest.mark.weight(0.125)
-@pytest.mark.because("vit_drops_out_in_training_only")
 def test_vit_drops_out(student):
     """ViT drops values of the tokens in training, at the rate `emb_dropout`, and none in evaluation."""
     models = {rate: vit_around(student, emb_dropout=rate) for rate in (0.0, 0.5)}
@@ -778,7 +754,6 @@ def gradients_of_batches(data, run):
 
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("train_epoch_switches_to_training_mode")
 def test_train_epoch_trains_in_training_mode(student, class_names):
     """train_epoch puts the model in training mode, whatever mode it comes in."""
     _, run = epoch(student, class_names)
@@ -792,7 +767,6 @@ def test_train_epoch_trains_in_training_mode(student, class_names):
 
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("train_epoch_steps_along_each_batch")
 def test_train_epoch_clears_the_gradients(student, class_names):
     """Every step follows the gradient of its own batch alone: gradients are cleared between the batches."""
     import numpy as np
@@ -816,7 +790,6 @@ def test_train_epoch_clears_the_gradients(student, class_names):
 
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("train_epoch_learns_from_the_labels")
 def test_train_epoch_learns_the_labels(student, class_names):
     """The loss raises the score of each image's own label, most of all where the model is wrong."""
     import numpy as np
@@ -858,7 +831,6 @@ def fresh_epoch(student, class_names):
 
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("train_epoch_reports_its_loss")
 def test_train_epoch_keeps_floats(student, class_names):
     """train_epoch reports the loss, and what it appends to loss_history are numbers."""
     _, run = epoch(student, class_names)
@@ -941,7 +913,6 @@ def columns(runs):
 
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("evaluate_reports_the_average_loss")
 def test_evaluate_tells_a_good_loss_from_a_bad_one(student, class_names):
     """evaluate reports the average loss per image: near 0 for a model that is sure and right."""
     right, wrong, mixed = SURE * 0.15, (0.8 * SURE, 1.05 * SURE), (0.03 * SURE, 0.45 * SURE)
@@ -964,7 +935,6 @@ def test_evaluate_tells_a_good_loss_from_a_bad_one(student, class_names):
 
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("evaluate_reports_the_accuracy")
 def test_evaluate_counts_what_is_right(student, class_names):
     """evaluate reports the accuracy over all images: all, none and 120 of 127 in three cases."""
     for values in columns(known_evaluations(student, class_names)):
@@ -983,7 +953,6 @@ def test_evaluate_counts_what_is_right(student, class_names):
 
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("evaluate_switches_to_evaluation_mode", "evaluate_computes_no_gradients")
 def test_evaluate_only_looks(student, class_names):
     """evaluate puts the model in evaluation mode and computes no gradients, which are on again afterwards."""
     runs = known_evaluations(student, class_names)
@@ -1010,7 +979,6 @@ def test_evaluate_only_looks(student, class_names):
 
 @pytest.mark.component("evaluate")
 @pytest.mark.weight(0.2)
-@pytest.mark.because("evaluate_appends_the_loss")
 def test_evaluate_appends_a_number(student, class_names):
     """evaluate appends a number to loss_history, another one for another model."""
     runs = known_evaluations(student, class_names)
@@ -1069,7 +1037,6 @@ def is_share(heat):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("confusion_matrix_is_right")
 def test_confusion_matrix_counts_every_image(student, class_names):
     """A row of the matrix has all images of a true class, a column all that were taken for a class."""
     import numpy as np
@@ -1113,7 +1080,6 @@ def test_confusion_matrix_counts_every_image(student, class_names):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("confusion_matrix_is_labeled", "confusion_matrix_is_right")
 def test_confusion_matrix_names_the_classes(student, class_names):
     """The names of all classes are written on both axes of the confusion matrix."""
     from grader.kit import classes_named, drawn, heat_maps
@@ -1139,7 +1105,6 @@ def test_confusion_matrix_names_the_classes(student, class_names):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("confusion_matrix_leaves_dropout_off", "confusion_matrix_is_right")
 def test_confusion_matrix_asks_the_model(student, class_names):
     """plot_confusion_matrix asks the model about the images, in evaluation mode."""
     require_asked(student, "plot_confusion_matrix", class_names)
@@ -1183,7 +1148,6 @@ def shown_pictures(student, class_names):
 
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("predictions_show_four_of_each_class")
 def test_predictions_are_of_every_class(student, class_names):
     """plot_classwise_predictions shows four different images of each class."""
     data, found = shown_pictures(student, class_names)
@@ -1204,7 +1168,6 @@ def test_predictions_are_of_every_class(student, class_names):
 
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("predictions_name_both_labels")
 def test_predictions_are_captioned(student, class_names):
     """Each image carries its true and its predicted label, each called what it is."""
     from grader.kit import PREDICTED, TRUE, classes_named, numbers_named, stated
@@ -1232,7 +1195,6 @@ def test_predictions_are_captioned(student, class_names):
 
 @pytest.mark.component("plot_classwise_predictions")
 @pytest.mark.weight(0.25)
-@pytest.mark.because("predictions_leave_dropout_off", "predictions_name_both_labels")
 def test_predictions_ask_the_model(student, class_names):
     """plot_classwise_predictions asks the model about the images, in evaluation mode."""
     require_asked(student, "plot_classwise_predictions", class_names)

@@ -31,7 +31,13 @@ def uses(transformer, name):
     return bool(transformer.constructions(name))
 
 
+@pytest.mark.because("transformer_matches_oracle")
 @pytest.mark.weight(1)
+@pytest.mark.explains(
+    "transformer_adds_to_its_input",
+    "transformer_runs_its_blocks_in_order",
+    "transformer_normalizes_before_each_part",
+)
 def test_transformer_has_depth_layers(student, reference):
     """Transformer runs depth blocks, each with an Attention and a FeedForward of its own."""
     for depth in (DEPTH, 1):
@@ -50,6 +56,11 @@ def test_transformer_has_depth_layers(student, reference):
 
 
 @pytest.mark.weight(6)
+@pytest.mark.explains(
+    "transformer_adds_to_its_input",
+    "transformer_runs_its_blocks_in_order",
+    "transformer_normalizes_before_each_part",
+)
 def test_transformer_matches_oracle(student, reference):
     """Every block computes x = x + Attention(norm(x)), then x = x + FeedForward(norm(x))."""
     transformer = built(student)
@@ -66,12 +77,30 @@ def test_transformer_matches_oracle(student, reference):
     used = {name: stand_in for name, stand_in in STAND_INS.items() if called(transformer, name)}
     for mistake in reference.mistakes_of("Transformer"):
         if same(y, reference.oracle.wrong_transformer(reference, mistake, x, DEPTH, SIZES, used)):
+            if mistake.id == "no_residual" and prenorm_adds(student):
+                raise Mismatch(
+                    "The Transformer adds nothing to what its parts give, because the residual connection "
+                    "stands in your PreNorm. PreNorm only normalizes; the Transformer adds.",
+                    hint="Write x = x + attention(x) here, and return self.fn(self.norm(x)) in PreNorm.",
+                    diagnosis="residual_in_prenorm",
+                )
             raise reference.named(mistake.id)
     raise Mismatch(
         "A block does not compute x = x + Attention(norm(x)) followed by x = x + FeedForward(norm(x)). "
         + told(student, x, norm, attentions, feed_forwards),
         hint="Two residual connections per block, each around PreNorm and the part that it wraps.",
     )
+
+
+def prenorm_adds(student):
+    """Whether the student's own PreNorm has a residual: it answers although what it wraps gives zeros."""
+    x = student.tensor(2, 7, DIM)
+    silent = StandIn(scale=(0.0,), shift=(0.0,))
+    prenorm = student.attempted(lambda: student.build("PreNorm", DIM, inner=silent)(x))
+    other = student.attempted(
+        lambda: student.build("PreNorm", DIM, inner=silent)(x + student.tensor(2, 7, DIM))
+    )
+    return prenorm is not None and other is not None and not same(prenorm, other)
 
 
 def told(student, x, norm, attentions, feed_forwards):
@@ -85,6 +114,7 @@ def told(student, x, norm, attentions, feed_forwards):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("transformer_gives_its_parts_their_sizes")
 def test_transformer_hands_its_sizes_on(student, reference):
     """Transformer hands dim, heads, dim_head, mlp_dim and dropout on to its parts as they were given."""
     transformer = built(student, dropout=0.25)
@@ -112,7 +142,9 @@ def drops_out_itself(student):
     return not same(transformer(x, train=True), transformer(x, train=True))
 
 
+@pytest.mark.because("transformer_has_depth_layers")
 @pytest.mark.weight(1)
+@pytest.mark.explains("transformer_runs_its_blocks_in_order")
 def test_transformer_registers_its_layers(student, reference):
     """The optimizer sees the parameters of all blocks."""
     counts = [built(student, depth).parameter_count for depth in (1, 2, 3)]
@@ -127,6 +159,7 @@ def test_transformer_registers_its_layers(student, reference):
         raise Mismatch("The blocks have different numbers of parameters.")
 
 
+@pytest.mark.because("transformer_matches_oracle")
 @pytest.mark.weight(1)
 def test_transformer_has_the_parameters_of_its_parts(student, reference):
     """Besides its Attention and FeedForward, a block has two normalizations, and no other parameters."""

@@ -1,72 +1,99 @@
 """ViT, alone: the Transformer is a stand-in, and the tokens that reach it are looked at."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from grader.kit import Mismatch, StandIn, named, same
+from grader.kit import Cause, Mismatch, StandIn, named, same
 from grader.kit.transformers import fields
 
 pytestmark = pytest.mark.component("ViT")
 
-# 3 x 3 patches of 5 x 5 pixels, 2 channels: nothing is as in the handout's default
-SIDE, CHANNELS, PATCHES, CLASSES, DIM = 15, 2, 9, 7, 22
-OPTIONS = {
-    "image_size": SIDE,
-    "patch_size": 5,
-    "num_classes": CLASSES,
-    "dim": DIM,
-    "depth": 2,
-    "heads": 5,
-    "mlp_dim": 31,
-    "channels": CHANNELS,
-    "dim_head": 6,
-}
 IDENTITY = StandIn()
 
 
-def built(student, reference, transformer=IDENTITY, **changes):
+def built(student, reference, sizes, transformer=IDENTITY, **changes):
     """The student's ViT around a stand-in, with weights that are not zero by chance."""
-    model = reference.oracle.vit_around(student, transformer, {**OPTIONS, **changes})
+    model = reference.oracle.vit_around(student, transformer, {**sizes.options, **changes})
     model.randomize(0.3)
     return model
 
 
-def pictures(student, count=2):
-    """Random images, (count, 2, 15, 15)."""
-    return student.tensor(count, CHANNELS, SIDE, SIDE)
+def pictures(student, sizes, count=2):
+    """Random images, (count, channels, side, side)."""
+    return student.tensor(count, sizes.channels, sizes.side, sizes.side)
 
 
-def tokens(model, images, **how):
+def square(student, sizes):
+    """A random patch, (1, channels, patch, patch)."""
+    return student.tensor(1, sizes.channels, sizes.patch, sizes.patch)
+
+
+def filled(patch, sizes):
+    """An image of equal patches."""
+    times = sizes.side // sizes.patch
+    return patch.repeat(1, 1, times, times)
+
+
+def scores(model, reference, images, sizes, **how):
+    """One score per class for each image, (batch, classes)."""
+    try:
+        return model(images, shape=(len(images), sizes.classes), **how)
+    except Mismatch as error:
+        if error.cause is not Cause.WRONG_SHAPE or model(images, **how).ndim != 3:
+            raise
+        raise reference.named("tokens_not_pooled", seen=error) from None
+
+
+def tokens(model, reference, images, sizes, **how):
     """What reaches the Transformer, (batch, tokens, dim)."""
-    model(images, shape=(len(images), CLASSES), **how)
+    scores(model, reference, images, sizes, **how)
     found = model.calls[0][1]
-    if found.ndim != 3 or found.shape[0] != len(images) or found.shape[-1] != DIM:
+    if found.ndim != 3 or found.shape[0] != len(images) or found.shape[-1] != sizes.dim:
         raise Mismatch(
             f"The Transformer receives a tensor of shape {tuple(found.shape)}; it should be "
-            f"(batch, tokens, dim), here ({len(images)}, {PATCHES + 1}, {DIM})."
+            f"(batch, tokens, dim), here ({len(images)}, {sizes.patches + 1}, {sizes.dim})."
         )
     return found
 
 
+@pytest.mark.explains("vit_returns_logits")
+@pytest.mark.weight(1)
+def test_vit_takes_images_of_any_size(student, reference):
+    """ViT works for any image_size, patch_size and number of channels that it is constructed with."""
+    odd = reference.oracle.ODD
+    try:
+        vit = built(student, reference, odd)
+        vit(pictures(student, odd))
+    except Mismatch as error:
+        mistake = reference.oracle.size_in_the_code(student)
+        if mistake is None:
+            raise
+        raise reference.named(mistake, seen=error) from None
+
+
+@pytest.mark.explains("vit_returns_logits", "vit_sees_the_whole_image")
 @pytest.mark.weight(2)
 def test_vit_cuts_patches(student, reference):
     """Every token sees exactly one patch of the image, in all its channels."""
-    model = built(student, reference)
-    image = pictures(student)
-    if not same(tokens(model, image), tokens(model, image)):
+    sizes = reference.oracle.doable(student)
+    model = built(student, reference, sizes)
+    image = pictures(student, sizes)
+    if not same(tokens(model, reference, image, sizes), tokens(model, reference, image, sizes)):
         raise reference.named("random_in_forward")
-    found = fields(lambda images: tokens(model, images), image[0])
+    found = fields(lambda images: tokens(model, reference, images, sizes), image[0])
     if not found.images_apart:
         raise reference.named("images_mixed")
     if not bool(found.seen.any(dim=0).any(dim=(1, 2)).all()):
         raise reference.named("channels_lost")
     if not bool(found.pixels.any(dim=0).all()):
         raise reference.named("patches_lost")
-    if found.are_patches(5):
+    if found.are_patches(sizes.patch):
         return
     if not (found.overlap() and found.are_windows()):
         raise reference.named("patches_mixed")
-    straight = reference.oracle.is_affine(lambda images: tokens(model, images), image)
+    straight = reference.oracle.is_affine(lambda images: tokens(model, reference, images, sizes), image)
     policy = "overlapping_patches" if straight else "convolutional_stem"
     student.policy(policy, POLICIES[policy], "Cut the image into patches that do not overlap.")
 
@@ -79,86 +106,102 @@ POLICIES = {
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_sees_the_whole_image")
 def test_vit_projects_all_patches_alike(student, reference):
     """One projection with the same weights makes tokens of all patches."""
-    model = built(student, reference)
-    first, second = pictures(student, 1)[:, :, :5, :5], pictures(student, 1)[:, :, :5, :5]
-    moved = tokens(model, second.repeat(1, 1, 3, 3)) - tokens(model, first.repeat(1, 1, 3, 3))
+    sizes = reference.oracle.doable(student)
+    model = built(student, reference, sizes)
+    first, second = (filled(square(student, sizes), sizes) for _ in range(2))
+    moved = tokens(model, reference, second, sizes) - tokens(model, reference, first, sizes)
     rows = moved[0][moved[0].abs().amax(dim=-1) > 1e-5]
     # a normalization after the positions makes them differ too, but takes no weights for every patch
-    projections = PATCHES * DIM * CHANNELS * 25
+    projections = sizes.patches * sizes.dim * sizes.channels * sizes.patch**2
     if model.parameter_count >= projections and not same(rows, rows[:1].expand_as(rows), tolerance=1e-3):
         raise reference.named("projection_per_patch")
 
 
+@pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_has_a_class_token")
 def test_vit_puts_a_class_token_in_front(student, reference):
     """A learnable class token stands in front of the patches: number of patches + 1 tokens."""
-    model, images = built(student, reference), pictures(student)
-    found = tokens(model, images)
+    sizes = reference.oracle.doable(student)
+    model, images = built(student, reference, sizes), pictures(student, sizes)
+    found = tokens(model, reference, images, sizes)
     fixed = (found[0] - found[1]).abs().amax(dim=-1) < 1e-6
     if not fixed.any():
         raise reference.named("no_class_token")
-    if found.shape[1] == PATCHES + 2 or int(fixed.sum()) > 1:
+    if found.shape[1] == sizes.patches + 2 or int(fixed.sum()) > 1:
         raise Mismatch(
             f"{int(fixed.sum())} of {found.shape[1]} tokens do not depend on the image; only the class token "
-            f"should be so, in front of {PATCHES} patches.",
+            f"should be so, in front of {sizes.patches} patches.",
             hint="Concatenate the class token and the patches along the token axis, before the positions.",
             diagnosis="class_token_count",
         )
     if not fixed[0]:
         raise reference.named("class_token_last" if fixed[-1] else "no_class_token")
-    if not reference.oracle.moves_first_only(model, lambda: tokens(model, images)):
+    if not reference.oracle.moves_first_only(model, lambda: tokens(model, reference, images, sizes)):
         raise reference.named("class_token_not_learned")
 
 
+@pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_tells_places_apart")
 def test_vit_adds_positions(student, reference):
     """A position is added to every token, so that equal patches at different places differ."""
-    model = built(student, reference)
-    patch = pictures(student, 1)[:, :, :5, :5]
-    alike = patch.repeat(1, 1, 3, 3)
-    found = tokens(model, alike)[0, -PATCHES:]
+    sizes = reference.oracle.doable(student)
+    model = built(student, reference, sizes)
+    alike = filled(square(student, sizes), sizes)
+
+    def every(images):
+        return tokens(model, reference, images, sizes)
+
+    found = every(alike)[0, -sizes.patches :]
     distances = (found[:, None] - found[None]).abs().amax(dim=-1)
     if bool((distances + 10 * distances.new_ones(len(found)).diag() < 1e-5).any()):
         raise reference.named("no_positions")
     if float((found[:, None] - found[None]).std(dim=-1).amax()) < 1e-5:
         raise reference.named("positions_are_numbers")
-    if reference.oracle.are_concatenated(tokens(model, pictures(student))[:, -PATCHES:], found):
+    if reference.oracle.are_concatenated(every(pictures(student, sizes))[:, -sizes.patches :], found):
         raise reference.named("positions_concatenated")
-    if reference.oracle.positions_multiply(model, lambda images: tokens(model, images), pictures(student)):
+    if reference.oracle.positions_multiply(model, every, pictures(student, sizes)):
         raise reference.named("positions_multiplied")
-    places = reference.oracle.learned_places(model, lambda: tokens(model, alike)[0, -PATCHES:])
-    if 0 < len(places) < PATCHES:
+    places = reference.oracle.learned_places(model, lambda: every(alike)[0, -sizes.patches :])
+    if 0 < len(places) < sizes.patches:
         raise reference.named("position_missing")
     if not places:
         student.policy("fixed_positions", POLICIES["fixed_positions"], "Make them an nn.Parameter.")
 
 
+@pytest.mark.because(
+    "vit_cuts_patches", "vit_puts_a_class_token_in_front", "vit_returns_scores_not_probabilities"
+)
 @pytest.mark.weight(1)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.explains("vit_pools_as_it_is_told")
 def test_vit_pools(student, reference, pool):
     """pool='cls' classifies the first token after the Transformer, pool='mean' the mean of all tokens."""
     # rolling moves the last patches to the front, so that what is read shows in what the scores depend on
-    model = built(student, reference, StandIn(roll=2), pool=pool)
-    images = pictures(student)
-    received = tokens(model, images)
+    sizes = reference.oracle.doable(student)
+    model = built(student, reference, sizes, StandIn(roll=2), pool=pool)
+    images = pictures(student, sizes)
+    received = tokens(model, reference, images, sizes)
     if len(model.calls) > 1 and model.constructions("Transformer"):
         raise reference.named("transformer_twice")
-    scores = model(images, shape=(2, CLASSES))
-    if not same(model(images[1:]), scores[1:]):
+    answers = scores(model, reference, images, sizes)
+    if not same(model(images[1:]), answers[1:]):
         raise reference.named("images_mixed")
-    verdict = reference.oracle.pooled_by(model, received.roll(2 * int(model.rolls), dims=1), scores)
+    verdict = reference.oracle.pooled_by(model, received.roll(2 * int(model.rolls), dims=1), answers)
     if verdict == pool:
         return
     if (pool, verdict) in WRONG_POOLS:
         raise reference.named(WRONG_POOLS[pool, verdict])
-    if model.rolls and reference.oracle.pooled_by(model, received, scores) == "cls":
+    if model.rolls and reference.oracle.pooled_by(model, received, answers) == "cls":
         raise reference.named("transformer_not_used")
     if verdict:
         raise reference.named("wrong_token_read")
     reference.oracle.require_pool(
-        student, reference, pool, model, lambda: built(student, reference, pool=pool)
+        student, reference, pool, model, lambda: built(student, reference, sizes, pool=pool)
     )
 
 
@@ -171,58 +214,66 @@ WRONG_POOLS = {
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_returns_no_probabilities")
 def test_vit_returns_scores_not_probabilities(student, reference):
     """ViT returns the scores as they are; the loss function applies the softmax."""
-    model, images = built(student, reference, pool="mean"), 3 * pictures(student, 6)
+    sizes = reference.oracle.doable(student)
+    model, images = built(student, reference, sizes, pool="mean"), 3 * pictures(student, sizes, 6)
     trained = {parameter.name for parameter in model.parameters}
     weights = {name: value for name, value in model.weights().items() if name in trained}
-    scores = []
+    every = []
     for factor in (1, -1, 4, -4):  # scores of one sign, or in one range, by chance are so only once
         model.set_weights({name: factor * value for name, value in weights.items()})
-        scores.append(model(images, shape=(6, CLASSES)))
-    scores = torch.stack(scores)
-    positive = bool((scores >= 0).all())
-    if positive and same(scores.sum(dim=2), torch.ones(4, 6)):
+        every.append(scores(model, reference, images, sizes))
+    every = torch.stack(every)
+    positive = bool((every >= 0).all())
+    if positive and same(every.sum(dim=2), torch.ones(4, 6)):
         raise reference.named("softmax_output")
-    if positive and same(scores.sum(dim=1), torch.ones(4, CLASSES)):
+    if positive and same(every.sum(dim=1), torch.ones(4, sizes.classes)):
         raise reference.named("softmax_over_batch")
-    if positive and bool((scores <= 1).all()):
+    if positive and bool((every <= 1).all()):
         raise reference.named("sigmoid_output")
     if positive:
         raise reference.named("relu_output")
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_gives_the_transformer_its_sizes")
 def test_vit_hands_its_sizes_on(student, reference):
     """ViT hands dim, depth, heads, dim_head, mlp_dim and dropout on to one Transformer."""
-    options = {**OPTIONS, "depth": 3, "dropout": 0.25}
+    sizes = reference.oracle.doable(student)
+    options = {**sizes.options, "depth": 3, "dropout": 0.25}
     model = reference.oracle.vit_around(student, IDENTITY, options)
-    model(pictures(student), shape=(2, CLASSES))
+    scores(model, reference, pictures(student, sizes), sizes)
     given = model.constructions("Transformer")
     if not given:
-        reference.oracle.prove_inline_vit(student, reference, OPTIONS, pictures(student))
+        reference.oracle.prove_inline_vit(student, reference, sizes.options, pictures(student, sizes))
         return
     if len(model.calls) > 1:
         raise reference.named("transformer_twice")
-    sizes = {name: options[name] for name in ("dim", "depth", "heads", "dim_head", "mlp_dim", "dropout")}
-    wrong = reference.oracle.not_handed_on("Transformer", sizes, given[0])
+    handed = {name: options[name] for name in ("dim", "depth", "heads", "dim_head", "mlp_dim", "dropout")}
+    wrong = reference.oracle.not_handed_on("Transformer", handed, given[0])
     if {"heads", "dim_head"} <= set(wrong) and given[0].get("heads") == options["dim_head"]:
         raise reference.named("sizes_swapped")
     if wrong == ["dropout"]:
         raise reference.named("dropout_lost")
     for name in wrong:
-        raise reference.oracle.ignored_size("ViT", "Transformer", name, sizes[name], given[0])
+        raise reference.oracle.ignored_size("ViT", "Transformer", name, handed[name], given[0])
 
 
+@pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_drops_out")
 def test_vit_drops_out_in_training_only(student, reference):
     """emb_dropout acts on the tokens in training, at the rate that is asked for, and not in evaluation."""
 
-    def tokens_of(rate):
-        model = reference.oracle.vit_around(student, IDENTITY, {**OPTIONS, "emb_dropout": rate})
-        return lambda images, train=False: tokens(model, images, train=train)
+    sizes = reference.oracle.doable(student)
 
-    fault = reference.oracle.dropout_fault(tokens_of, pictures(student))
+    def tokens_of(rate):
+        model = reference.oracle.vit_around(student, IDENTITY, {**sizes.options, "emb_dropout": rate})
+        return lambda images, train=False: tokens(model, reference, images, sizes, train=train)
+
+    fault = reference.oracle.dropout_fault(tokens_of, pictures(student, sizes))
     if fault:
         raise reference.named(f"embedding_dropout_{fault}")
 
@@ -230,15 +281,15 @@ def test_vit_drops_out_in_training_only(student, reference):
 @pytest.mark.weight(1)
 def test_vit_has_the_parameters_of_its_parts(student, reference):
     """Besides its Transformer, ViT has a patch projection, a class token, positions and a head, all used."""
-    model = reference.oracle.vit_around(student, IDENTITY, {**OPTIONS, "channels": 1})
-    model.randomize(0.3)
-    found = model.gradients(student.tensor(2, 1, SIDE, SIDE), student.tensor(2, CLASSES))
-    least = DIM * 25 + DIM * CLASSES
+    sizes = replace(reference.oracle.doable(student), channels=1)
+    model = built(student, reference, sizes)
+    found = model.gradients(pictures(student, sizes), student.tensor(2, sizes.classes))
+    least = sizes.dim * sizes.patch**2 + sizes.dim * sizes.classes
     if model.parameter_count < least:
         raise Mismatch(
             f"Besides its Transformer, ViT has {model.parameter_count} parameters; the patch projection and "
-            f"the head alone should have {least} (image_size=15, patch_size=5, channels=1, dim=22, "
-            "num_classes=7).",
+            f"the head alone should have {least} (image_size={sizes.side}, patch_size={sizes.patch}, "
+            f"channels=1, dim={sizes.dim}, num_classes={sizes.classes}).",
             hint="Are all layers attributes of the model, and all learned tensors nn.Parameter?",
             diagnosis="parameter_count",
         )

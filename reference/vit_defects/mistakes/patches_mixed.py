@@ -16,5 +16,6 @@ class ViT(ViT):
     def forward(self, img):
         tokens = self.patch_projection(self.to_patches(img).reshape(len(img), -1, self.patch_numbers))
         class_tokens = repeat(self.class_token, "1 1 d -> b 1 d", b=len(img))
-        encoded = self.transformer(torch.cat([class_tokens, tokens], dim=1) + self.positions)
+        tokens = torch.cat([class_tokens, tokens], dim=1) + self.positions
+        encoded = self.transformer(self.dropout(tokens))
         return self.head(encoded[:, 0] if self.pool == "cls" else encoded.mean(dim=1))

@@ -19,5 +19,6 @@ class ViT(ViT):
         patches = self.to_patches(img)
         tokens = torch.stack([own(patches[:, number]) for number, own in enumerate(self.own)], dim=1)
         class_tokens = repeat(self.class_token, "1 1 d -> b 1 d", b=len(img))
-        encoded = self.transformer(torch.cat([class_tokens, tokens], dim=1) + self.positions)
+        tokens = torch.cat([class_tokens, tokens], dim=1) + self.positions
+        encoded = self.transformer(self.dropout(tokens))
         return self.head(encoded[:, 0] if self.pool == "cls" else encoded.mean(dim=1))

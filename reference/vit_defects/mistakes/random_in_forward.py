@@ -1,10 +1,10 @@
 """Something is drawn at random in forward, also in evaluation mode: the same images give different tokens
-each time, and nothing can be learned of it. The class token and the positions are parameters, made once in
-__init__.
+each time, and nothing can be learned of it. Class token and positions are parameters, made once in __init__,
+and the patches stay in their order.
 
-self.class_token = nn.Parameter(torch.randn(1, 1, dim)) in __init__.
+Take what is random out of forward: self.class_token = nn.Parameter(torch.randn(1, 1, dim)) in __init__.
 
-Look for: randn, rand
+Look for: randn, rand, randperm
 """
 
 

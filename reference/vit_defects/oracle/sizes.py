@@ -1,0 +1,70 @@
+"""Sizes at which a ViT is judged: odd ones, or others that it can do, so that a fixed size costs once."""
+
+from dataclasses import dataclass, replace
+
+from grader.kit import Mismatch, StandIn
+
+from .around import vit_around
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """An image and its patches: nothing is as in the handout's default."""
+
+    side: int = 15
+    patch: int = 5
+    channels: int = 2
+    dim: int = 22
+    classes: int = 7
+
+    @property
+    def patches(self):
+        """How many patches an image has."""
+        return (self.side // self.patch) ** 2
+
+    @property
+    def options(self):
+        """The arguments of ViT."""
+        return {
+            "image_size": self.side,
+            "patch_size": self.patch,
+            "num_classes": self.classes,
+            "dim": self.dim,
+            "depth": 2,
+            "heads": 5,
+            "mlp_dim": 31,
+            "channels": self.channels,
+            "dim_head": 6,
+        }
+
+
+ODD = Sizes()
+OF_THE_HANDOUT = replace(ODD, side=28, patch=4)
+
+
+def doable(student):
+    """The odd sizes where the student's ViT can do them; else others that it can, if there are any."""
+    tried = (ODD, replace(ODD, channels=1), OF_THE_HANDOUT, replace(OF_THE_HANDOUT, channels=1))
+    return student.shared("sizes of ViT", lambda: next((each for each in tried if _done(student, each)), ODD))
+
+
+def size_in_the_code(student):
+    """The known mistake of a ViT that does only other sizes than the odd ones; None: it is not known."""
+    if _done(student, replace(ODD, dim=ODD.channels * ODD.patch**2)):
+        return "patches_not_projected"
+    sizes = doable(student)
+    if sizes == ODD:
+        return None
+    if (sizes.side, sizes.patch) == (ODD.side, ODD.patch):
+        return "channels_fixed"
+    return "patch_size_fixed" if _done(student, replace(sizes, side=24)) else "image_size_fixed"
+
+
+def _done(student, sizes):
+    """Whether a ViT of these sizes gives a tensor."""
+    try:
+        model = vit_around(student, StandIn(), sizes.options)
+        model(student.tensor(2, sizes.channels, sizes.side, sizes.side))
+    except Mismatch:
+        return False
+    return True
