@@ -9,6 +9,7 @@ from typing import Any
 from rich.status import Status as Spinner
 
 from grader.cli.page import Page
+from grader.cli.verdict_view import show_verdict, verdict_document
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.drawn_values import Value, shown_values
 from grader.domain.evidence import Finding, Status
@@ -21,6 +22,7 @@ from grader.reports.student.causes import ToldCause, told_causes
 from grader.reports.student.excerpt import excerpt
 from grader.reports.student.plan_rows import plan_rows
 from grader.students.own_check import LocalCheck
+from grader.students.prospect import Outcome
 
 SHOWN_CELLS = 3  # places in a notebook, for each reason
 CODE_WIDTH = 40
@@ -134,7 +136,7 @@ class CheckView:
         for other in cause.others:
             self._page.detail(other.title, style="dim", indent=8)
 
-    def rest(self, found: LocalCheck, *, details: bool) -> None:
+    def rest(self, found: LocalCheck, *, details: bool) -> Outcome:
         """What else is to be known, and the verdict."""
         page, program = self._page, found.program
         self._show_names(found)
@@ -153,7 +155,7 @@ class CheckView:
             for note in notes:
                 page.item("note", note)
         show_omissions(page, program, details=details, replayed=self._assignment.replays_training)
-        page.verdict(found.passed, verdict(found))
+        return show_verdict(page, found, self._assignment)
 
     def _show_plans(self, found: LocalCheck) -> None:
         show_calls(self._page, self._assignment)
@@ -301,30 +303,6 @@ def _value(written: str) -> str:
     return written if NUMBER.match(written) else as_code(written)
 
 
-def verdict(found: LocalCheck) -> str:
-    """The findings in a sentence."""
-    findings = found.findings
-    passed = sum(finding.status is Status.PASSED for finding in findings)
-    if passed == len(findings):
-        told = f"All {passed} public checks pass"
-        missing = next((plan.missing for plan in found.plans.values() if plan.missing), "")
-        if missing:
-            return f"{told}, but the grader would train nothing: {missing}."
-        if not found.can_be_trained:
-            return f"{told}, but your training was tried on made-up images, and it does not run."
-        return f"{told}. More are made when it is graded; they look at the same things."
-    ours = [finding for finding in findings if finding.status is Status.ERRORED]
-    text = f"{passed} of {len(findings)} public checks pass."
-    open_ = [finding for finding in findings if finding.status in (Status.FAILED, Status.SKIPPED)]
-    if open_:
-        first = open_[0].component
-        begin = COMPONENT_TITLES[first].lower() if first in COMPONENT_TITLES else f"`{first}`"
-        text += f" Begin with {begin}" + (f" ({open_[0].where})." if open_[0].where else ".")
-    if ours:
-        text += f" {counted(len(ours), 'check')} could not be decided, which is not your fault."
-    return text
-
-
 def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dict[str, Any]:
     """What was found, for programs; findings have the keys of results.json."""
     program = found.program
@@ -332,6 +310,7 @@ def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dic
         "assignment": assignment.id,
         "file": path.name,
         "passed": found.passed,
+        **verdict_document(found, assignment),
         "findings": [
             {
                 "check": one.check,

@@ -14,7 +14,7 @@ from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Program
 from grader.students.handout import LocalAssignment
 from grader.students.own_machine import OwnWorkers, own_program, own_student, patient
-from grader.students.own_rehearsal import own_plans, untried_plans
+from grader.students.own_rehearsal import CHECK_SECONDS, own_plans, untried_plans
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -108,7 +108,7 @@ def found_by(
     uses = run_time_uses(assignment, program, program.forbidden, found.watched.reached)
     findings = tuple(found.findings)
     if tried:
-        plans = own_plans(path, program, assignment, workers, findings)
+        plans = own_plans(path, program, assignment, workers, findings, CHECK_SECONDS)
     else:
         plans = untried_plans(program, assignment)
     return LocalCheck(program, findings, found.parameters, found.stand_ins, uses, plans)
