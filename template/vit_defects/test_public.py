@@ -21,7 +21,7 @@ DEFAULTS = {
     "mlp_dim": 128,
 }
 # sizes that all differ, so that one in the place of another shows
-DIM, HEADS, DIM_HEAD, HIDDEN, DEPTH = 22, 5, 4, 31, 3
+DIM, HEADS, DIM_HEAD, HIDDEN, DEPTH = 22, 5, 3, 31, 3
 # 3 x 3 patches of 5 x 5 pixels, 2 channels: nothing is as in the handout's default
 OPTIONS = {
     "image_size": 15,
@@ -222,7 +222,7 @@ def test_feed_forward_drops_out(student):
 @pytest.mark.weight(0.375)
 def test_attention_keeps_the_shape(student):
     """Attention maps (batch, tokens, dim) to (batch, tokens, dim), for any number and width of heads."""
-    for heads, dim_head, tokens in ((5, 4, 7), (1, 22, 3), (2, 3, 1)):
+    for heads, dim_head, tokens in ((5, 3, 7), (1, 22, 3), (2, 7, 1)):
         attention = student.build("Attention", 22, heads=heads, dim_head=dim_head)
         attention(student.tensor(2, tokens, 22), shape=(2, tokens, 22))
 
@@ -232,7 +232,7 @@ def test_attention_keeps_the_shape(student):
 def test_attention_keeps_images_apart(student):
     """Attention never mixes the images of a batch."""
     x = student.tensor(3, 7, 22)
-    attention = student.build("Attention", 22, heads=5, dim_head=4)
+    attention = student.build("Attention", 22, heads=5, dim_head=3)
     together = attention(x, shape=(3, 7, 22))
     changed = x.clone()
     changed[2] += student.tensor(7, 22)
@@ -250,7 +250,7 @@ def test_attention_keeps_images_apart(student):
 def test_attention_looks_at_every_token(student):
     """In Attention every token's output depends on every other token."""
     x = student.tensor(1, 6, 22)
-    attention = student.build("Attention", 22, heads=5, dim_head=4)
+    attention = student.build("Attention", 22, heads=5, dim_head=3)
     before = attention(x, shape=(1, 6, 22))
     changed = x.clone()
     changed[0, 4] += 2 * student.tensor(22)
@@ -397,7 +397,7 @@ def test_attention_drops_out(student):
 def test_transformer_keeps_the_shape(student):
     """Transformer maps (batch, tokens, dim) to (batch, tokens, dim)."""
     stand_ins = {"Attention": StandIn(roll=1), "FeedForward": StandIn(), "PreNorm": StandIn(wraps=True)}
-    transformer = student.build("Transformer", 22, 2, 5, 4, 31, replace=stand_ins)
+    transformer = student.build("Transformer", 22, 2, 5, 3, 31, replace=stand_ins)
     transformer(student.tensor(2, 7, 22), shape=(2, 7, 22))
 
 
@@ -540,7 +540,7 @@ def require_sizes(owner, part, sizes, given, but=()):
     [
         {},
         {"image_size": 32, "patch_size": 8, "channels": 3, "num_classes": 10},
-        {"depth": 1, "dim": 22, "heads": 5, "dim_head": 4, "mlp_dim": 31, "pool": "mean"},
+        {"depth": 1, "dim": 22, "heads": 5, "dim_head": 3, "mlp_dim": 31, "pool": "mean"},
     ],
 )
 def test_vit_returns_logits(student, changes):
@@ -833,15 +833,15 @@ def fresh_epoch(student, class_names):
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(0.2)
 def test_train_epoch_keeps_floats(student, class_names):
-    """train_epoch reports the loss, and what it appends to loss_history are numbers."""
+    """train_epoch records the loss, and what it appends to loss_history are numbers."""
     _, run = epoch(student, class_names)
     if run.history_problem:
         raise Mismatch(
             f"The loss_history is not plain: {run.history_problem}.", hint="loss_history.append(loss.item())."
         )
-    if not run.history and not run.returned and not any(letter.isdigit() for letter in run.printed):
+    if not run.history and not run.returned:
         raise Mismatch(
-            "train_epoch reports no loss: it neither appends, prints nor returns a number.",
+            "train_epoch records no loss: it neither appends nor returns a number.",
             hint="For the first batch and every 100th after it: loss_history.append(loss.item()).",
         )
 

@@ -12,6 +12,7 @@ from grader.kit import (
     Mismatch,
     Undecided,
     classes_named,
+    classified_data,
     drawn,
     heat_maps,
     images_within,
@@ -301,6 +302,20 @@ def test_predictions_show_four_of_each_class(student, reference, class_names):
     alike = len(set(by_class[0])) == 1
     counted = f"{len(shown)} are shown" + (f", {by_class[0][0]} of each." if alike else ".")
     raise Mismatch(f"{known.message} {counted}", hint=known.hint, diagnosis=known.diagnosis)
+
+
+@pytest.mark.component("plot_classwise_predictions")
+@pytest.mark.because("predictions_show_four_of_each_class")
+@pytest.mark.weight(0.5)
+def test_predictions_are_as_many_as_asked_for(student, reference, class_names):
+    """plot_classwise_predictions draws as many images of each class as samples_per_class says."""
+    data = classified_data(class_names, (32, 32, 32), accuracy=ACCURACY, seed=student.next_seed())
+    run = student.run("plot_classwise_predictions", data, keywords={"samples_per_class": 2})
+    shown, _ = pictures(run, data)
+    if shown == 1:  # a grid of images in one, perhaps
+        shown = max(images_within(run, data), 1)
+    if 4 * len(class_names) <= shown <= 4 * len(class_names) + 2:
+        raise reference.named("samples_per_class_ignored")
 
 
 def told_classes(picture, class_names):

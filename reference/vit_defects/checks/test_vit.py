@@ -98,6 +98,13 @@ def test_vit_cuts_patches(student, reference):
     student.policy(policy, POLICIES[policy], "Cut the image into patches that do not overlap.")
 
 
+def kept_with_the_weights(student, reference, sizes, model, images):
+    """Whether another ViT with the same weights and buffers makes the same tokens."""
+    other = built(student, reference, sizes)
+    other.set_weights(model.weights())
+    return same(tokens(other, reference, images, sizes), tokens(model, reference, images, sizes))
+
+
 POLICIES = {
     "overlapping_patches": "The patches overlap; the handout asks for patches that do not.",
     "convolutional_stem": "Convolutions see more than one patch; the handout asks for one linear projection.",
@@ -170,6 +177,8 @@ def test_vit_adds_positions(student, reference):
     if 0 < len(places) < sizes.patches:
         raise reference.named("position_missing")
     if not places:
+        if not kept_with_the_weights(student, reference, sizes, model, alike):
+            raise reference.named("positions_not_kept")
         student.policy("fixed_positions", POLICIES["fixed_positions"], "Make them an nn.Parameter.")
 
 
@@ -278,6 +287,7 @@ def test_vit_drops_out_in_training_only(student, reference):
         raise reference.named(f"embedding_dropout_{fault}")
 
 
+@pytest.mark.because("vit_adds_positions")
 @pytest.mark.weight(1)
 def test_vit_has_the_parameters_of_its_parts(student, reference):
     """Besides its Transformer, ViT has a patch projection, a class token, positions and a head, all used."""

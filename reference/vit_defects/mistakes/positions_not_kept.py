@@ -1,0 +1,15 @@
+"""The positions are a plain tensor of random numbers: they are not learned, and not saved with the weights,
+so that a model that is loaded again has others. What is learned and is no layer is an nn.Parameter.
+
+self.positions = nn.Parameter(torch.randn(1, num_patches + 1, dim)).
+
+Look for: positions | pos_embedding | pos_embed | position_embedding, randn() | rand()
+"""
+
+
+class ViT(ViT):
+    def __init__(self, **options):
+        super().__init__(**options)
+        positions = torch.randn(self.positions.shape)
+        del self.positions
+        self.positions = positions
