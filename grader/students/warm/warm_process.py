@@ -245,7 +245,7 @@ class _Maker:
         watch = threading.Thread(target=self._end_when_left, args=(connection, done), daemon=True)
         try:
             watch.start()
-            self._make(connection, asked)
+            self._make(connection, asked, done)
         except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
             return True  # nobody waits for it
         except (Unanswered, EngineError):
@@ -256,7 +256,7 @@ class _Maker:
             done.set()
         return True
 
-    def _make(self, connection: socket.socket, asked: dict[str, Any]) -> None:
+    def _make(self, connection: socket.socket, asked: dict[str, Any], done: threading.Event) -> None:
         from grader.domain.evidence import Blame, Finding
         from grader.domain.program import Program
         from grader.files.typed_json import validator
@@ -285,6 +285,7 @@ class _Maker:
                 report,
                 tried=asked["tried"],
             )
+        done.set()  # who asked leaves now
         told("found", LocalCheck, found)
 
     def _end_when_left(self, connection: socket.socket, done: threading.Event) -> None:
