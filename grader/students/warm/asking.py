@@ -70,9 +70,12 @@ def quick_check(
     environment = dict(os.environ)  # a check sets variables of its own in this process
     warm = warm and is_wanted(environment)
     # without a folder of the user's own, or room in it, everything is as if there were no such processes
-    if warm:
+    if warm and question is None:
         with contextlib.suppress(Unanswered, OSError):
-            return _answered(question or Question.asked(folder, path, tried=tried), reported)
+            question = Question.asked(folder, path, tried=tried)
+    if warm and question is not None:
+        with contextlib.suppress(Unanswered):
+            return _answered(question, reported)
     found = local_check(path, local, read=reported.begin, report=reported.finding, tried=tried)
     if warm:
         with contextlib.suppress(OSError):

@@ -123,6 +123,18 @@ def test_one_that_ends_before_it_has_told_all_is_made_good_without_a_word(check,
     assert check() == (list(FINDINGS), ["here", f"started {name}"]), "no finding is told twice"
 
 
+def test_what_shows_the_findings_may_end_the_check(check, answering, folder, monkeypatch):
+    """`grader check | head`: nothing is made anew for a reader who has left."""
+    answering(lambda asked: messages(check.found))
+    monkeypatch.setattr(asking, "local_check", lambda *arguments, **options: pytest.fail("made anew"))
+
+    def left(finding):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        quick_check(Path("homework.py"), local_assignment([folder]), report=left)
+
+
 @pytest.mark.parametrize(
     "answer", [{"again": True}, {"finding": {"check": 1}}, {"program": []}, {"found": None}, {"what": 1}]
 )

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at in /proc"),
 ]
-PATIENCE = 120.0
+PATIENCE = 300.0
 # what a check does not come back from by itself for minutes
 ENDLESS = "class PreNorm(nn.Module):\n    def __init__(self, *a):\n        while True: pass\n"
 
