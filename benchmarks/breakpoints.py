@@ -25,11 +25,12 @@ from benchmarks.training_records import Record, digest, keep_instead, kept, trai
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
-from grader.course.dataset_file import cache_folder, load_dataset
+from grader.course.dataset_file import load_dataset
 from grader.course.solution_regions import solved_source
 from grader.course.student_data import student_split
 from grader.domain.errors import EngineError
 from grader.domain.measure import Measure
+from grader.files.user_folders import cache_folder
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.kit.splits import Splits
 from grader.training import EpochReport, perturbation

@@ -1,6 +1,7 @@
-"""How long a student waits: `grader --help`, `grader check` from a cold start, and `--watch` after a save."""
+"""How long a student waits: for `grader --help`, the first `grader check`, the next one, and `--watch`."""
 
 import ast
+import contextlib
 import os
 import selectors
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.peers.cost import ToolError
@@ -23,8 +25,9 @@ SAVES = 7
 PATIENCE = 120.0  # seconds that nothing of this takes
 SETTLING = 8.0  # seconds after a check in which a person reads or writes, and the next worker starts
 # (what is asked for, its limit in seconds)
-HELP, FIRST, ALL, AGAIN = "`grader --help`", "the first finding", "all findings", "all, after a save"
-LIMITS = {HELP: 0.3, FIRST: 3.0, ALL: 10.0, AGAIN: 1.0}
+HELP, FIRST, ALL = "`grader --help`", "the first finding", "all findings"
+NEXT, AGAIN = "all findings of the next check", "all, after a save"
+LIMITS = {HELP: 0.3, FIRST: 3.0, ALL: 10.0, NEXT: 1.0, AGAIN: 1.0}
 MARK, VERDICT = "✓", "public checks pass"
 
 
@@ -43,7 +46,8 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         homework.write_text(solution, encoding="utf-8")
         seconds: dict[str, list[float]] = {name: [] for name in LIMITS}
         imports = _imports(solution)
-        bare, loaded = [], []
+        checks = sum(spec.public for spec in read_assignment(reference).checks)
+        bare, loaded, ended = [], [], []
         for _ in range(rounds):
             bare.append(_seconds([sys.executable, "-c", imports], folder))
             seconds[HELP].append(_seconds([sys.executable, "-m", "grader", "--help"], folder))
@@ -51,18 +55,25 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
             seconds[FIRST].append(first)
             loaded.append(second)
             seconds[ALL].append(whole)
+        with _warm(folder) as surroundings:
+            for _ in range(rounds):
+                told, whole = _warm_check(folder, checks, surroundings)
+                seconds[NEXT].append(told)
+                ended.append(whole)
         seconds[AGAIN] = _after_saves(homework, saves)
-    checks = sum(spec.public for spec in read_assignment(reference).checks)
     return Section(
         "A student's check",
         f"`grader check homework.py` on the reference solution, {checks} public checks, plots drawn; a new "
-        f"process each time, {rounds} rounds. Then `--watch`: {saves} saves, each by putting another file in "
-        f"its place, {SETTLING:.0f} s after the check before, until the verdict is printed. The first "
+        f"process each time (`--no-warm`), {rounds} rounds. Then {rounds} checks that a warm process makes, "
+        "until the last finding is printed; the training is tried behind it. Then `--watch`: "
+        f"{saves} saves, each by putting another file in its place, {SETTLING:.0f} s after the check before, "
+        "until the verdict is printed. The first "
         "finding is about the names in the file, the second says whether it could be loaded. In seconds.",
         ("", "seconds", "asked for"),
         (
             *((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
             ("the second finding", spread(loaded, digits=2), ""),
+            ("the end of the next check, its training tried", spread(ended, digits=2), ""),
             ("nothing but the homework's own imports, in bare Python", spread(bare, digits=2), ""),
         ),
         tuple(
@@ -87,12 +98,42 @@ def _seconds(command: list[str], folder: Path) -> float:
 def _cold(folder: Path) -> tuple[float, float, float]:
     """Seconds until the first finding, the second and the end."""
     started = time.perf_counter()
-    with _Running(["check", "homework.py"], folder) as running:
+    with _Running(["check", "--no-warm", "homework.py"], folder) as running:
         first, second = (running.seen(f"{MARK} ", started) for _ in range(2))
         running.seen(VERDICT, started)
         if running.process.wait(PATIENCE):
             raise ToolError(f"grader check did not pass the reference: {running.text[-500:]}")
         return first, second, time.perf_counter() - started
+
+
+@contextlib.contextmanager
+def _warm(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment of checks that a warm process makes, which is there; it ends afterwards."""
+    with tempfile.TemporaryDirectory(prefix="warm-") as runtime:
+        surroundings = {"XDG_RUNTIME_DIR": runtime, "GRADER_WARM": "1", "CI": ""}
+        try:
+            # one starts it, and the other waits for it
+            for _ in range(2):
+                _warm_check(folder, 1, surroundings)
+            yield surroundings
+        finally:
+            command = [sys.executable, "-m", "grader", "check", "--stop"]
+            subprocess.run(command, env={**os.environ, **surroundings}, check=True, stdout=subprocess.DEVNULL)
+
+
+def _warm_check(folder: Path, checks: int, surroundings: dict[str, str]) -> tuple[float, float]:
+    """Seconds until a number of findings are printed, and until the end.
+
+    Raises:
+        ToolError: It does not pass.
+    """
+    started = time.perf_counter()
+    with _Running(["check", "homework.py"], folder, surroundings) as running:
+        seen = [running.seen(f"{MARK} ", started) for _ in range(checks)]
+        running.seen(VERDICT, started)
+        if running.process.wait(PATIENCE):
+            raise ToolError(f"grader check did not pass the reference: {running.text[-500:]}")
+        return seen[-1], time.perf_counter() - started
 
 
 def _after_saves(homework: Path, saves: int) -> list[float]:
@@ -116,12 +157,19 @@ def _after_saves(homework: Path, saves: int) -> list[float]:
 class _Running:
     """A command, whose output is read as it comes."""
 
-    def __init__(self, arguments: list[str], folder: Path) -> None:
+    def __init__(
+        self, arguments: list[str], folder: Path, surroundings: Mapping[str, str] | None = None
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "grader", *arguments],
             cwd=folder,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
+            env={
+                **os.environ,
+                "PYTHONUNBUFFERED": "1",
+                "PYTHONIOENCODING": "utf-8",
+                **(surroundings or {}),
+            },
         )
         self.text = ""
         self._read = 0

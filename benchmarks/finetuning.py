@@ -29,11 +29,12 @@ from benchmarks.section import Section, verdict
 from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
-from grader.course.dataset_file import cache_folder, load_dataset
+from grader.course.dataset_file import load_dataset
 from grader.course.provided_files import file_digest
 from grader.course.solution_regions import solved_source
 from grader.domain.assignment import PROVIDED, Assignment
 from grader.domain.errors import EngineError
+from grader.files.user_folders import cache_folder
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.kit.splits import Splits, united, without_named
 

@@ -19,9 +19,10 @@ from pathlib import Path
 from benchmarks.section import Section, verdict
 from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
 from grader.course.assignment_file import read_assignment
-from grader.course.dataset_file import cache_folder, load_dataset
+from grader.course.dataset_file import load_dataset
 from grader.course.recipes import TunedRecipe, recipes
 from grader.domain.errors import EngineError
+from grader.files.user_folders import cache_folder
 from grader.kit.splits import Splits
 from grader.training import EpochReport
 

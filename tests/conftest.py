@@ -88,6 +88,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADER_CACHE", str(shared / "cache"))
+        patch.setenv("GRADER_WARM", "0")  # no process outlives the tests but where one is asked for
         yield
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from grader.cli.options import assignment_options
+from grader.cli.warm_options import warm_options
 from grader.domain.errors import UsageError
 
 
@@ -16,6 +17,7 @@ from grader.domain.errors import UsageError
 @click.option("--watch", is_flag=True, help="Check again each time the file is saved, until Ctrl-C.")
 @click.option("--no-try", is_flag=True, help="Leave out the trial of the training.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON, for programs.")
+@warm_options
 @assignment_options
 def command(
     file: Path | None,
@@ -23,6 +25,7 @@ def command(
     watch: bool,
     no_try: bool,
     as_json: bool,
+    warm: bool,
     folder: Path | None,
     assignment_id: str | None,
     course: Path | None,
@@ -48,10 +51,15 @@ def command(
       grader check --watch
       grader check reference/vit_defects/solution.py --assignment vit_defects
     """
+    from grader.students.warm.question import early_question
+
+    # a warm process works while this one loads what shows its findings
+    early = warm and not watch and assignment_id is None
+    question = early_question(Path.cwd(), file, folder, tried=not no_try) if early else None
     from grader.cli.check_view import CheckView, check_document
     from grader.students.homework import HomeworkRequest, homework
-    from grader.students.own_check import local_check
     from grader.students.prospect import prospect
+    from grader.students.warm.asking import quick_check
 
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")
@@ -63,11 +71,19 @@ def command(
         watch_file(path, local, details=details)
         return
     if as_json:
-        found = local_check(path, local, tried=not no_try)
+        found = quick_check(path, local, tried=not no_try, warm=warm, question=question)
         outcome = prospect(local.assignment, found).outcome
         click.echo(json.dumps(check_document(path, local.assignment, found), ensure_ascii=False, indent=1))
     else:
         with CheckView(path, local.assignment, values=local.values) as view:
-            found = local_check(path, local, read=view.read, report=view.finding, tried=not no_try)
+            found = quick_check(
+                path,
+                local,
+                read=view.read,
+                report=view.finding,
+                tried=not no_try,
+                warm=warm,
+                question=question,
+            )
         outcome = view.rest(found, details=details)
     sys.exit(outcome)

@@ -3,13 +3,13 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Event
 from types import FrameType
 
-from grader.cli.check_view import CheckView
 from grader.cli.page import Page
+from grader.cli.watch_view import WatchView
 from grader.domain.errors import GraderError
 from grader.students.check_on_save import Attempt, check_on_every_save, saves_of
 from grader.students.handout import LocalAssignment
@@ -22,19 +22,21 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
         CourseError: The checks cannot be collected.
     """
     page, rounds = Page(), 0
+    view = WatchView(path, local.assignment, page, details=details)
 
     def show(attempt: Attempt) -> None:
         nonlocal rounds
-        if rounds and page.live:
-            page.console.clear()
         rounds += 1
         started = time.monotonic()
         try:
-            with CheckView(path, local.assignment, page, local.values) as view:
-                found = attempt(view.read, view.finding)
-            view.rest(found, details=details)
+            with _waiting(page, first=rounds == 1):
+                found = attempt(lambda program: None, lambda finding: None)
         except GraderError as error:  # a file that is half written is no reason to stop
+            view.clear()
             page.verdict(False, str(error))
+        else:
+            view.clear()
+            view.show(found)
         page.blank()
         page.detail(
             f"Check {rounds} took {time.monotonic() - started:.1f} s. "
@@ -47,6 +49,14 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
         check_on_every_save(path, local, saves_of(path, pressed), show)
     page.blank()
     page.detail(f"{path.name} is no longer watched.", indent=0)
+
+
+def _waiting(page: Page, *, first: bool) -> AbstractContextManager[object]:
+    """What turns on a terminal while a check is made, below what the last one found."""
+    if not page.live:
+        return nullcontext()
+    told = "Starting (PyTorch is slow to load) ..." if first else "Checking ..."
+    return page.console.status(told)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """A data set file of the course, `datasets/<name>.py`, loaded by its path and checked for what it returns."""
 
 import importlib.util
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -141,16 +140,6 @@ def _loaded(file: DatasetFile, source: Path | None, **settings: Any) -> Any:
         raise
     except Exception as error:
         raise _fault(file.path, f"load raised {_described(error)}. Mend the file") from error
-
-
-def cache_folder() -> Path:
-    """Where decoded images are kept between runs."""
-    given = os.environ.get("GRADER_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    if given:
-        return Path(given) / "vit-grader"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "vit-grader"
-    return Path.home() / ".cache" / "vit-grader"
 
 
 def _fault(path: Path, sentence: str) -> CourseError:

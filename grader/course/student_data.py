@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from grader.course.dataset_file import cache_folder, dataset_file, load_dataset
+from grader.course.dataset_file import dataset_file, load_dataset
 from grader.domain.assignment import DataUse
+from grader.files.user_folders import cache_folder
 from grader.kit.image_folders import folder_images
 from grader.kit.image_source import opened_source
 from grader.kit.image_zip import write_image_zip

@@ -16,6 +16,7 @@ GraderException
     ├── UnreadableWeights   a check: these weights are no projections
     ├── WorkerFault         the worker hung, died or talked nonsense: the student's
     ├── StudentRaised       the worker says that the student's code raised
+    ├── Unanswered          a warm process on a student's machine did not answer to the end
     ├── Silence             a process that was asked did not answer
     ├── ProtocolError       the other side sent what is no frame
     │   └── ClosedError     it is gone

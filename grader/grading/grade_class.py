@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from grader.course.assignment_file import read_assignment
-from grader.course.dataset_file import SYNTHETIC, cache_folder
+from grader.course.dataset_file import SYNTHETIC
 from grader.course.extensions import read_extensions
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
@@ -19,6 +19,7 @@ from grader.domain.errors import UsageError
 from grader.domain.result import Result
 from grader.domain.stage_time import stage_times
 from grader.domain.submission import Submission
+from grader.files.user_folders import cache_folder
 from grader.gradebook import Gradebook
 from grader.grading.class_list import ClassList, with_list
 from grader.grading.class_run import graded

@@ -9,11 +9,12 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from grader.course.dataset_file import SYNTHETIC, cache_folder, load_dataset, load_examples
+from grader.course.dataset_file import SYNTHETIC, load_dataset, load_examples
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment, DataUse
 from grader.domain.evidence import Evidence
 from grader.domain.seeds import keyed_number
+from grader.files.user_folders import cache_folder
 from grader.grading.hidden_examples import HiddenExamples
 from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united, without_named
 

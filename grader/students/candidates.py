@@ -10,7 +10,7 @@ from grader.domain.errors import UsageError
 from grader.domain.submission import Role
 from grader.files.names import sanitized
 from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, own_match
-from grader.students.own_machine import HOMEWORK
+from grader.students.handed_out import HOMEWORK
 
 OPTIONS: dict[str, str] = {Role.CODE: "--code", Role.CHECKPOINT: "--checkpoint", Role.REPORT: "--report"}
 # how the template's stubs begin, in a script and in the JSON of a notebook

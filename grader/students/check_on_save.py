@@ -11,8 +11,8 @@ from grader.domain.evidence import Finding
 from grader.domain.program import Program
 from grader.files.own_modules import modules_beside
 from grader.students.handout import LocalAssignment
-from grader.students.own_check import LocalCheck, found_by, with_checks
-from grader.students.own_machine import OwnWorkers, own_program, patient
+from grader.students.own_check import LocalCheck, checked_again, with_checks
+from grader.students.own_machine import OwnWorkers, patient
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -44,9 +44,7 @@ def check_on_every_save(
 
         def check_again(checks: "Checks") -> None:
             def attempt(read: Callable[[Program], None], report: Callable[[Finding], None]) -> LocalCheck:
-                program = own_program(path, assignment)
-                read(program)
-                return found_by(checks, path, program, assignment, workers, report)
+                return checked_again(checks, path, assignment, workers, read, report)
 
             show(attempt)
             workers.warm_up()

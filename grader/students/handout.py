@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.course.contradictions import FILE as ASSIGNMENT_FILE
 from grader.course.locate import Course, located_course, student_assignment
 from grader.course.value_choices import own_values
 from grader.domain.assignment import Assignment
 from grader.domain.drawn_values import Value
 from grader.domain.errors import UsageError
-
-PUBLIC_CHECKS = "test_public.py"
+from grader.students.handed_out import (
+    ASSIGNMENT_FILE,
+    PUBLIC_CHECKS,
+    files_present,
+    handed_out_folder,
+)
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,10 @@ def local_assignment(
         return _handed_out(folder)
     if assignment_id is not None:
         return _template(located_course(course), assignment_id)
+    if (complete := handed_out_folder(near)) is not None:
+        return _handed_out(complete)
     for candidate in near:
-        if _present(candidate) == 2:
-            return _handed_out(candidate)
-    for candidate in near:
-        if _present(candidate) == 1 and not (candidate / "checks").is_dir():
+        if files_present(candidate) == 1 and not (candidate / "checks").is_dir():
             return _handed_out(candidate)  # says which of the two is missing
     found = _course_around(course)
     if found is not None:
@@ -103,20 +105,24 @@ def _template(course: Course, assignment_id: str) -> LocalAssignment:
         raise UsageError(
             f"The course has no template/{assignment_id} yet. Make it: grader template {assignment_id}"
         )
-    return _local(template, course.datasets)
+    return local_at(template, course.datasets)
 
 
 def _handed_out(folder: Path) -> LocalAssignment:
-    return _local(folder, folder / "datasets")
+    return local_at(folder, folder / "datasets")
 
 
-def _local(folder: Path, datasets: Path) -> LocalAssignment:
+def local_at(folder: Path, datasets: Path) -> LocalAssignment:
+    """The assignment in a folder.
+
+    Args:
+        datasets: The folder of its data set files.
+
+    Raises:
+        CourseError: One of its files is malformed.
+    """
     assignment = student_assignment(folder)
     return LocalAssignment(assignment, datasets, own_values(folder, assignment.variant))
-
-
-def _present(folder: Path) -> int:
-    return sum((folder / name).is_file() for name in (ASSIGNMENT_FILE, PUBLIC_CHECKS))
 
 
 def _named(folders: Sequence[Path]) -> str:

@@ -88,6 +88,31 @@ def local_check(
         )
 
 
+def checked_again(
+    checks: "Checks",
+    path: Path,
+    assignment: Assignment,
+    workers: OwnWorkers,
+    read: Callable[[Program], None],
+    report: Callable[[Finding], None],
+    *,
+    tried: bool = False,
+) -> LocalCheck:
+    """What checks that stay collected find out about a file as it is now.
+
+    Args:
+        assignment: With the limits that hold here: see `patient`.
+        read, report, tried: See `local_check`.
+
+    Raises:
+        UsageError: There is no such file.
+        SubmissionError: It cannot be read as a script or a notebook.
+    """
+    program = own_program(path, assignment)
+    read(program)
+    return found_by(checks, path, program, assignment, workers, report, tried=tried)
+
+
 def found_by(
     checks: "Checks",
     path: Path,

@@ -5,10 +5,11 @@ Nothing here needs torch, so that the first worker process is on its way before 
 
 import hashlib
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from grader.domain.assignment import MEGABYTE, AskedFile, Assignment
 from grader.domain.errors import SubmissionError, UsageError
@@ -16,12 +17,13 @@ from grader.domain.program import Program
 from grader.domain.seeds import PUBLIC_KEY, submission_seed
 from grader.files.own_modules import modules_beside
 from grader.intake.naming import Closeness, name_match
+from grader.students.handed_out import homework_in
 
 if TYPE_CHECKING:
     from grader.judge.student import Student
-    from grader.sandbox.plain_processes import LocalChild
+    from grader.sandbox.processes import Child, Processes
 
-HOMEWORK = ("homework.py", "homework.ipynb")
+WORKER = "grader.worker"
 
 
 def homework_file(folder: Path) -> Path:
@@ -30,9 +32,8 @@ def homework_file(folder: Path) -> Path:
     Raises:
         UsageError: There is neither.
     """
-    for name in HOMEWORK:
-        if (folder / name).is_file():
-            return folder / name
+    if (found := homework_in(folder)) is not None:
+        return found
     raise UsageError(f"There is no homework.py or homework.ipynb in {folder}. Name the file to be checked.")
 
 
@@ -110,6 +111,15 @@ def patient(assignment: Assignment) -> Assignment:
     return replace(assignment, limits=longer)
 
 
+class StartedFrom(Protocol):
+    """Where workers come from; see `grader.sandbox.plain_processes.LocalProcesses`."""
+
+    def __call__(
+        self, module: str, arguments: Sequence[str], *, env: Mapping[str, str], folder: Path | None
+    ) -> "Processes":
+        """Processes of a module, with variables added to the surrounding environment."""
+
+
 class OwnWorkers:
     """Worker processes on the student's own machine; the first one starts at once, to be warm when asked for.
 
@@ -117,12 +127,13 @@ class OwnWorkers:
     missing here. Calling it gives a worker. It is a context: at its end every worker ends.
     """
 
-    def __init__(self, assignment: Assignment, folder: Path) -> None:
+    def __init__(self, assignment: Assignment, folder: Path, processes: "StartedFrom | None" = None) -> None:
         """Start the first worker.
 
         Args:
             assignment: Of its limits only the bound on output is enforced on one's own machine.
             folder: Of the homework, where files lie that the course provides.
+            processes: Where workers come from; None: new processes.
         """
         from grader.sandbox.given_files import GivenFiles, lay_out_cache
         from grader.sandbox.limits import ProcessLimits
@@ -131,13 +142,14 @@ class OwnWorkers:
         files = {file.name: folder / file.name for file in assignment.provided}
         places = {place: file.name for file in assignment.provided for place in file.cached}
         lay_out_cache(GivenFiles(files, places), self._cache)
+        self._processes = processes
         self._limits = ProcessLimits(output_kb=assignment.limits.output_kb)
         # where nothing is provided, code may rely on the folder that the command was given in
         self._folder = folder.resolve() if assignment.provided else None
-        self._all: list[LocalChild] = []
-        self._next: LocalChild | None = self._started()
+        self._all: list[Child] = []
+        self._next: Child | None = self._started()
 
-    def __call__(self) -> "LocalChild":
+    def __call__(self) -> "Child":
         """A worker that nobody else uses."""
         worker, self._next = self._next or self._started(), None
         return worker
@@ -147,13 +159,13 @@ class OwnWorkers:
         self._end_all()
         self._next = self._started("--warm")
 
-    def _started(self, *arguments: str) -> "LocalChild":
+    def _started(self, *arguments: str) -> "Child":
         from grader.sandbox.given_files import cache_environment
         from grader.sandbox.plain_processes import LocalProcesses
 
+        started_from = self._processes or LocalProcesses
         env = cache_environment(self._cache)
-        processes = LocalProcesses("grader.worker", arguments, env=env, folder=self._folder)
-        child = processes.spawn(self._limits)
+        child = started_from(WORKER, arguments, env=env, folder=self._folder).spawn(self._limits)
         self._all.append(child)
         return child
 

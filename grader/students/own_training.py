@@ -84,8 +84,9 @@ def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> P
 
 def student_data(local: LocalAssignment, source: Path | None) -> "Splits | Examples":
     """The data set of any kind, split as students split it. See `grader.course.student_data`."""
-    from grader.course.dataset_file import cache_folder, load_examples
+    from grader.course.dataset_file import load_examples
     from grader.course.student_data import student_split
+    from grader.files.user_folders import cache_folder
 
     use = local.assignment.required_data()
     if use.are_images:

@@ -3,8 +3,10 @@
 It holds no secret: neither the reference nor labels nor other submissions ever reach it.
 """
 
+import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import BinaryIO
 
 from grader.sandbox import forkserver, libc
@@ -17,17 +19,27 @@ LIBRARIES = (
 
 
 WARM_FLAG = "--warm"
+LATER_FLAG = "--later"
+MOST_SURROUNDINGS = 10_000_000  # bytes
 
 
 def main() -> None:
-    """Run the host, or with `--local` one worker; with `--warm` too, one that loads everything before."""
+    """Run the host, or with `--local` one worker; with `--warm` too, one that loads everything before.
+
+    With `--later` it is told its surroundings when it is needed: see `serve_later`.
+    """
+    own_variables()
+    libc.keep_freed_memory()
+    cold = forkserver.LOCAL_FLAG in sys.argv and WARM_FLAG not in sys.argv
+    forkserver.main(serve_later if LATER_FLAG in sys.argv else serve, prepare_little if cold else prepare)
+
+
+def own_variables() -> None:
+    """Set what libraries read of the environment of a worker."""
     # one thread: a forked child of a process that ran several hangs, and two workers would fight for cores
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = "1"
     os.environ["MPLBACKEND"] = "agg"
-    libc.keep_freed_memory()
-    cold = forkserver.LOCAL_FLAG in sys.argv and WARM_FLAG not in sys.argv
-    forkserver.main(serve, prepare_little if cold else prepare)
 
 
 def serve(reader: BinaryIO, writer: BinaryIO) -> None:
@@ -35,6 +47,30 @@ def serve(reader: BinaryIO, writer: BinaryIO) -> None:
     from grader.worker.service import serve as serve_requests
 
     serve_requests(reader, writer)
+
+
+def surroundings(environment: Mapping[str, str], folder: str) -> bytes:
+    """What a worker that serves later is told first: a line.
+
+    Args:
+        environment: All of it.
+        folder: Where it works.
+    """
+    return json.dumps({"environment": dict(environment), "folder": folder}).encode() + b"\n"
+
+
+def serve_later(reader: BinaryIO, writer: BinaryIO) -> None:
+    """Serve one judge on a student's own machine, who says first in which surroundings; none may come."""
+    line = reader.readline(MOST_SURROUNDINGS)
+    if not line.endswith(b"\n"):
+        return
+    told = json.loads(line)
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    own_variables()
+    os.chdir(told["folder"])
+    del sys.argv[1:]  # a program that reads its arguments finds none
+    serve(reader, writer)
 
 
 def prepare_little() -> None:

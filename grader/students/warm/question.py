@@ -1,0 +1,120 @@
+"""A check that a warm process is asked for, before this process has loaded what shows its findings.
+
+What is imported here is what every check waits for: the standard library, and little of it.
+"""
+
+import hashlib
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.students.handed_out import handed_out_folder, homework_in
+from grader.students.warm.address import Messages, Unanswered, WarmAddress, tell
+from grader.students.warm.fingerprint import fingerprint
+from grader.students.warm.private_folder import private_folder
+
+SWITCH = "GRADER_WARM"
+BEGUN_SECONDS = 60.0  # in which one that is being started begins to answer; a new check takes no longer
+
+
+def is_wanted(environment: Mapping[str, str]) -> bool:
+    """Whether the surroundings let a process stay: it is of no use where each machine checks once."""
+    return environment.get(SWITCH, "") != "0" and environment.get("CI", "").lower() in ("", "0", "false")
+
+
+def warm_address(folder: Path) -> WarmAddress:
+    """Where the warm process of an assignment listens, if there is one.
+
+    Args:
+        folder: The assignment's, as students have it.
+
+    Raises:
+        OSError: The user has no private folder, or none for sockets.
+    """
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
+    address = WarmAddress(private_folder(), name)
+    address.require()
+    return address
+
+
+@dataclass(frozen=True)
+class Question:
+    """A warm process that was asked for a check.
+
+    Attributes:
+        file: The homework as it was named.
+        tried: Whether the training is to be tried, too.
+    """
+
+    connection: socket.socket
+    file: Path
+    tried: bool
+
+    @classmethod
+    def asked(cls, folder: Path, file: Path, *, tried: bool) -> "Question":
+        """Ask for a check.
+
+        Args:
+            folder: The assignment's, as students have it.
+
+        Raises:
+            OSError: No warm process listens, or there can be none.
+            Unanswered: What is known of it is unreadable.
+        """
+        connection, secret = warm_address(folder).connected(BEGUN_SECONDS)
+        try:
+            tell(
+                connection,
+                {
+                    "secret": secret,
+                    "fingerprint": fingerprint(folder, os.environ),
+                    "file": str(file),
+                    "folder": str(Path.cwd()),
+                    "environment": dict(os.environ),
+                    "tried": tried,
+                },
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection, file, tried)
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """What it answers; the connection is closed behind the last that is read.
+
+        Raises:
+            Unanswered: It does not fit, or does not answer to the end.
+        """
+        with self.connection:
+            for message in Messages(self.connection):
+                # it has begun, and ends in any case as a check without it would
+                self.connection.settimeout(None)
+                if "begun" not in message:
+                    yield message
+
+
+def early_question(
+    working: Path, file: Path | None, folder: Path | None, *, tried: bool = True
+) -> Question | None:
+    """Ask for the check of a homework in a folder that the course handed out; None where nobody answers.
+
+    Args:
+        working: The folder that the student works in.
+        file: The homework; None: looked for there.
+        folder: What the course handed out, where the student names it.
+    """
+    if not is_wanted(os.environ):
+        return None
+    path = file or homework_in(working)
+    if path is None:
+        return None
+    handed_out = folder or handed_out_folder((path.parent, working))
+    if handed_out is None:
+        return None
+    try:
+        return Question.asked(handed_out, path, tried=tried)
+    except (OSError, Unanswered):
+        return None

@@ -1,0 +1,303 @@
+"""The warm process: loads PyTorch, pytest and the public checks, and makes checks until it is idle.
+
+Where a process that has loaded PyTorch may fork (Linux), each check is made by a fork, and its workers are
+forks of another one, which has loaded what students import and nothing of the checks. Elsewhere a warm
+process makes one check, with a worker that waits beside it, and starts the next one. A student's code runs in
+workers alone. Who asks gets the findings as they are made; who closes the connection ends the check.
+"""
+
+import _thread
+import contextlib
+import gc
+import hmac
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from grader.domain.errors import EngineError, GraderError, Interruption
+from grader.sandbox.limits import ProcessLimits
+from grader.students.warm.address import Messages, Unanswered, WarmAddress, tell
+from grader.students.warm.fingerprint import fingerprint
+from grader.students.warm.private_folder import Lock
+from grader.students.warm.starting import FORKS, start
+from grader.students.warm.warm_workers import WorkerSource, forked_workers, waiting_worker
+
+if TYPE_CHECKING:
+    from grader.domain.assignment import Assignment
+    from grader.judge.examination import Checks
+    from grader.students.handout import LocalAssignment
+
+REQUEST_SECONDS = 5.0  # in which who has connected says what is wanted
+LOOK_SECONDS = 0.2  # how often forks at work are looked after
+LEAVE_SECONDS = 5.0  # in which a check that nobody waits for has ended
+
+
+class _Stopped(Interruption):
+    """It is to end."""
+
+
+@dataclass
+class _Door:
+    """Where requests come in.
+
+    Attributes:
+        mark: The fingerprint of those whom the loaded modules and checks fit.
+    """
+
+    address: WarmAddress
+    lock: Lock
+    listener: socket.socket
+    secret: str
+    mark: str
+
+    def request(self, seconds: float) -> tuple[socket.socket, dict[str, Any]] | None:
+        """The next request that fits, with its connection; None where none comes in time, or it does not fit.
+
+        Raises:
+            _Stopped: It is one of an assignment or of an installation that is another by now.
+        """
+        self.listener.settimeout(max(seconds, 0.001))
+        try:
+            connection, _ = self.listener.accept()
+        except TimeoutError:
+            return None
+        try:
+            return connection, self._heard(connection)
+        except (Unanswered, OSError):
+            connection.close()
+            return None
+        except BaseException:
+            connection.close()
+            raise
+
+    def _heard(self, connection: socket.socket) -> dict[str, Any]:
+        connection.settimeout(REQUEST_SECONDS)
+        asked = Messages(connection).next()
+        if not hmac.compare_digest(str(asked.get("secret", "")), self.secret):
+            raise Unanswered("the secret is wrong")
+        if asked.get("fingerprint") != self.mark:
+            raise _Stopped
+        connection.settimeout(None)
+        tell(connection, {"begun": True})
+        return asked
+
+    def close(self) -> None:
+        """Take no more requests; who has connected and was not heard finds the connection closed."""
+        self.address.close()
+        self.listener.close()
+
+
+def main() -> None:
+    """Run one: `--forks|--once NAME IDLE_SECONDS PRIVATE_FOLDER ASSIGNMENT_FOLDER DATASETS`."""
+    way, name, idle, private, assignment, datasets = sys.argv[1:]
+    del sys.argv[1:]
+    address, folders = WarmAddress(Path(private), name), (Path(assignment), Path(datasets))
+    environment = dict(os.environ)  # before a check sets variables of its own
+    mark = fingerprint(folders[0], environment)  # before anything of the assignment is read
+    used = False
+    # no folder, no room, checks that cannot be collected: it is told, where it concerns a person, by a check
+    # that is made without this process
+    with contextlib.suppress(_Stopped, GraderError, OSError), address.lock as lock:
+        if lock.taken():
+            signal.signal(signal.SIGTERM, _stop)
+            door = _Door(address, lock, *address.listener(), mark)
+            with contextlib.closing(door):
+                used = (_run_forks if way == FORKS else _run_once)(door, float(idle), *folders)
+    if used:
+        start(address, *folders, environment, idle=float(idle), way=way)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _Stopped
+
+
+def _run_forks(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
+    """Make each check in a fork; whether another process is to take this one's place."""
+    with forked_workers(door.address.workers) as workers:  # before pytest and the checks are loaded
+        from grader.students.handout import local_at
+
+        local = local_at(assignment, datasets)
+        _serve(local, workers, lambda maker: _fork_for_each(door, idle, maker))
+    return False
+
+
+def _run_once(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
+    """Make one check; whether another process is to take this one's place."""
+    from grader.students.handout import local_at
+
+    local = local_at(assignment, datasets)
+    limits = ProcessLimits(output_kb=local.assignment.limits.output_kb)
+    with waiting_worker(limits) as worker:
+        return _serve(local, worker, lambda maker: _make_one(door, idle, maker))
+
+
+def _serve(local: "LocalAssignment", workers: WorkerSource, make: "Callable[[_Maker], bool]") -> bool:
+    """Collect the public checks, load what they need, and have checks made."""
+    from grader.students.own_check import with_checks
+    from grader.students.own_machine import patient
+
+    assignment = patient(local.assignment)
+
+    def made(checks: "Checks") -> bool:
+        _load_what_checks_need()
+        return make(_Maker(checks, assignment, workers))
+
+    return with_checks(local, assignment, made)
+
+
+def _load_what_checks_need() -> None:
+    """Load what a check loads when it first needs it."""
+    import torch
+
+    import grader.judge.student
+    import grader.training  # noqa: F401
+    from grader.domain.evidence import Finding
+    from grader.domain.program import Program
+    from grader.files.typed_json import validator
+    from grader.protocol import typed_messages
+    from grader.sandbox import host_client  # noqa: F401
+    from grader.students.own_check import LocalCheck
+
+    torch.set_num_threads(1)  # also because what ran several cannot be forked
+    typed_messages.prepare()
+    for kind in (Program, Finding, LocalCheck):
+        validator(kind)
+    gc.collect()
+    gc.freeze()
+
+
+def _fork_for_each(door: _Door, idle: float, maker: "_Maker") -> bool:
+    """Fork for each request until none comes for a while, or a fork fails; then wait for those at work."""
+    at_work: set[int] = set()
+    until = time.monotonic() + idle
+    try:
+        while at_work or time.monotonic() < until:
+            request = door.request(LOOK_SECONDS if at_work else until - time.monotonic())
+            if request is not None:
+                at_work.add(_forked(door, maker, *request))
+            if request is not None or at_work:
+                until = time.monotonic() + idle
+            for pid, status in _ended(at_work):
+                at_work.discard(pid)
+                if status != 0 or not maker.workers.is_there():
+                    raise _Stopped
+    finally:
+        door.close()
+        for pid in at_work:
+            os.waitpid(pid, 0)
+    return False
+
+
+def _ended(pids: set[int]) -> list[tuple[int, int]]:
+    return [ended for ended in (os.waitpid(pid, os.WNOHANG) for pid in pids) if ended != (0, 0)]
+
+
+def _forked(door: _Door, maker: "_Maker", connection: socket.socket, asked: dict[str, Any]) -> int:
+    """Make a check in a fork of this process; its pid."""
+    pid = os.fork()
+    if pid:
+        connection.close()
+        return pid
+    status = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        door.listener.close()
+        door.lock.release()
+        status = int(not maker.made(connection, asked))
+    finally:
+        os._exit(status)
+
+
+def _make_one(door: _Door, idle: float, maker: "_Maker") -> bool:
+    """Make one check in this process, if one is wanted in time; whether it was, and went well."""
+    until = time.monotonic() + idle
+    request = None
+    while request is None and time.monotonic() < until:
+        request = door.request(until - time.monotonic())
+    door.close()
+    if request is None:
+        return False
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this check is made to its end
+    with request[0]:
+        return maker.made(*request)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes one check for who asks, in their folder and environment."""
+
+    checks: "Checks"
+    assignment: "Assignment"
+    workers: WorkerSource
+
+    def made(self, connection: socket.socket, asked: dict[str, Any]) -> bool:
+        """Make the check; False where it went wrong by a fault of ours."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        done = threading.Event()
+        watch = threading.Thread(target=self._end_when_left, args=(connection, done), daemon=True)
+        try:
+            watch.start()
+            self._make(connection, asked, done)
+        except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
+            return True  # nobody waits for it
+        except (Unanswered, EngineError):
+            return False
+        except GraderError:
+            return True  # it is made anew by who asked, and told there
+        finally:
+            done.set()
+        return True
+
+    def _make(self, connection: socket.socket, asked: dict[str, Any], done: threading.Event) -> None:
+        from grader.domain.evidence import Blame, Finding
+        from grader.domain.program import Program
+        from grader.files.typed_json import validator
+        from grader.students.own_check import LocalCheck, checked_again
+        from grader.students.own_machine import OwnWorkers
+
+        def told(key: str, kind: Any, value: Any) -> None:
+            tell(connection, {key: validator(kind).dump_python(value, mode="json")})
+
+        def report(finding: Finding) -> None:
+            if finding.blame is Blame.ENGINE:
+                raise Unanswered("what went wrong here may go well in a process of its own")
+            told("finding", Finding, finding)
+
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        os.chdir(asked["folder"])
+        path = Path(asked["file"])
+        with OwnWorkers(self.assignment, path.parent, self.workers) as workers:
+            found = checked_again(
+                self.checks,
+                path,
+                self.assignment,
+                workers,
+                lambda program: told("program", Program, program),
+                report,
+                tried=asked["tried"],
+            )
+        done.set()  # who asked leaves now
+        told("found", LocalCheck, found)
+
+    def _end_when_left(self, connection: socket.socket, done: threading.Event) -> None:
+        """Interrupt the check when who asked closes the connection, as Ctrl-C does."""
+        with contextlib.suppress(OSError):
+            connection.recv(1)
+        if done.is_set():
+            return
+        if sys.platform == "win32":
+            _thread.interrupt_main()
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+        if not done.wait(LEAVE_SECONDS):
+            self.workers.kill()
+            os._exit(0)
