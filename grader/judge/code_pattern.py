@@ -19,8 +19,13 @@ _STATEMENTS: dict[str, tuple[type[ast.stmt], ...]] = {
     "if": (ast.If,),
     "raise": (ast.Raise,),
 }
-BODY, LOOP, LOOP_END = "body", "loop", "loop_end"  # the first statement of it, and those of its only loop
-_PLACES = (BODY, LOOP, LOOP_END)
+BODY, END, LOOP, LOOP_END = (
+    "body",
+    "end",
+    "loop",
+    "loop_end",
+)  # the first and last statement of it, of its loop
+_PLACES = (BODY, END, LOOP, LOOP_END)
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class CodePattern:
     """Kinds of code of which one place is looked for.
 
     Attributes:
-        words: Kinds of statements (`return`), `body`, `loop` and `loop_end`.
+        words: Kinds of statements (`return`), `body`, `end`, `loop` and `loop_end`.
         names: Variables, attributes and arguments.
         shapes: Expressions in which `_` stands for anything, and a call without arguments for any call.
     """
@@ -130,6 +135,8 @@ def _within(entry: ast.FunctionDef, words: frozenset[str]) -> Iterator[int]:
     yield from (node.lineno for node in ast.walk(entry) if kinds and isinstance(node, kinds))
     if BODY in words:
         yield entry.body[0].lineno
+    if END in words:
+        yield entry.body[-1].lineno
     for loop in _outer_loops(entry):
         if LOOP in words:
             yield loop.body[0].lineno
@@ -170,30 +177,24 @@ def _own_attribute(node: ast.AST) -> str | None:
     return node.func.attr if isinstance(holder, ast.Name) and holder.id == "self" else None
 
 
-def _fits(shape: ast.expr, node: ast.AST) -> bool:
+def _fits(shape: ast.AST, node: ast.AST) -> bool:
     """Whether a node is of the kind that an expression of a pattern shows."""
     if isinstance(shape, ast.Name):
         return shape.id == ANYTHING or _mentioned(node) == shape.id
     if isinstance(shape, ast.Call):
         return isinstance(node, ast.Call) and _calls(shape, node)
-    if isinstance(shape, ast.Attribute):
-        same = isinstance(node, ast.Attribute) and node.attr == shape.attr
-        return same and _fits(shape.value, node.value)  # type: ignore[attr-defined]
-    if isinstance(shape, ast.BinOp):
-        same = isinstance(node, ast.BinOp) and type(node.op) is type(shape.op)
-        return same and _fits(shape.left, node.left) and _fits(shape.right, node.right)  # type: ignore[attr-defined]
-    if isinstance(shape, ast.UnaryOp):
-        same = isinstance(node, ast.UnaryOp) and type(node.op) is type(shape.op)
-        return same and _fits(shape.operand, node.operand)  # type: ignore[attr-defined]
-    if isinstance(shape, ast.Subscript):
-        same = isinstance(node, ast.Subscript) and _fits(shape.value, node.value)
-        return same and _fits(shape.slice, node.slice)  # type: ignore[attr-defined]
-    if isinstance(shape, ast.Constant):
-        return isinstance(node, ast.Constant) and (type(node.value), node.value) == (
-            type(shape.value),
-            shape.value,
-        )
-    return ast.dump(shape) == ast.dump(node)
+    return type(shape) is type(node) and all(
+        _alike(value, getattr(node, field)) for field, value in ast.iter_fields(shape) if field != "ctx"
+    )
+
+
+def _alike(shape: object, value: object) -> bool:
+    """Whether a field of a node is what a pattern's has."""
+    if isinstance(shape, ast.AST):
+        return isinstance(value, ast.AST) and _fits(shape, value)
+    if isinstance(shape, list):
+        return isinstance(value, list) and len(shape) == len(value) and all(map(_alike, shape, value))
+    return type(shape) is type(value) and shape == value
 
 
 def _calls(shape: ast.Call, node: ast.Call) -> bool:

@@ -86,9 +86,9 @@ def test_what_is_missing_has_the_place_where_it_belongs() -> None:
     source = "def f(m, d):\n    n = 0\n    for x in d:\n        m(x)\n        n += 1\n    return n\n"
     found = {
         word: place_of(program(source, name="f"), "f", (word,)).partition(":")[2]
-        for word in ("body", "loop", "loop_end", "for", "return")
+        for word in ("body", "end", "loop", "loop_end", "for", "return")
     }
-    assert found == {"body": "12", "loop": "14", "loop_end": "15", "for": "13", "return": "16"}
+    assert found == {"body": "12", "end": "16", "loop": "14", "loop_end": "15", "for": "13", "return": "16"}
     twice = source.replace("    return n", "    for x in d:\n        m(x)\n    return n")
     assert place_of(program(twice, name="f"), "f", ("loop",)) == "homework.py:11"
 

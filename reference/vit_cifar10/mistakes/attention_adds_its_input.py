@@ -1,4 +1,7 @@
-"""The attention adds its input; it should not, since the block adds it."""
+"""The attention adds its input; it should not, since the block adds it.
+
+Look for: x + _ | _ + x
+"""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

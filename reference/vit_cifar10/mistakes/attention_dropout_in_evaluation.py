@@ -1,6 +1,8 @@
 """Dropout acts in evaluation mode, too.
 
 nn.Dropout knows the mode; F.dropout has to be told by training=self.training.
+
+Look for: F.dropout(), dropout()
 """
 
 

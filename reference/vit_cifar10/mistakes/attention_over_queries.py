@@ -1,6 +1,8 @@
 """The softmax runs over the queries; for each query it should run over the keys.
 
 softmax(dim=-1)
+
+Look for: softmax() | Softmax()
 """
 
 

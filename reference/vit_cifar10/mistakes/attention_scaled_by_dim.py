@@ -1,5 +1,8 @@
 """The scores are divided by sqrt(dim); they should be divided by sqrt(dim / heads), the root of a head's
-width."""
+width.
+
+Look for: _ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale
+"""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

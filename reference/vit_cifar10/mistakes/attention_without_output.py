@@ -1,4 +1,7 @@
-"""What the heads give is not projected: the output projection is missing."""
+"""What the heads give is not projected: the output projection is missing.
+
+Look for: return
+"""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

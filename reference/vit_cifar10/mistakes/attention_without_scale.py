@@ -1,6 +1,8 @@
 """The scores are not divided by sqrt(dim / heads).
 
 Without the scale the softmax is nearly one-hot for wide heads.
+
+Look for: _ @ _.transpose() | _ @ _.mT | matmul(_, _.transpose()) | bmm(_, _.transpose()), softmax()
 """
 
 

@@ -1,4 +1,7 @@
-"""The attention's result is added to the normalized tokens; it should be added to the tokens themselves."""
+"""The attention's result is added to the normalized tokens; it should be added to the tokens themselves.
+
+Look for: body
+"""
 
 
 class EncoderBlock(EncoderBlock):

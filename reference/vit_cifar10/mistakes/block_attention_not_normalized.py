@@ -1,4 +1,7 @@
-"""The attention gets tokens that are not normalized."""
+"""The attention gets tokens that are not normalized.
+
+Look for: attention(x) | attn(x), attention() | attn()
+"""
 
 
 class EncoderBlock(EncoderBlock):

@@ -1,4 +1,7 @@
-"""The attention does not get the number of heads that the block was given."""
+"""The attention does not get the number of heads that the block was given.
+
+Look for: MultiHeadSelfAttention()
+"""
 
 
 class EncoderBlock(EncoderBlock):

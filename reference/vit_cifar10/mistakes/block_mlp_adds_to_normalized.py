@@ -1,6 +1,8 @@
 """The MLP's result is added to the normalized tokens; it should be added to the tokens themselves.
 
 x = x + mlp(norm(x)): the x in front of the sum is not normalized.
+
+Look for: mlp() | feed_forward()
 """
 
 

@@ -1,4 +1,7 @@
-"""The MLP gets tokens that are not normalized."""
+"""The MLP gets tokens that are not normalized.
+
+Look for: mlp(x) | feed_forward(x), mlp() | feed_forward()
+"""
 
 
 class EncoderBlock(EncoderBlock):

@@ -1,4 +1,7 @@
-"""mlp_ratio has no effect: the MLP's hidden width should be mlp_ratio times dim."""
+"""mlp_ratio has no effect: the MLP's hidden width should be mlp_ratio times dim.
+
+Look for: Linear(dim, _)
+"""
 
 
 class EncoderBlock(EncoderBlock):

@@ -1,4 +1,7 @@
-"""The MLP gets the block's input; it should get what the attention has added to."""
+"""The MLP gets the block's input; it should get what the attention has added to.
+
+Look for: mlp() | feed_forward()
+"""
 
 
 class EncoderBlock(EncoderBlock):

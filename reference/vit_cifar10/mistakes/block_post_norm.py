@@ -1,6 +1,8 @@
 """The norms come after the sums; they should come first, on what goes into each sub-layer.
 
 x + attention(norm(x)), not norm(x + attention(x)).
+
+Look for: body
 """
 
 

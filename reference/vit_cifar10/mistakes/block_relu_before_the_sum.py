@@ -1,4 +1,7 @@
-"""The ReLU comes before the sum; it should follow it."""
+"""The ReLU comes before the sum; it should follow it.
+
+Look for: return
+"""
 
 
 class BasicBlock(BasicBlock):

@@ -1,4 +1,7 @@
-"""Both sub-layers share one norm; each should have its own."""
+"""Both sub-layers share one norm; each should have its own.
+
+Look for: LayerNorm(), norm2
+"""
 
 
 class EncoderBlock(EncoderBlock):

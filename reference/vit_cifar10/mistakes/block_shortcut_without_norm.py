@@ -1,4 +1,7 @@
-"""The shortcut's convolution has no norm."""
+"""The shortcut's convolution has no norm.
+
+Look for: Conv2d(_, _, 1) | Conv2d(_, _, kernel_size=1)
+"""
 
 
 class BasicBlock(BasicBlock):

@@ -1,4 +1,7 @@
-"""There is no activation between the MLP's two linear layers, so that both are one."""
+"""There is no activation between the MLP's two linear layers, so that both are one.
+
+Look for: Sequential()
+"""
 
 
 class EncoderBlock(EncoderBlock):

@@ -1,4 +1,7 @@
-"""The attention's result replaces the tokens; it should be added to them."""
+"""The attention's result replaces the tokens; it should be added to them.
+
+Look for: attention() | attn()
+"""
 
 
 class EncoderBlock(EncoderBlock):

@@ -1,4 +1,7 @@
-"""Nothing follows the sum; a ReLU should."""
+"""Nothing follows the sum; a ReLU should.
+
+Look for: return
+"""
 
 
 class BasicBlock(BasicBlock):

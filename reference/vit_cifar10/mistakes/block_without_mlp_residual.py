@@ -1,4 +1,7 @@
-"""The MLP's result replaces the tokens; it should be added to them."""
+"""The MLP's result replaces the tokens; it should be added to them.
+
+Look for: mlp() | feed_forward()
+"""
 
 
 class EncoderBlock(EncoderBlock):

@@ -1,4 +1,7 @@
-"""The second convolution has no norm."""
+"""The second convolution has no norm.
+
+Look for: conv2()
+"""
 
 
 class BasicBlock(BasicBlock):

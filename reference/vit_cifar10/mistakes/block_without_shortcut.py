@@ -1,4 +1,7 @@
-"""Nothing goes around the convolutions: the shortcut is missing."""
+"""Nothing goes around the convolutions: the shortcut is missing.
+
+Look for: return
+"""
 
 
 class BasicBlock(BasicBlock):

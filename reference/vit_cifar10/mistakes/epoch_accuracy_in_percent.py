@@ -1,4 +1,7 @@
-"""The accuracy is in percent; it should be from 0 to 1."""
+"""The accuracy is in percent; it should be from 0 to 1.
+
+Look for: 100 * _ | _ * 100 | 100.0 * _ | _ * 100.0
+"""
 
 
 def train_epoch(model, loader, criterion, optimizer, scheduler, device):

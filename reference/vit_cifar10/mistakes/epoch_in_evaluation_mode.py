@@ -1,6 +1,8 @@
 """The model is trained in evaluation mode: dropout is off, and batch norm keeps its statistics.
 
 model.train() first.
+
+Look for: eval(), body
 """
 
 

@@ -2,6 +2,8 @@
 batch is smaller.
 
 Add up loss.item() * len(labels), and divide by the number of images.
+
+Look for: _ / len()
 """
 
 

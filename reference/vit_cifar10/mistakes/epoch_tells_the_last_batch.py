@@ -1,4 +1,7 @@
-"""The loss that is returned is that of the last batch; it should be the mean over all images."""
+"""The loss that is returned is that of the last batch; it should be the mean over all images.
+
+Look for: return
+"""
 
 
 def train_epoch(model, loader, criterion, optimizer, scheduler, device):

@@ -1,4 +1,7 @@
-"""The optimizer takes no steps, so that the model never changes."""
+"""The optimizer takes no steps, so that the model never changes.
+
+Look for: backward()
+"""
 
 
 def train_epoch(model, loader, criterion, optimizer, scheduler, device):

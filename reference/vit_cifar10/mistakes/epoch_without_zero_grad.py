@@ -1,6 +1,8 @@
 """The gradients of earlier batches are never cleared: every step uses their sum.
 
 optimizer.zero_grad() for each batch.
+
+Look for: loop
 """
 
 

@@ -1,4 +1,7 @@
-"""'accuracy' is in percent; it should be from 0 to 1."""
+"""'accuracy' is in percent; it should be from 0 to 1.
+
+Look for: 100 * _ | _ * 100 | 100.0 * _ | _ * 100.0
+"""
 
 
 def evaluate(model, loader, criterion, device):

@@ -1,6 +1,8 @@
 """'probabilities' are logarithms of probabilities.
 
 softmax, not log_softmax.
+
+Look for: log_softmax()
 """
 
 

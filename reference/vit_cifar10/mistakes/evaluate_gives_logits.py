@@ -1,4 +1,7 @@
-"""'probabilities' are the model's scores; they should be their softmax."""
+"""'probabilities' are the model's scores; they should be their softmax.
+
+Look for: probabilities
+"""
 
 
 def evaluate(model, loader, criterion, device):

@@ -1,6 +1,8 @@
 """The model is evaluated in training mode: dropout is on, and batch norm uses the statistics of each batch.
 
 model.eval() first.
+
+Look for: train(), body
 """
 
 

@@ -1,6 +1,8 @@
 """Gradients are computed in evaluation, which takes memory for nothing.
 
 with torch.no_grad():
+
+Look for: enable_grad(), for
 """
 
 

@@ -1,5 +1,8 @@
 """'loss' is the mean of the batches' means, which differs from the mean over images when the last batch is
-smaller."""
+smaller.
+
+Look for: _ / len()
+"""
 
 
 def evaluate(model, loader, criterion, device):

@@ -1,4 +1,7 @@
-"""The numbers of an array are counted from 1; they should be counted from 0."""
+"""The numbers of an array are counted from 1; they should be counted from 0.
+
+Look for: enumerate()
+"""
 
 
 def export_metrics(metrics, path):

@@ -1,4 +1,7 @@
-"""The best weights are never restored: the model is left with those of the last epoch."""
+"""The best weights are never restored: the model is left with those of the last epoch.
+
+Look for: end
+"""
 
 
 def fit(model, loaders, epochs, device):

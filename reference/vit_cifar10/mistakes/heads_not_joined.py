@@ -1,6 +1,8 @@
 """The heads are not put side by side again: the reshape mixes heads and tokens.
 
 Swap the axes of heads and tokens before the reshape.
+
+Look for: (_ @ _).reshape() | (_ @ _).view(), reshape(), view()
 """
 
 

@@ -1,6 +1,8 @@
 """attention_map asks the model in the mode that it is in: with dropout the map is another one each time.
 
 model.eval() before, and the old mode afterwards.
+
+Look for: body
 """
 
 

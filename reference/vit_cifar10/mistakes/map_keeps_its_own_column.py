@@ -1,6 +1,8 @@
 """The class token's own column is in the map, and the last patch is not: every patch is shifted by one.
 
 Leave column 0 out: weights[0, 1:].
+
+Look for: _[0, :-1] | _[:, :-1]
 """
 
 

@@ -1,4 +1,7 @@
-"""The map is not divided by its maximum."""
+"""The map is not divided by its maximum.
+
+Look for: interpolate()
+"""
 
 
 def attention_map(model, image):

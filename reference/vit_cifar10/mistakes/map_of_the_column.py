@@ -1,5 +1,7 @@
 """The map is the class token's column: how much the patches look at it. It should be its row: what it looks
 at.
+
+Look for: _[1:, 0] | _[:, 1:, 0]
 """
 
 

@@ -1,4 +1,7 @@
-"""The map is the largest weight of all heads; it should be their mean."""
+"""The map is the largest weight of all heads; it should be their mean.
+
+Look for: amax(), max()
+"""
 
 
 def attention_map(model, image):

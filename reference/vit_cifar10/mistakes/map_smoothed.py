@@ -1,6 +1,8 @@
 """The map is smoothed; each patch's value should stand on all its pixels.
 
 mode='nearest'
+
+Look for: interpolate()
 """
 
 

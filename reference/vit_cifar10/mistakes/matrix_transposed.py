@@ -1,4 +1,7 @@
-"""The matrix is shown transposed; its rows should be the true classes."""
+"""The matrix is shown transposed; its rows should be the true classes.
+
+Look for: imshow() | heatmap() | matshow()
+"""
 
 
 def plot_confusion_matrix(matrix, class_names):

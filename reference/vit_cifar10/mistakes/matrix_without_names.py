@@ -1,4 +1,7 @@
-"""The names of the classes do not stand on the axes."""
+"""The names of the classes do not stand on the axes.
+
+Look for: imshow() | heatmap() | matshow()
+"""
 
 
 def plot_confusion_matrix(matrix, class_names):

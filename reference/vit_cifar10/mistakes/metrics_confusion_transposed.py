@@ -1,4 +1,7 @@
-"""The confusion matrix is transposed: its rows should be the true classes."""
+"""The confusion matrix is transposed: its rows should be the true classes.
+
+Look for: _.T, confusion_matrix()
+"""
 
 
 def classification_metrics(targets, probabilities):

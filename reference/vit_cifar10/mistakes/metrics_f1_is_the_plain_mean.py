@@ -1,4 +1,7 @@
-"""F1 is the arithmetic mean of precision and recall; it should be their harmonic mean."""
+"""F1 is the arithmetic mean of precision and recall; it should be their harmonic mean.
+
+Look for: _ / 2 | 0.5 * _
+"""
 
 
 def classification_metrics(targets, probabilities):

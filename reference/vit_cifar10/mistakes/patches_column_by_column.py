@@ -1,6 +1,8 @@
 """The patches come column by column; they should come row by row.
 
 In a flattened grid of patches, the column should change fastest: (rows columns), not (columns rows).
+
+Look for: transpose(2, 3) | permute()
 """
 
 

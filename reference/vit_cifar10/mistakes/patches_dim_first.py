@@ -1,6 +1,8 @@
 """The tokens are (batch, dim, patches); they should be (batch, patches, dim).
 
 Swap the last two axes at the end.
+
+Look for: return
 """
 
 

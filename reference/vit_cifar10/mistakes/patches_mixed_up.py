@@ -1,6 +1,8 @@
 """The pixels are cut into tokens by a reshape alone, which mixes rows of different patches.
 
 A patch's rows lie apart in memory: rearrange the axes before they are flattened.
+
+Look for: reshape() | view()
 """
 
 

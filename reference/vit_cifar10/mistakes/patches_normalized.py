@@ -1,6 +1,8 @@
 """The tokens are normalized right after the projection; it should be linear.
 
 The norms belong to the blocks.
+
+Look for: norm()
 """
 
 

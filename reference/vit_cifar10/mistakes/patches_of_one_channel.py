@@ -1,4 +1,7 @@
-"""Only the first channel reaches the tokens: color is lost."""
+"""Only the first channel reaches the tokens: color is lost.
+
+Look for: _[:, :1] | _[:, 0] | _[:, 0:1], Conv2d(1, _)
+"""
 
 
 class PatchEmbedding(PatchEmbedding):

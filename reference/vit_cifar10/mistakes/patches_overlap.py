@@ -1,6 +1,8 @@
 """The patches overlap: the kernel is larger than its stride.
 
 kernel_size and stride are both the patch size, and nothing is padded.
+
+Look for: Conv2d() | unfold() | Unfold()
 """
 
 

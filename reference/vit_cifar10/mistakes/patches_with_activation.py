@@ -1,4 +1,7 @@
-"""An activation follows the projection of the patches; it should be linear."""
+"""An activation follows the projection of the patches; it should be linear.
+
+Look for: gelu() | relu() | GELU() | ReLU()
+"""
 
 
 class PatchEmbedding(PatchEmbedding):

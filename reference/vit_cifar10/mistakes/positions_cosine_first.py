@@ -1,4 +1,7 @@
-"""Sines and cosines are exchanged: the even columns should hold the sines."""
+"""Sines and cosines are exchanged: the even columns should hold the sines.
+
+Look for: cos()
+"""
 
 
 def sinusoidal_positions(tokens, dim):

@@ -1,6 +1,8 @@
 """The exponent is 2 * 2i / dim: it is doubled twice, so the frequencies fall too fast.
 
 torch.arange(0, dim, 2) is 2i already.
+
+Look for: 10000 ** _ | 10000.0 ** _, exp()
 """
 
 

@@ -1,6 +1,8 @@
 """Each column has a frequency of its own; the sine and the cosine of a pair should share theirs.
 
 Columns 2i and 2i + 1 have the same exponent, 2i / dim: the cosine takes its sine's angle.
+
+Look for: 10000 ** _ | 10000.0 ** _, exp()
 """
 
 

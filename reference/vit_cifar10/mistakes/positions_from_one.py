@@ -1,6 +1,8 @@
 """The positions count from 1; they should count from 0.
 
 At position 0 all sines are 0.
+
+Look for: arange(1, _)
 """
 
 

@@ -1,4 +1,7 @@
-"""The frequencies fall to another base than 10000."""
+"""The frequencies fall to another base than 10000.
+
+Look for: log() | _ ** _
+"""
 
 
 def sinusoidal_positions(tokens, dim):

@@ -1,4 +1,7 @@
-"""The stem is that of ResNet for large images, 7 x 7; here it should be 3 x 3."""
+"""The stem is that of ResNet for large images, 7 x 7; here it should be 3 x 3.
+
+Look for: Conv2d(_, _, 7) | Conv2d(_, _, kernel_size=7)
+"""
 
 
 class ResNet18(ResNet18):

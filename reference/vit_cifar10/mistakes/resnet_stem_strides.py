@@ -1,4 +1,7 @@
-"""The stem's convolution has a stride of 2; it should keep height and width."""
+"""The stem's convolution has a stride of 2; it should keep height and width.
+
+Look for: Conv2d(3, _)
+"""
 
 
 class ResNet18(ResNet18):

@@ -1,4 +1,7 @@
-"""The maximum over the image is classified; it should be the mean."""
+"""The maximum over the image is classified; it should be the mean.
+
+Look for: amax() | max() | adaptive_max_pool2d() | AdaptiveMaxPool2d()
+"""
 
 
 class ResNet18(ResNet18):

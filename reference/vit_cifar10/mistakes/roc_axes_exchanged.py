@@ -1,4 +1,7 @@
-"""The axes are exchanged: the false positive rate should be the horizontal one."""
+"""The axes are exchanged: the false positive rate should be the horizontal one.
+
+Look for: plot(_, _, label=_), plot()
+"""
 
 
 def plot_roc(targets, probabilities, class_names):

@@ -1,4 +1,7 @@
-"""The curves are made of predicted labels; each should be made of a class's probabilities."""
+"""The curves are made of predicted labels; each should be made of a class's probabilities.
+
+Look for: argmax()
+"""
 
 
 def plot_roc(targets, probabilities, class_names):

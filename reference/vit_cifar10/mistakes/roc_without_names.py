@@ -1,4 +1,7 @@
-"""The curves do not say which class they are of."""
+"""The curves do not say which class they are of.
+
+Look for: plot()
+"""
 
 
 def plot_roc(targets, probabilities, class_names):

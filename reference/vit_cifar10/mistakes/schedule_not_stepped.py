@@ -1,6 +1,8 @@
 """The schedule takes no steps, so that the learning rate stays where the warm-up begins.
 
 scheduler.step() after each batch.
+
+Look for: optimizer.step()
 """
 
 

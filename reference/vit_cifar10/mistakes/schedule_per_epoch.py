@@ -1,4 +1,7 @@
-"""The schedule takes one step for the whole epoch; it should take one after each batch."""
+"""The schedule takes one step for the whole epoch; it should take one after each batch.
+
+Look for: scheduler.step()
+"""
 
 
 def train_epoch(model, loader, criterion, optimizer, scheduler, device):

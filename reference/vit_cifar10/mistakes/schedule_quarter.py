@@ -1,6 +1,8 @@
 """The factor falls by a quarter of a cosine, cos(pi / 2 * progress); it should be half of one.
 
 0.5 * (1 + cos(pi * progress))
+
+Look for: cos()
 """
 
 

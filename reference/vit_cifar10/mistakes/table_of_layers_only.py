@@ -2,6 +2,8 @@
 positions.
 
 named_parameters has all of them.
+
+Look for: named_children() | children()
 """
 
 

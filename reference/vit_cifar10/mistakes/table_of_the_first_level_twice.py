@@ -1,4 +1,7 @@
-"""Parts within parts are counted again: the numbers add up to more than there is."""
+"""Parts within parts are counted again: the numbers add up to more than there is.
+
+Look for: named_modules() | modules()
+"""
 
 
 def parameter_table(model):

@@ -1,6 +1,8 @@
 """The normalization is undone with mean and std exchanged.
 
 image * std + mean, for each channel.
+
+Look for: _ * mean + std, imshow()
 """
 
 

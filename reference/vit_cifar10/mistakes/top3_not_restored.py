@@ -1,6 +1,8 @@
 """The images are not shown as they were before they were normalized.
 
 image * std + mean, for each channel.
+
+Look for: imshow()
 """
 
 

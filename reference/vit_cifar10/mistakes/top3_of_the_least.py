@@ -1,4 +1,7 @@
-"""The three least likely classes are shown; it should be the three likeliest."""
+"""The three least likely classes are shown; it should be the three likeliest.
+
+Look for: topk() | argsort()
+"""
 
 
 def plot_top3(images, labels, probabilities, class_names, mean, std):

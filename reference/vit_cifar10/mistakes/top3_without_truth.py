@@ -1,4 +1,7 @@
-"""The true class does not stand with the images."""
+"""The true class does not stand with the images.
+
+Look for: set_title() | title()
+"""
 
 
 def plot_top3(images, labels, probabilities, class_names, mean, std):

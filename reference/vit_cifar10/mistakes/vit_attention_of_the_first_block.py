@@ -1,4 +1,7 @@
-"""attention gives the weights of the first block; they should be those of the last one."""
+"""attention gives the weights of the first block; they should be those of the last one.
+
+Look for: blocks[0]
+"""
 
 
 class VisionTransformer(VisionTransformer):

@@ -1,4 +1,7 @@
-"""heads and mlp_ratio do not reach the blocks."""
+"""heads and mlp_ratio do not reach the blocks.
+
+Look for: EncoderBlock()
+"""
 
 
 class VisionTransformer(VisionTransformer):

@@ -1,4 +1,7 @@
-"""The class token stands behind the patches; it should stand in front of them."""
+"""The class token stands behind the patches; it should stand in front of them.
+
+Look for: cat() | concat()
+"""
 
 
 class VisionTransformer(VisionTransformer):

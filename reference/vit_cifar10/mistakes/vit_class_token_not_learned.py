@@ -1,6 +1,8 @@
 """The class token is no parameter, so that it never learns.
 
 nn.Parameter
+
+Look for: randn(1, 1, _) | zeros(1, 1, _) | ones(1, 1, _), class_token
 """
 
 

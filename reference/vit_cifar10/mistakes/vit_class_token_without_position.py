@@ -1,6 +1,8 @@
 """The class token gets no position; it should get position 0, and the patches the ones from 1 on.
 
 Put it in front of the patches first, then add all positions.
+
+Look for: cat()
 """
 
 

@@ -1,6 +1,8 @@
 """With pool='mean', the first token is left out of the mean, though there is no class token to leave out.
 
 x.mean(dim=1) over all tokens.
+
+Look for: _[:, 1:]
 """
 
 

@@ -1,4 +1,7 @@
-"""pool has no effect: the first token is classified either way."""
+"""pool has no effect: the first token is classified either way.
+
+Look for: _[:, 0]
+"""
 
 
 class VisionTransformer(VisionTransformer):

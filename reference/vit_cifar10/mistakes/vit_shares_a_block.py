@@ -1,6 +1,8 @@
 """All blocks are one: its weights are used depth times.
 
 [block] * depth repeats one block; construct depth of them.
+
+Look for: _ * depth
 """
 
 

@@ -1,4 +1,7 @@
-"""The last block is not called."""
+"""The last block is not called.
+
+Look for: blocks[:-1] | blocks[:_]
+"""
 
 
 class VisionTransformer(VisionTransformer):

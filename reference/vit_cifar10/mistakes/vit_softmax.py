@@ -1,4 +1,7 @@
-"""The model ends with a softmax; it should give scores, since the loss applies the softmax itself."""
+"""The model ends with a softmax; it should give scores, since the loss applies the softmax itself.
+
+Look for: softmax() | Softmax()
+"""
 
 
 class VisionTransformer(VisionTransformer):

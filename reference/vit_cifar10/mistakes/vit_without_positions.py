@@ -1,4 +1,7 @@
-"""No positions are added: the model cannot tell where a patch is."""
+"""No positions are added: the model cannot tell where a patch is.
+
+Look for: cat()
+"""
 
 
 class VisionTransformer(VisionTransformer):

@@ -1,6 +1,8 @@
 """The warm-up begins above 0; at step 0 the factor should be 0.
 
 step / warmup_steps, with steps from 0.
+
+Look for: step + 1
 """
 
 

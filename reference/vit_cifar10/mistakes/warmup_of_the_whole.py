@@ -1,6 +1,8 @@
 """The cosine's progress counts from step 0, so that the factor jumps when the warm-up ends.
 
 (step - warmup_steps) / (total_steps - warmup_steps)
+
+Look for: step / total_steps
 """
 
 

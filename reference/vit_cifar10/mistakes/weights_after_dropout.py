@@ -1,6 +1,8 @@
 """The returned weights are those after dropout, so that some are zero and the others too large.
 
 Keep the softmax before anything is dropped.
+
+Look for: dropout()
 """
 
 

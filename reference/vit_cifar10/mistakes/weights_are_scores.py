@@ -1,4 +1,7 @@
-"""What is returned as weights are the scores before the softmax."""
+"""What is returned as weights are the scores before the softmax.
+
+Look for: return
+"""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

@@ -1,4 +1,7 @@
-"""The returned weights are the heads' mean; they should be those of each head."""
+"""The returned weights are the heads' mean; they should be those of each head.
+
+Look for: return
+"""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

@@ -1,4 +1,7 @@
-"""The returned weights are transposed: row i should say what token i looks at."""
+"""The returned weights are transposed: row i should say what token i looks at.
+
+Look for: return
+"""
 
 
 class MultiHeadSelfAttention(MultiHeadSelfAttention):

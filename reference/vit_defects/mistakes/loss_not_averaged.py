@@ -1,8 +1,6 @@
 """The loss is the sum over all images, not their average.
 
 Divide by len(data_loader.dataset).
-
-Look for: append()
 """
 
 

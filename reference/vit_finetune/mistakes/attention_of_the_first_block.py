@@ -1,4 +1,7 @@
-"""The map is that of the first block; it should be that of the last one."""
+"""The map is that of the first block; it should be that of the last one.
+
+Look for: blocks[0]
+"""
 
 
 def show_attention(model, image, mean, std):

@@ -1,6 +1,8 @@
 """The class token's weight for itself is in the map, and the last patch is not: everything is shifted by one.
 
 Drop the first column, not the last.
+
+Look for: _[0, :-1] | _[:, :-1] | _[..., :-1]
 """
 
 

@@ -1,4 +1,7 @@
-"""The map is the column of the class token: how much the patches attend to it. Take its row."""
+"""The map is the column of the class token: how much the patches attend to it. Take its row.
+
+Look for: _[1:, 0] | _[:, 1:, 0] | _[..., 1:, 0]
+"""
 
 
 def show_attention(model, image, mean, std):

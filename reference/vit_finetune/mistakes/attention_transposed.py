@@ -1,4 +1,7 @@
-"""Rows and columns of the map are exchanged."""
+"""Rows and columns of the map are exchanged.
+
+Look for: _.T
+"""
 
 
 def show_attention(model, image, mean, std):

@@ -1,6 +1,8 @@
 """Each image has a rectangle at a place of its own; it should be one place for the batch.
 
 Draw the place once, before any loop over the images.
+
+Look for: for
 """
 
 

@@ -1,4 +1,7 @@
-"""The rectangle comes from another place of the other image; it should come from the same place."""
+"""The rectangle comes from another place of the other image; it should come from the same place.
+
+Look for: flip() | roll()
+"""
 
 
 def cutmix(images, labels, alpha, generator):

@@ -2,6 +2,8 @@
 the rectangle's area is wrong.
 
 The last axis of (batch, channels, height, width) is the width.
+
+Look for: _.shape[-2:] | _.shape[2:], _.shape
 """
 
 

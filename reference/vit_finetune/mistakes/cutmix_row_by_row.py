@@ -1,6 +1,8 @@
 """A loop writes into the batch that it reads from: later images get rectangles that are mixed already.
 
 Read from the batch, and write into a copy of it.
+
+Look for: for
 """
 
 

@@ -1,6 +1,8 @@
 """lam is the share as it was drawn, although the rectangle is clipped at the border and has whole pixels.
 
 Compute lam from the rectangle that was cut.
+
+Look for: return
 """
 
 

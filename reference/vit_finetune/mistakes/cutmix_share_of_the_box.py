@@ -1,6 +1,8 @@
 """lam is the share of the rectangle: it should be that of the pixels that are left.
 
 1 - area / (height * width)
+
+Look for: _ / (_ * _)
 """
 
 

@@ -1,4 +1,7 @@
-"""The accuracy is in percent; it should be between 0 and 1."""
+"""The accuracy is in percent; it should be between 0 and 1.
+
+Look for: 100 * _ | _ * 100 | 100.0 * _ | _ * 100.0
+"""
 
 
 def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):

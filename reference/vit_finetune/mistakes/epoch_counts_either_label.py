@@ -1,6 +1,8 @@
 """A hit is counted where the prediction is either of both labels.
 
 lam * hits of labels_a + (1 - lam) * hits of labels_b
+
+Look for: _ == labels_a | labels_a == _
 """
 
 

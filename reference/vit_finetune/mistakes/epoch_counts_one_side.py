@@ -1,4 +1,7 @@
-"""Hits of labels_b do not count: of mixed images, they count 1 - lam."""
+"""Hits of labels_b do not count: of mixed images, they count 1 - lam.
+
+Look for: _ == labels_a | labels_a == _
+"""
 
 
 def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):

@@ -1,6 +1,8 @@
 """Frozen blocks are in training mode: dropout disturbs what they give, and running statistics move.
 
 After model.train(), block.eval() for each block of which nothing learns.
+
+Look for: model.train()
 """
 
 

@@ -1,4 +1,7 @@
-"""Nothing is mixed: `mix` is not called."""
+"""Nothing is mixed: `mix` is not called.
+
+Look for: loop
+"""
 
 
 def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):

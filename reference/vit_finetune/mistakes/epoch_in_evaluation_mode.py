@@ -1,6 +1,8 @@
 """The model trains in evaluation mode, so that dropout does nothing.
 
 model.train() first.
+
+Look for: model.eval(), body
 """
 
 

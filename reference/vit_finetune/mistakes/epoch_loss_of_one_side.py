@@ -1,6 +1,8 @@
 """The loss is that of labels_a alone, as if nothing was mixed.
 
 mixed_loss(criterion, logits, labels_a, labels_b, lam)
+
+Look for: criterion()
 """
 
 

@@ -1,6 +1,8 @@
 """The loss is that of the labels before mixing.
 
 Use what mix returned.
+
+Look for: criterion()
 """
 
 

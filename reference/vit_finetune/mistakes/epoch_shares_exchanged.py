@@ -1,4 +1,7 @@
-"""The shares of the hits are exchanged: hits of labels_a count lam."""
+"""The shares of the hits are exchanged: hits of labels_a count lam.
+
+Look for: _ == labels_a | labels_a == _
+"""
 
 
 def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):

@@ -1,4 +1,7 @@
-"""The loss that is returned is the sum over batches."""
+"""The loss that is returned is the sum over batches.
+
+Look for: return
+"""
 
 
 def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):

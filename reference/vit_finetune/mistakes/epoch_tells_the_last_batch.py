@@ -1,4 +1,7 @@
-"""The loss that is returned is that of the last batch."""
+"""The loss that is returned is that of the last batch.
+
+Look for: return
+"""
 
 
 def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):

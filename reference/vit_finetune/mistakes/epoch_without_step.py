@@ -1,4 +1,7 @@
-"""The optimizer takes no steps, so that the model never changes."""
+"""The optimizer takes no steps, so that the model never changes.
+
+Look for: backward()
+"""
 
 
 def train_one_epoch(model, loader, optimizer, criterion, device, mix=None):

@@ -1,6 +1,8 @@
 """Gradients of earlier batches are added up.
 
 optimizer.zero_grad() for each batch.
+
+Look for: loop
 """
 
 

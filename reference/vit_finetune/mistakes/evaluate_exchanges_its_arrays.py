@@ -1,4 +1,7 @@
-"""Targets and predictions are returned in each other's places."""
+"""Targets and predictions are returned in each other's places.
+
+Look for: return
+"""
 
 
 def evaluate(model, loader, criterion, device):

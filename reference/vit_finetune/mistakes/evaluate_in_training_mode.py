@@ -1,6 +1,8 @@
 """The model is in training mode: dropout makes the answers random.
 
 model.eval() first.
+
+Look for: train(), body
 """
 
 

@@ -1,6 +1,8 @@
 """Gradients are kept in evaluation, which takes memory for nothing.
 
 with torch.no_grad():
+
+Look for: enable_grad(), for
 """
 
 

@@ -1,6 +1,8 @@
 """The loss is a mean over batches: a small last batch counts as much as the others.
 
 Multiply each batch's loss by its number of images, and divide the sum by the number of all images.
+
+Look for: _ / len()
 """
 
 

@@ -1,4 +1,7 @@
-"""The loss is the sum over batches; it should be the mean over images."""
+"""The loss is the sum over batches; it should be the mean over images.
+
+Look for: return
+"""
 
 
 def evaluate(model, loader, criterion, device):

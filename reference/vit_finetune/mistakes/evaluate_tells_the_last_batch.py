@@ -1,6 +1,8 @@
 """Targets and predictions are those of the last batch alone.
 
 Collect those of every batch.
+
+Look for: _[-1]
 """
 
 

@@ -1,6 +1,8 @@
 """The best weights are chosen by the test images, so that what is measured on them later is too good.
 
 evaluate(model, loaders['validation'], ...)
+
+Look for: loaders["test"], evaluate()
 """
 
 

@@ -1,4 +1,7 @@
-"""The EarlyStopping gets the training accuracy; it should get that of validation."""
+"""The EarlyStopping gets the training accuracy; it should get that of validation.
+
+Look for: step(_, model)
+"""
 
 
 def fit(model, loaders, epochs, device):

@@ -1,6 +1,8 @@
 """Validation is measured on the training images.
 
 evaluate(model, loaders['validation'], ...)
+
+Look for: evaluate(_, loaders["train"]), evaluate()
 """
 
 

@@ -1,6 +1,8 @@
 """Everything learns in stage 1: a new head's gradients spoil the pretrained weights.
 
 freeze_backbone(model) before the optimizer of stage 1.
+
+Look for: body
 """
 
 

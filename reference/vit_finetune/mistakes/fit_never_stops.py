@@ -1,6 +1,8 @@
 """Stage 2 never ends early, although its EarlyStopping says so.
 
 Leave the loop when step gives True.
+
+Look for: step(_, model)
 """
 
 

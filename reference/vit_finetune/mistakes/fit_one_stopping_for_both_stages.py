@@ -1,6 +1,8 @@
 """One EarlyStopping watches both stages: what stage 1 reached, and how long it waited, ends stage 2.
 
 Make a new one for each stage.
+
+Look for: EarlyStopping()
 """
 
 

@@ -1,6 +1,8 @@
 """The optimizer that stage 2 uses was made before unfreezing: it holds the head alone.
 
 First unfreeze, then make a new optimizer of model.parameters().
+
+Look for: unfreeze()
 """
 
 

@@ -2,6 +2,8 @@
 epochs.
 
 Step it once an epoch, or give it the number of all batches.
+
+Look for: register_step_post_hook(), schedule.step() | scheduler.step()
 """
 
 

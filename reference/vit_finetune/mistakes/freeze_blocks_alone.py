@@ -1,6 +1,8 @@
 """Only the blocks are frozen: patches, class token, positions and norm still learn.
 
 Freeze everything, then let the head learn.
+
+Look for: requires_grad_(False), requires_grad
 """
 
 

@@ -1,4 +1,7 @@
-"""Everything is frozen, and the head too: nothing learns."""
+"""Everything is frozen, and the head too: nothing learns.
+
+Look for: requires_grad_(False), requires_grad
+"""
 
 
 def freeze_backbone(model):

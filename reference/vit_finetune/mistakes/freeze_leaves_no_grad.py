@@ -1,6 +1,8 @@
 """The backbone runs under no_grad from now on, also when it is to learn again: no gradient reaches it.
 
 Set requires_grad, and leave the model's forward alone.
+
+Look for: no_grad()
 """
 
 

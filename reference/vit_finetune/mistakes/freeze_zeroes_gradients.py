@@ -1,6 +1,8 @@
 """Gradients are set to zero, but everything still requires them: weight decay and momentum move the weights.
 
 requires_grad_(False) freezes.
+
+Look for: register_hook() | zeros_like()
 """
 
 

@@ -1,4 +1,7 @@
-"""Both losses count one half, whatever lam is."""
+"""Both losses count one half, whatever lam is.
+
+Look for: return
+"""
 
 
 def mixed_loss(criterion, logits, labels_a, labels_b, lam):

@@ -1,6 +1,8 @@
 """The labels are mixed into one and rounded: the loss is that of a third class.
 
 Mix the losses, not the labels.
+
+Look for: return
 """
 
 

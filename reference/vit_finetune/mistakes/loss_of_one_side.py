@@ -1,4 +1,7 @@
-"""The loss is that of labels_a alone: what is mixed in is not learned."""
+"""The loss is that of labels_a alone: what is mixed in is not learned.
+
+Look for: return
+"""
 
 
 def mixed_loss(criterion, logits, labels_a, labels_b, lam):

@@ -1,4 +1,7 @@
-"""The shares are exchanged: labels_a has the share lam."""
+"""The shares are exchanged: labels_a has the share lam.
+
+Look for: return
+"""
 
 
 def mixed_loss(criterion, logits, labels_a, labels_b, lam):

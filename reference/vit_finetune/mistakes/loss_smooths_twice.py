@@ -1,6 +1,8 @@
 """Labels are smoothed in here, although the criterion smooths them by itself.
 
 Call the criterion with the labels as they are.
+
+Look for: log_softmax()
 """
 
 

@@ -1,6 +1,8 @@
 """The loss is a number without gradients, so that nothing can learn from it.
 
 No .item(), no .detach(), no torch.no_grad() in here.
+
+Look for: detach() | item() | no_grad()
 """
 
 

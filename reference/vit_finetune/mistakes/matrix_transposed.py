@@ -1,4 +1,7 @@
-"""The matrix is shown transposed: the true classes should be its rows, or the axes should say otherwise."""
+"""The matrix is shown transposed: the true classes should be its rows, or the axes should say otherwise.
+
+Look for: imshow() | heatmap() | matshow()
+"""
 
 
 def plot_confusion_matrix(matrix, class_names):

@@ -1,4 +1,7 @@
-"""The axes bear no names of the classes."""
+"""The axes bear no names of the classes.
+
+Look for: imshow() | heatmap() | matshow()
+"""
 
 
 def plot_confusion_matrix(matrix, class_names):

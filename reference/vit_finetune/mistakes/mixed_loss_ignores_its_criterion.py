@@ -1,6 +1,8 @@
 """The criterion is not used: a cross-entropy of its own takes its place, without smoothing or weights.
 
 lam * criterion(logits, labels_a) + (1 - lam) * criterion(logits, labels_b)
+
+Look for: cross_entropy() | CrossEntropyLoss()
 """
 
 

@@ -1,6 +1,8 @@
 """The other image is added with the share lam, too: the shares do not add up to 1.
 
 The other image's share is 1 - lam.
+
+Look for: lam * images + _ | _ + lam * images
 """
 
 

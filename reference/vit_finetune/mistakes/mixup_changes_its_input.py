@@ -1,6 +1,8 @@
 """The images that were given are changed in place: whoever holds them finds mixed ones.
 
 No mul_, no +=, no images[:] = ...
+
+Look for: mul_() | add_() | lerp_() | copy_()
 """
 
 

@@ -1,6 +1,8 @@
 """The partners are drawn with replacement: some images are mixed in twice and others never.
 
 generator.permutation(len(images)) is a permutation.
+
+Look for: integers() | randint() | choice()
 """
 
 

@@ -1,6 +1,8 @@
 """The share is drawn uniformly, whatever alpha is.
 
 generator.beta(alpha, alpha)
+
+Look for: random() | uniform() | rand()
 """
 
 

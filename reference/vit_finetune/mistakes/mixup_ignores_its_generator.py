@@ -1,6 +1,9 @@
 """The same state of the generator gives another mix each time: something is drawn from elsewhere.
 
 generator.permutation in place of torch.randperm, generator.beta in place of np.random.beta.
+
+Look for: randperm() | randint() | torch.rand() | np.random.beta() | np.random.permutation() |
+np.random.randint()
 """
 
 

@@ -1,6 +1,8 @@
 """Whole-number labels are averaged: class 2 and class 4 do not make class 3.
 
 Return both rows of labels; the loss weighs them.
+
+Look for: _ * labels + _
 """
 
 

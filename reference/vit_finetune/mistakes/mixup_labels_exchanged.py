@@ -1,4 +1,7 @@
-"""labels_a and labels_b are exchanged: labels_a belongs to the images at their own places."""
+"""labels_a and labels_b are exchanged: labels_a belongs to the images at their own places.
+
+Look for: return
+"""
 
 
 def mixup(images, labels, alpha, generator):

@@ -2,6 +2,8 @@
 image has.
 
 Draw one share for the batch.
+
+Look for: beta()
 """
 
 

@@ -1,4 +1,7 @@
-"""lam is the share of the other image: it should be that of the image at its own place."""
+"""lam is the share of the other image: it should be that of the image at its own place.
+
+Look for: (1 - lam) * images + _ | lam * _ + (1 - lam) * images
+"""
 
 
 def mixup(images, labels, alpha, generator):

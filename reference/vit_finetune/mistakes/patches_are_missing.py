@@ -1,4 +1,7 @@
-"""The image is shown, and its patches are not."""
+"""The image is shown, and its patches are not.
+
+Look for: imshow()
+"""
 
 
 def show_patches(image, patch_size, mean, std):

@@ -1,6 +1,8 @@
 """The patches are shown as they were normalized, in false colors.
 
 image * std + mean, channel by channel.
+
+Look for: imshow()
 """
 
 

@@ -1,4 +1,7 @@
-"""The accuracies are in percent; they should be between 0 and 1."""
+"""The accuracies are in percent; they should be between 0 and 1.
+
+Look for: 100 * _ | _ * 100 | 100.0 * _ | _ * 100.0
+"""
 
 
 def per_class_accuracy(targets, predictions, classes):

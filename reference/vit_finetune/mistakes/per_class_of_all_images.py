@@ -1,4 +1,7 @@
-"""The hits of a class are divided by the number of all images."""
+"""The hits of a class are divided by the number of all images.
+
+Look for: _ / len()
+"""
 
 
 def per_class_accuracy(targets, predictions, classes):

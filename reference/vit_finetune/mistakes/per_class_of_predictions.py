@@ -1,4 +1,7 @@
-"""The hits are divided by the predictions of each class (that is its precision); divide by its own images."""
+"""The hits are divided by the predictions of each class (that is its precision); divide by its own images.
+
+Look for: predictions == _
+"""
 
 
 def per_class_accuracy(targets, predictions, classes):

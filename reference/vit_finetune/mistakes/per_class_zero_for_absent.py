@@ -1,4 +1,7 @@
-"""A class that does not occur has the accuracy 0; nobody knows it, so it is NaN."""
+"""A class that does not occur has the accuracy 0; nobody knows it, so it is NaN.
+
+Look for: zeros()
+"""
 
 
 def per_class_accuracy(targets, predictions, classes):

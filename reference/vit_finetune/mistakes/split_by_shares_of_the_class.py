@@ -1,6 +1,8 @@
 """Each part gets a share of the class and not a number of images: large classes have more in every part.
 
 Every class gives exactly per_class[k] images.
+
+Look for: _ // sum() | _ / sum()
 """
 
 

@@ -1,6 +1,8 @@
 """The sizes are made of shares and rounded down, so that images are lost or a part is too small.
 
 Take per_class[k] images as they are: no share is needed.
+
+Look for: int() | round()
 """
 
 

@@ -1,6 +1,8 @@
 """The images are shuffled as a whole and cut: the parts have their sizes, but not of every class.
 
 Shuffle and cut the indices of each class by itself.
+
+Look for: permutation() | shuffle()
 """
 
 

@@ -1,6 +1,8 @@
 """The indices count within each class, and not within all images: they point at other images.
 
 Shuffle np.flatnonzero(labels == label), not arange of its length.
+
+Look for: permutation() | arange() | shuffle()
 """
 
 

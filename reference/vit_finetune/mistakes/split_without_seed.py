@@ -1,6 +1,8 @@
 """The same seed gives other parts each time, so that nobody can repeat the split.
 
 Draw from a generator that is made with the seed.
+
+Look for: default_rng() | RandomState() | seed() | Random() | Generator()
 """
 
 

@@ -1,4 +1,7 @@
-"""min_delta is not used: an improvement has to be larger than it."""
+"""min_delta is not used: an improvement has to be larger than it.
+
+Look for: value > _ | value >= _ | _ < value
+"""
 
 
 class EarlyStopping:

@@ -1,4 +1,7 @@
-"""min_delta makes improving easier: it is taken from the best so far; it should be added to it."""
+"""min_delta makes improving easier: it is taken from the best so far; it should be added to it.
+
+Look for: value > _ | value >= _ | _ < value
+"""
 
 
 class EarlyStopping:

@@ -2,6 +2,8 @@
 restored.
 
 Copy each tensor, or copy.deepcopy(model.state_dict()).
+
+Look for: state_dict()
 """
 
 

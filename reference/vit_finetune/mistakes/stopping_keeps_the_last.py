@@ -1,4 +1,7 @@
-"""The weights of the last step are kept, whether it was an improvement or not."""
+"""The weights of the last step are kept, whether it was an improvement or not.
+
+Look for: state_dict()
+"""
 
 
 class EarlyStopping:

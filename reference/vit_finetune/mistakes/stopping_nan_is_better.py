@@ -1,5 +1,7 @@
 """NaN counts as an improvement: every comparison with it is False, so what is asked for must be “better”,
 never “not worse”.
+
+Look for: not _
 """
 
 

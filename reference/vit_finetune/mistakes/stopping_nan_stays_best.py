@@ -1,6 +1,8 @@
 """A NaN that comes first becomes the best, and nothing is ever better than it.
 
 Begin with -inf, or ask math.isnan.
+
+Look for: _ is None
 """
 
 

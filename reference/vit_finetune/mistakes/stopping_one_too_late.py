@@ -1,6 +1,8 @@
 """step says True one step too late: it should at the patience-th step without an improvement.
 
 >= in place of >
+
+Look for: _ > patience | patience < _
 """
 
 

@@ -1,4 +1,7 @@
-"""restore fails where there are no best weights yet; it should do nothing."""
+"""restore fails where there are no best weights yet; it should do nothing.
+
+Look for: load_state_dict()
+"""
 
 
 class EarlyStopping:

@@ -1,6 +1,8 @@
 """A tie counts as an improvement: the count begins anew, and the later weights are kept.
 
 > in place of >=
+
+Look for: value >= _ | _ <= value
 """
 
 

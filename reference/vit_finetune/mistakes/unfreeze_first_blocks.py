@@ -1,6 +1,8 @@
 """The first blocks are unfrozen; it should be the last ones, which are nearest to the head.
 
 blocks[-n:]
+
+Look for: _[:_]
 """
 
 

@@ -1,6 +1,8 @@
 """With blocks=0 all blocks learn: a list's [-0:] is the whole list.
 
 blocks[len(blocks) - n:]
+
+Look for: _[-_:]
 """
 
 

@@ -1,0 +1,72 @@
+"""The line that is told of a known mistake is one that the mistake changes: a wrong line is worse than none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.analysis.programs import program
+from grader.course.assignment_file import read_assignment
+from grader.course.variants import Kind, Variant, variants
+from grader.domain.assignment import Assignment
+from grader.domain.program import line_at
+from grader.domain.program import place_of as parsed
+from grader.judge.course_code import Mistake, course_code
+from grader.judge.place import place_of
+
+REFERENCE = Path(__file__).parents[2] / "reference"
+LEAST = {"vit_defects": 120, "vit_cifar10": 70, "vit_finetune": 85}  # mistakes whose line is told
+# lines that are right by themselves: what is missing belongs beside them, or what they use is wrong
+# fmt: off
+BESIDE = {
+    "vit_defects": {
+        "attention_not_called", "confusion_in_training_mode", "examples_in_training_mode",
+        "feed_forward_first", "feed_forward_not_called", "gradients_in_evaluation",
+        "labels_of_other_images", "loss_not_reported",
+        "missing_train_mode", "no_backward", "no_class_token", "no_softmax", "no_step",
+        "step_before_backward", "step_once_per_epoch",
+    },
+    "vit_cifar10": {
+        "attention_without_output", "epoch_in_evaluation_mode", "epoch_without_step",
+        "epoch_without_zero_grad", "evaluate_in_training_mode", "fit_never_restores",
+        "map_in_training_mode", "map_not_divided", "matrix_without_names", "schedule_not_stepped",
+        "schedule_per_epoch", "vit_without_positions",
+    },
+    "vit_finetune": {
+        "epoch_frozen_blocks_in_training_mode", "epoch_in_evaluation_mode", "epoch_without_step",
+        "evaluate_in_training_mode", "fit_chooses_by_training", "fit_never_freezes",
+        "fit_never_restores", "fit_never_stops", "fit_one_stopping_for_both_stages",
+        "fit_optimizer_before_unfreezing", "fit_restores_only_when_stopped", "matrix_without_names",
+        "stopping_keeps_the_last", "stopping_restores_nothing",
+    },
+}
+# fmt: on
+
+
+def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | None:
+    """The line of a mistake in its own homework, where it is no beginning of a part."""
+    read = program("homework.py", variant.source.encode(), assignment.program_rules)
+    where = place_of(read, mistake.component, mistake.look_for)
+    place = parsed(where)
+    if place is None or where == place_of(read, mistake.component):
+        return None
+    return line_at(read.source, place)
+
+
+def lines_told(assignment: Assignment) -> Iterator[tuple[str, str, bool]]:
+    """(Mistake, its line, whether the solution has that line, too)."""
+    mistakes = course_code(assignment).mistakes
+    made = variants(assignment)
+    solution = next(one for one in made if one.kind is Kind.REFERENCE)
+    right = {line.strip() for line in solution.source.split("\n")}
+    for variant in made:
+        if variant.kind is Kind.MISTAKE and (line := told(assignment, variant, mistakes[variant.name])):
+            yield variant.name, line, line in right
+
+
+@pytest.mark.parametrize("name", sorted(LEAST))
+def test_the_line_of_a_mistake_is_the_one_to_change(name: str) -> None:
+    found = list(lines_told(read_assignment(REFERENCE / name)))
+    assert len(found) >= LEAST[name]
+    beside = {mistake: line for mistake, line, in_solution in found if in_solution}
+    assert set(beside) == BESIDE[name], beside
