@@ -285,7 +285,8 @@ def training_rows(
     built = [f"{quantity(parameters)} parameters"] if parameters is not None else []
     values = [f"{name} {tuned[name]}" for name in MODEL_VALUES if name in tuned]
     rows = [("model", ", ".join([*built, *values]) or "it is built when it is trained")]
-    optimizer = tuned.get("optimizer", "none was found")
+    seen = ", ".join(dict.fromkeys(s.optimizer for s in plan.rehearsal.stages)) if plan.rehearsal else ""
+    optimizer = tuned.get("optimizer") or seen or "none was found"
     settings = [
         f"{name.replace('_', ' ')} {_value(tuned[name])}" for name in OPTIMIZER_VALUES if name in tuned
     ]

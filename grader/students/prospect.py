@@ -15,11 +15,11 @@ from grader.students.own_check import LocalCheck
 
 
 class Outcome(IntEnum):
-    """How a check ended, as the exit code of `grader check`; 2 stands for a file that cannot be checked."""
+    """How a check ended, as an exit code: 2 is a file that cannot be checked, 3 our fault."""
 
     RIGHT = 0
     CHECK_FAILS = 1
-    NOT_TRAINED = 3
+    NOT_TRAINED = 4
 
 
 @dataclass(frozen=True)

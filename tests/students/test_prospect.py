@@ -113,9 +113,9 @@ def test_work_that_would_not_be_trained_is_not_praised(
 ) -> None:
     found = checked(plan=plan)
     known = prospect(small, found)
-    assert known.outcome is Outcome.NOT_TRAINED == 3
+    assert known.outcome is Outcome.NOT_TRAINED == 4
     assert verdict(found, known) == f"All 4 public checks pass, {told}"
-    assert verdict_document(found, small)["exit_code"] == 3
+    assert verdict_document(found, small)["exit_code"] == 4
 
 
 def test_a_trial_that_was_not_made_is_not_claimed(
