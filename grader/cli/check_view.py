@@ -199,6 +199,9 @@ class CheckView:
         rule = next((rule for rule in self._assignment.forbidden if rule.pattern == use.rule), None)
         if not use.reached_from:
             return f"{named(use.name)} is there, but no graded part uses it, so it costs nothing."
+        if use.in_training and (rule is None or rule.policy == "forbid"):
+            told = f"{named(use.name)} is used by the training: a person decides what its accuracy is worth."
+            return f"{told} {self._reason(use.rule)}"
         where = f"{named(use.name)} is used by {listed([f'`{name}`' for name in use.reached_from])}."
         if rule is not None and rule.policy == "flag":
             return f"{where} {rule.reason}"
