@@ -1,21 +1,25 @@
 """A notebook's code cells, of any format that Jupyter has written."""
 
+import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from grader.domain.errors import SubmissionError
+from grader.domain.program import cell_name
 
 CURRENT_FORMAT = 4
+MOST_RUNS = 999_999_999  # a larger count is no one's
 MOST_PRINTED = 400_000  # characters of a cell, from the end
 REMEDY = "Open it in Jupyter, save it again and hand in the saved file."
 
 
 @dataclass(frozen=True)
 class RawCell:
-    """A code cell: its number among all cells (1-based), its text, and what it printed when it was run."""
+    """A code cell: its name as `Place.file` has it, its text, and what it printed when it was run."""
 
-    number: int
+    name: str
     text: str
     printed: str = ""
 
@@ -46,16 +50,45 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     """
     content, cells = notebook_cells(name, text)
     found = []
-    for number, cell in enumerate(cells, start=1):
-        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+    for called, cell in zip(cell_names(cells), cells, strict=True):
+        if _is_code(cell):
             source = cell_text(cell)
             if source.strip():
-                found.append(RawCell(number, source, _printed(cell)))
+                found.append(RawCell(called, source, _printed(cell)))
     if not found:
         raise SubmissionError(
             f"{name}: has no cell with code. Hand in the notebook that holds your solution."
         )
     return tuple(found), _format_notes(name, content)
+
+
+def cell_names(cells: Sequence[Any]) -> list[str]:
+    """How people call the cells of a notebook: `In [4], cell 9`, and those that are no code `cell 9`.
+
+    Jupyter shows how many cells had been run when each was, which the file keeps; a cell that was not run has
+    `In [ ]`. Where no cell was run, they are counted as they will be when all are run from the top: Jupyter
+    counts no empty one.
+    """
+    runs = [_run(cell) for cell in cells]
+    if not any(runs):
+        order = itertools.count(1)
+        runs = [str(next(order)) if _is_code(cell) and cell_text(cell).strip() else "" for cell in cells]
+    return [
+        cell_name(number, (run or " ") if _is_code(cell) else "")
+        for number, (cell, run) in enumerate(zip(cells, runs, strict=True), start=1)
+    ]
+
+
+def _is_code(cell: Any) -> bool:
+    return isinstance(cell, dict) and cell.get("cell_type") == "code"
+
+
+def _run(cell: Any) -> str:
+    """The count of a cell's execution; empty where there is none."""
+    if not _is_code(cell):
+        return ""
+    count = cell.get("execution_count", cell.get("prompt_number"))  # the latter before format 4
+    return str(count) if type(count) is int and 0 < count <= MOST_RUNS else ""
 
 
 def notebook_cells(name: str, text: str) -> tuple[Any, list[Any]]:

@@ -69,7 +69,7 @@ def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -
         raw, more = code_cells(name, decoded)
         if not named_notebook:
             more = (*more, f"{name} is a notebook under another name; it was read as one.")
-        cells = {f"cell {cell.number}": cell.text for cell in raw}
+        cells = {cell.name: cell.text for cell in raw}
         for file, text in list(cells.items()):
             if (written := written_file(text)) is not None:
                 # the cell's own first line stays, blank, so that lines count as in the cell
@@ -78,7 +78,7 @@ def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -
                     (files[written.name][1] if written.appends else "") + written.code,
                 )
         assembled = _assembled(name, list(cells.items()), (*notes, *more), files)
-        printed = tuple((f"cell {cell.number}", cell.printed) for cell in raw if cell.printed)
+        printed = tuple((cell.name, cell.printed) for cell in raw if cell.printed)
         return replace(assembled, printed=printed)
     return _assembled(name, [(name, decoded)], notes, files)
 

@@ -16,7 +16,7 @@ from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
 from grader.domain.measure import Measure, call_in_words
 from grader.domain.plan import Plan
-from grader.domain.program import ForbiddenUse, Omission, Place, Program
+from grader.domain.program import ForbiddenUse, Omission, Place, Program, cell_number
 from grader.domain.quoting import as_code, named
 from grader.reports.student.causes import ToldCause, told_causes
 from grader.reports.student.excerpt import excerpt
@@ -129,7 +129,8 @@ class CheckView:
         if found.hint:
             self._page.detail(f"Try: {found.hint}", indent=6)
         if found.where:
-            self._page.code(found.where, line_at(self._program, found.where), indent=6)
+            source = self._program.source if self._program else None
+            self._page.excerpt(found.where, excerpt(source, found.where), indent=6)
         if cause.others:
             self._page.detail(f"{cause.others_in_words}:", style="dim", indent=6)
         for other in cause.others:
@@ -260,8 +261,8 @@ def _by_reason(omissions: Sequence[Omission]) -> dict[str, list[Place]]:
 
 
 def _listed_places(places: Sequence[Place]) -> str:
-    """`lines 3, 4 and 7` of a script; `cell 4, line 2; cell 6, line 1 and 3 more` of a notebook."""
-    if len({place.file for place in places}) == 1 and not places[0].file.startswith("cell "):
+    """`lines 3, 4 and 7` of a script; `In [4], line 2 (cell 9); ... and 3 more` of a notebook."""
+    if len({place.file for place in places}) == 1 and cell_number(places[0].file) is None:
         return f"line{'s' if len(places) > 1 else ''} {listed([str(place.line) for place in places])}"
     shown = "; ".join(map(str, places[:SHOWN_CELLS]))
     return shown if len(places) <= SHOWN_CELLS else f"{shown} and {len(places) - SHOWN_CELLS} more"

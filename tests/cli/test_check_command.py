@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -53,7 +54,8 @@ def test_the_bare_template_fails_kindly(desk, run):
         assert f"\n{name}\n" in result.output and f"`{name}" in result.output
     assert "is not implemented yet." in result.output
     assert "Try: Replace the `raise NotImplementedError` line by your code." in result.output
-    assert "homework.py:" in result.output and 'raise NotImplementedError("TODO Attention' in result.output
+    assert "      homework.py:" in result.output
+    assert re.search(r'      > +\d+  +raise NotImplementedError\(\n +\d+  +"TODO Attention', result.output)
     attention = result.output.partition("\nAttention\n")[2].partition("\nTransformer\n")[0]
     assert attention.count("is not implemented yet.") == 1, "a reason is told once for each part"
     assert "7 more checks fail for this reason:\n        Attention never mixes" in attention
