@@ -42,7 +42,8 @@ def command(
       0   all that can be known here is right
       1   a check does not pass, or a part is used that is not allowed
       2   the file cannot be checked at all
-      3   the checks pass, but nothing would be trained, or the training does not run
+      3   the grader itself has a fault
+      4   the checks pass, but nothing would be trained, or the training does not run
 
     \b
     Examples:

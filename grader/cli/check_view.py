@@ -200,6 +200,9 @@ class CheckView:
         rule = next((rule for rule in self._assignment.forbidden if rule.pattern == use.rule), None)
         if not use.reached_from:
             return f"{named(use.name)} is there, but no graded part uses it, so it costs nothing."
+        if use.in_training and (rule is None or rule.policy == "forbid"):
+            told = f"{named(use.name)} is used by the training: a person decides what its accuracy is worth."
+            return f"{told} {self._reason(use.rule)}"
         where = f"{named(use.name)} is used by {listed([f'`{name}`' for name in use.reached_from])}."
         if rule is not None and rule.policy == "flag":
             return f"{where} {rule.reason}"
@@ -286,7 +289,8 @@ def training_rows(
     built = [f"{quantity(parameters)} parameters"] if parameters is not None else []
     values = [f"{name} {tuned[name]}" for name in MODEL_VALUES if name in tuned]
     rows = [("model", ", ".join([*built, *values]) or "it is built when it is trained")]
-    optimizer = tuned.get("optimizer", "none was found")
+    seen = ", ".join(dict.fromkeys(s.optimizer for s in plan.rehearsal.stages)) if plan.rehearsal else ""
+    optimizer = tuned.get("optimizer") or seen or "none was found"
     settings = [
         f"{name.replace('_', ' ')} {_value(tuned[name])}" for name in OPTIMIZER_VALUES if name in tuned
     ]

@@ -7,6 +7,8 @@ import click
 
 from grader.cli.options import assignment_options
 
+STOPPED = 130  # the exit code of what Ctrl-C ended
+
 
 @click.command("train")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
@@ -41,6 +43,12 @@ from grader.cli.options import assignment_options
     metavar="FOLDER",
     help="Where the pictures go: learning curves and confusion matrix.",
 )
+@click.option(
+    "--epochs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Train for N epochs, in the place of your own number: a short try.",
+)
 @click.option("--estimate", is_flag=True, help="Only tell how long each training will take on this machine.")
 @assignment_options
 def command(
@@ -50,6 +58,7 @@ def command(
     seeds: int,
     measure: str | None,
     out: Path,
+    epochs: int | None,
     estimate: bool,
     folder: Path | None,
     assignment_id: str | None,
@@ -60,17 +69,25 @@ def command(
     Your model is trained anew, by your own loop over epochs, with your optimizer, schedule, batch size and
     transform, on the training images of the split that the handout makes, and measured on the other images.
     The grader does the same with a split that you do not know, so your grade's accuracy is near this one.
+    What is measured on synthetic images says that it runs, and nothing of points. Ctrl-C ends it; curves and
+    numbers of the epochs that were done are kept.
 
     \b
     Examples:
       grader train
       grader train homework.ipynb --data ~/Downloads/dataset.zip
       grader train --data synthetic
+      grader train --epochs 3
       grader train --estimate
     """
     from grader.cli.train_view import TrainView
     from grader.students.homework import HomeworkRequest, homework
-    from grader.students.homework_training import TrainRequest, train_homework
+    from grader.students.homework_training import (
+        StoppedTraining,
+        TrainRequest,
+        train_homework,
+        write_results,
+    )
 
     found = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
     if estimate:
@@ -79,5 +96,12 @@ def command(
 
         sys.exit(0 if show_estimates(training_estimates(found, data, device=device)) else 1)
     view = TrainView(found.path, found.local.assignment)
-    done = train_homework(found, TrainRequest(out, data, device, seeds, measure), watch=lambda: view)
-    sys.exit(0 if view.result(done.trained, done.pictures) else 1)
+    done = train_homework(found, TrainRequest(out, data, device, seeds, measure, epochs), watch=lambda: view)
+    if isinstance(done, StoppedTraining):
+        view.stopped(done)
+        view.written(write_results(done, out))
+        view.stop_verdict(done)
+        sys.exit(STOPPED)
+    view.measured(done)
+    view.written(write_results(done, out))
+    sys.exit(0 if view.result(done) else 1)

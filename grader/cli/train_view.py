@@ -12,14 +12,15 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from grader.cli.check_view import call_rows, line_at, training_rows
 from grader.cli.page import Page
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, points
-from grader.domain.plan import plan_of
+from grader.domain.plan import Plan
 from grader.domain.program import Program
 from grader.kit.splits import Splits
 from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.student.training_advice import training_fix_text
 from grader.scoring import passes
+from grader.students.homework_training import StoppedTraining
 from grader.students.own_training import LocalTraining
 from grader.students.training_estimate import TrainingEstimate
 
@@ -56,12 +57,13 @@ class TrainView:
     ) -> None:
         self._bar.stop()
 
-    def read(self, program: Program) -> None:
-        """The file was read."""
+    def read(self, program: Program, plan: Plan) -> None:
+        """The file was read, and its training tried."""
         self._program = program
         self._page.blank()
         calls = call_rows(self._assignment)
-        self._page.pairs(calls or training_rows(program, None, plan_of(program.script))[1:], width=WIDTH)
+        parameters = plan.rehearsal.parameters if plan.rehearsal is not None else None
+        self._page.pairs(calls or training_rows(program, parameters, plan), width=WIDTH)
         if self._page.live:
             self._bar.start()
             self._task = self._bar.add_task(
@@ -101,23 +103,46 @@ class TrainView:
             told=f"{accuracy}, {left}" if left else accuracy,
         )
 
-    def result(self, found: LocalTraining, pictures: Sequence[Path]) -> bool:
-        """Show what came of it; whether training was completed."""
-        page, training = self._page, found.training
-        completed = training.outcome is TrainingOutcome.COMPLETED and training.measured is not None
-        words = self._words(found)
-        if training.measured is not None:
+    def measured(self, found: LocalTraining) -> None:
+        """Show what was measured."""
+        page, words = self._page, self._words(found)
+        if found.training.measured is not None:
             page.pairs(_rows(found, words), width=WIDTH)
         page.pairs([("undecided", f"{doubt} A person would decide.") for doubt in found.doubts], width=WIDTH)
         page.pairs([("assumed", note.text) for note in found.notes], width=WIDTH)
-        for picture in pictures:
-            page.pairs([("picture" if picture is pictures[0] else "", str(picture))], width=WIDTH)
-        if not completed:
+
+    def written(self, files: Sequence[Path]) -> None:
+        """Show which files were written."""
+        names = ["written", *[""] * len(files)]
+        self._page.pairs([(name, str(file)) for name, file in zip(names, files, strict=False)], width=WIDTH)
+
+    def stopped(self, done: StoppedTraining) -> None:
+        """Show what there was when a person stopped it."""
+        last, best = done.epochs[-1], max(done.epochs, key=lambda epoch: epoch.test_accuracy)
+        rows = [
+            ("trained", f"{len(done.epochs)} of {counted(done.planned, 'epoch')}"),
+            ("last", f"{percent(last.test_accuracy)} correct, test loss {last.test_loss:.3f}"),
+            ("best", f"{percent(best.test_accuracy)} correct, after epoch {best.number}"),
+        ]
+        self._page.pairs(rows, width=WIDTH)
+
+    def stop_verdict(self, done: StoppedTraining) -> None:
+        """The last line of a training that was stopped."""
+        told = f"Stopped after {len(done.epochs)} of {counted(done.planned, 'epoch')}"
+        self._page.verdict(False, f"{told}: what it would have come to is not known.")
+
+    def result(self, found: LocalTraining) -> bool:
+        """Show the verdict; whether training was completed, and reached what is asked for."""
+        page, training, words = self._page, found.training, self._words(found)
+        if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
             page.verdict(False, training.reason or "Training did not come to its end.")
             if training.where:
                 page.code(training.where, line_at(self._program, training.where), indent=2)
             return False
         self._advise(found)
+        if not found.tells_points:
+            page.verdict(True, _short_verdict(found, words))
+            return True
         threshold = found.item.threshold if found.item is not None else None
         reached = threshold is None or passes(training, threshold, words.scale)
         page.verdict(reached, _verdict(found, words))
@@ -144,7 +169,7 @@ class TrainView:
             )
             self._page.pairs([("close", text)], width=WIDTH)
         if found.item is not None and found.points is not None and found.points < found.item.points:
-            advice = training_fix_text(found.item, _evidence(found.program, found.training))
+            advice = training_fix_text(found.item, _evidence(found))
             if advice is not None:
                 self._page.pairs([("worth trying", advice.hint)], width=WIDTH)
 
@@ -181,10 +206,29 @@ def _verdict(found: LocalTraining, words: MeasuredWords) -> str:
     return f"{measured} counts as the {asked} that the assignment asks for: its interval reaches that."
 
 
-def _evidence(program: Program, training: Training) -> Evidence:
+def _short_verdict(found: LocalTraining, words: MeasuredWords) -> str:
+    """The verdict on a training that tells nothing of points."""
+    why = [
+        *(["the images are made up"] if found.synthetic else []),
+        *(["it was trained for other epochs than its own"] if found.shortened else []),
+    ]
+    value = words.value(found.training.measured)
+    return f"The training runs, and {value} was measured. That tells nothing of points: {' and '.join(why)}."
+
+
+def _evidence(found: LocalTraining) -> Evidence:
     """What the advice looks at, as evidence."""
-    beginning = datetime.fromtimestamp(0, UTC)
-    return Evidence("", "", "", beginning, tuned=program.tuned, training=training)
+    program, beginning = found.program, datetime.fromtimestamp(0, UTC)
+    return Evidence(
+        "",
+        "",
+        "",
+        beginning,
+        tuned=program.tuned,
+        training=found.training,
+        plan=found.plan,
+        source=program.source,
+    )
 
 
 def show_estimates(estimates: Iterable[TrainingEstimate]) -> bool:

@@ -119,7 +119,8 @@ def verdict(found: LocalCheck, known: Prospect) -> str:
         return f"{passed} of {len(findings)} public checks pass.{_first(findings)}"
     told = f"All {passed} public checks pass"
     if known.forbidden:
-        return f"{told}, but {listed([named(name) for name in known.forbidden])} is not allowed: see above."
+        names = listed([named(name) for name in known.forbidden])
+        return f"{told}, but {names} is not allowed (see above: parts that are not allowed)."
     said = [training_in_a_line(training, found.program.file) for training in known.trainings]
     wrong = [
         text for training, text in zip(known.trainings, said, strict=True) if not training.plan.can_be_trained

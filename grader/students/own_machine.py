@@ -154,6 +154,10 @@ class OwnWorkers:
         worker, self._next = self._next or self._started(), None
         return worker
 
+    def prepare(self) -> None:
+        """Have the next worker started while others are at work."""
+        self._next = self._next or self._started()
+
     def warm_up(self) -> None:
         """End all workers, and start one that loads whatever a homework may import, to be there at once."""
         self._end_all()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Finding, FindingKind
+from grader.domain.measure import Measure
 from grader.domain.plan import Plan, plan_of
 from grader.domain.program import Program
 from grader.students.homework import Homework
@@ -73,6 +74,21 @@ def _tried(
     )
     tried = rehearsed(workers, job) if seconds is None else rehearsed(workers, job, seconds)
     return plan_of(program.script, tried)
+
+
+def tried_plan(
+    path: Path, program: Program, measure: Measure, assignment: Assignment, workers: OwnWorkers
+) -> Plan:
+    """What would be trained of one model, tried for as long as somebody waits.
+
+    Args:
+        program: As it is read for this model.
+        assignment: With the limits that hold here: see `patient`.
+    """
+    plan = plan_of(program.script)
+    if measure.call is not None or not assignment.required_data().are_images:
+        return plan
+    return _tried(path, program, plan, assignment, workers, (), CHECK_SECONDS)
 
 
 def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +14,12 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.measure import Measure
 from grader.domain.note import Note
+from grader.domain.plan import Plan
 from grader.domain.program import Program
 from grader.students.handout import LocalAssignment
+from grader.students.other_epochs import with_epochs
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
+from grader.students.own_rehearsal import tried_plan
 
 if TYPE_CHECKING:
     from grader.kit.splits import Examples, Splits
@@ -45,6 +48,9 @@ class LocalTraining:
         near: The accuracy is near the threshold, and only one seed was trained.
         doubts: Why the accuracy does not tell what it is worth, in sentences: a person would decide.
         notes: What had to be assumed.
+        synthetic: The images were made up: what is measured of them says nothing of points.
+        plan: What was trained, as a trial showed beforehand.
+        shortened: It was trained for another number of epochs than its own.
     """
 
     program: Program
@@ -54,6 +60,14 @@ class LocalTraining:
     near: bool = False
     doubts: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+    synthetic: bool = False
+    plan: Plan = field(default_factory=Plan)
+    shortened: bool = False
+
+    @property
+    def tells_points(self) -> bool:
+        """Whether what was measured is what a grade would be measured by."""
+        return not self.synthetic and not self.shortened
 
 
 def image_source(local: LocalAssignment, data: str | None, *, beside: Path) -> Path | None:
@@ -107,10 +121,12 @@ def local_training(
     splits: Callable[[], "Splits | Examples"],
     *,
     device: str = "auto",
-    read: Callable[[Program], None] = lambda program: None,
+    read: Callable[[Program, Plan], None] = lambda program, plan: None,
     report: "Callable[[EpochReport], None]" = lambda told: None,
     seeds: int = 1,
     measure: str | None = None,
+    epochs: int | None = None,
+    synthetic: bool = False,
 ) -> LocalTraining:
     """Train one of a file's models on the training images, and measure it on the others.
 
@@ -119,20 +135,28 @@ def local_training(
         local: Its assignment.
         splits: Gives the images; called while the worker starts.
         device: `cpu`, `cuda`, or `auto`: a GPU when there is one.
-        read: Told the program once the file is read.
+        read: Told the program and what would be trained, once the file is read and was tried.
         report: Told each epoch.
         seeds: How many times to train, each time with another seed.
         measure: Which of the models, by its measure's id; None: the first.
+        epochs: In the place of the number that the source states; None: as it states.
+        synthetic: The images are made up.
 
     Raises:
-        UsageError: There is no such file, no such measure, no such device, or no usable data.
+        UsageError: There is no such file, no such measure, no such device, no usable data, or the number of
+            epochs is not written as a number.
         SubmissionError: The file cannot be read as a script or a notebook.
     """
     assignment = patient(local.assignment)
     chosen = chosen_measure(assignment, measure)
     with OwnWorkers(assignment, path.parent) as workers:
-        program = own_program(path, assignment).read_for(chosen.id)
-        read(program)
+        program = own_program(path, assignment)
+        if epochs is not None:
+            program = with_epochs(program, assignment, epochs)
+        program = program.read_for(chosen.id)
+        workers.prepare()
+        plan = tried_plan(path, program, chosen, assignment, workers)
+        read(program, plan)
         from grader.training import is_near, job_of, repeated_training
 
         data, limits, where = splits(), assignment.limits, chosen_device(device)
@@ -154,10 +178,14 @@ def local_training(
         )
 
     item, training = assignment.item_measured(chosen.id), measured.training
-    near = item is not None and seeds == 1 and is_near(training, item.threshold, item.scale)
+    told = not synthetic and epochs is None
+    near = told and item is not None and seeds == 1 and is_near(training, item.threshold, item.scale)
     doubts = _doubts(item, training)
-    points = None if doubts else _points(item, training)
-    return LocalTraining(program, training, item, points, near, doubts, measured.notes)
+    points = _points(item, training) if told and not doubts else None
+    notes = measured.notes
+    return LocalTraining(
+        program, training, item, points, near, doubts, notes, synthetic, plan, epochs is not None
+    )
 
 
 def chosen_measure(assignment: Assignment, measure: str | None) -> Measure:

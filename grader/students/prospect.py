@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from grader.domain.assignment import SUBMISSION, Assignment, ForbiddenRule
+from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Status
 from grader.domain.measure import Measure
 from grader.domain.plan import Plan
@@ -15,11 +15,11 @@ from grader.students.own_check import LocalCheck
 
 
 class Outcome(IntEnum):
-    """How a check ended, as the exit code of `grader check`; 2 stands for a file that cannot be checked."""
+    """How a check ended, as an exit code: 2 is a file that cannot be checked, 3 our fault."""
 
     RIGHT = 0
     CHECK_FAILS = 1
-    NOT_TRAINED = 3
+    NOT_TRAINED = 4
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def prospect(assignment: Assignment, found: LocalCheck) -> Prospect:
         outcome,
         tuple(name for name in parts if name not in failing),
         tuple(name for name in parts if name in failing),
-        known_points(assignment, passed, costs={rule.costs for rule in forbidden.values()}),
-        tuple(forbidden),
+        known_points(assignment, passed, costs=_costs(assignment, found)),
+        forbidden,
         tuple(_trainings(assignment, found)),
     )
 
@@ -153,11 +153,18 @@ def known_points(assignment: Assignment, passed: Collection[str], costs: Collect
     return KnownPoints(sure, lost, hidden, code, measured, people, tuple(open_checks))
 
 
-def _forbidden(assignment: Assignment, found: LocalCheck) -> dict[str, ForbiddenRule]:
-    """The parts that are used and cost points: name -> the rule."""
-    rules = {rule.pattern: rule for rule in assignment.forbidden if rule.policy == "forbid"}
+def _forbidden(assignment: Assignment, found: LocalCheck) -> tuple[str, ...]:
+    """The names of the parts that are used and not allowed."""
+    rules = {rule.pattern for rule in assignment.forbidden if rule.policy == "forbid"}
     uses = [*(use for use in found.program.forbidden if use.reached_from), *found.forbidden]
-    return {use.name: rules[use.rule] for use in uses if use.rule in rules}
+    return tuple(dict.fromkeys(use.name for use in uses if use.rule in rules))
+
+
+def _costs(assignment: Assignment, found: LocalCheck) -> set[str]:
+    """The items and components that forbidden parts cost: what only the training uses, people weigh."""
+    rules = {rule.pattern: rule for rule in assignment.forbidden if rule.policy == "forbid"}
+    uses = [use for use in (*found.program.forbidden, *found.forbidden) if use.rule in rules]
+    return {rules[use.rule].costs for use in uses if use.reached_from and not use.in_training}
 
 
 def _trainings(assignment: Assignment, found: LocalCheck) -> Iterator[PlannedTraining]:

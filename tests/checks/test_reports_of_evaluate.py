@@ -238,4 +238,5 @@ def test_guesses_are_not_believed(
         appends = found["appends_the_loss"]
         assert appends.status == "failed" or appends.label == "unexplained_loss", appends
         if guess in ("what a red team printed", "from the number of images"):
-            assert {f.label for f in findings if f.status == "failed"} == {"numbers_not_computed"}
+            own = [f for f in findings if f.status == "failed" and f.because is None]
+            assert {f.label for f in own} == {"numbers_not_computed"}

@@ -10,7 +10,7 @@ from grader.domain.assignment import Assignment, CheckSpec, HiddenCheck
 from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.formatting import SPACE
 from grader.domain.plan import Plan, Rehearsal, Stage
-from grader.domain.program import ForbiddenUse, Place, Program, Script
+from grader.domain.program import TRAINING, ForbiddenUse, Place, Program, Script
 from grader.students.own_check import LocalCheck
 from grader.students.prospect import Outcome, known_points, prospect
 
@@ -113,9 +113,9 @@ def test_work_that_would_not_be_trained_is_not_praised(
 ) -> None:
     found = checked(plan=plan)
     known = prospect(small, found)
-    assert known.outcome is Outcome.NOT_TRAINED == 3
+    assert known.outcome is Outcome.NOT_TRAINED == 4
     assert verdict(found, known) == f"All 4 public checks pass, {told}"
-    assert verdict_document(found, small)["exit_code"] == 3
+    assert verdict_document(found, small)["exit_code"] == 4
 
 
 def test_a_trial_that_was_not_made_is_not_claimed(
@@ -136,6 +136,10 @@ def test_what_is_not_allowed_is_no_success(small: Assignment, checked: Callable[
     known = prospect(small, found)
     assert known.outcome is Outcome.CHECK_FAILS and known.points.lost == 8
     assert "but `torch.nn.MultiheadAttention` is not allowed" in verdict(found, known)
+    training = replace(use, reached_from=(TRAINING,))
+    in_training = replace(found, program=Program("homework.py", forbidden=(training,)))
+    weighed = prospect(small, in_training)
+    assert weighed.outcome is Outcome.CHECK_FAILS and weighed.points.lost == 0, "people weigh it"
     unused = replace(found, program=Program("homework.py", forbidden=(replace(use, reached_from=()),)))
     assert prospect(small, unused).outcome is Outcome.RIGHT
 

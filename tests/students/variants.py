@@ -357,7 +357,8 @@ TRAININGS = (
         "timm_scheduler",
         TIMM,
         edits=(("import random\n", "import random\nfrom timm.scheduler import CosineLRScheduler\n"),),
-        last="`timm` is not installed here, so what it does was left out: install it",
+        last="but `timm.scheduler.CosineLRScheduler` is not allowed",
+        code=1,
     ),
     Variant(
         "own_dataset",

@@ -1,6 +1,7 @@
 """What to say about a training run: how it ended, and one thing to try."""
 
 import math
+import re
 from dataclasses import dataclass
 
 from grader.domain.assignment import RubricItem
@@ -11,6 +12,10 @@ from grader.reports.measured_words import MeasuredWords
 
 _RISE = 0.01  # of accuracy over the last quarter of the epochs: still learning
 _OVERFIT = 1.15  # last test loss over the lowest one
+# transforms of torchvision that change an image at random, and mixtures of images
+_AUGMENTATION = re.compile(r"Random|Jitter|Augment|AugMix|Erasing|Elastic|Mix[Uu]p|Cut[Mm]ix|flip|rot90")
+_OF_BATCHES = re.compile(r"\b(augment\w*|mixup|cutmix)\(|\.flip\(|rot90\(", re.IGNORECASE)
+_WARMUP = re.compile(r"[Ww]arm|OneCycle|LinearLR|CyclicLR")
 BY_CALL = "`grader train` makes the same call on your own machine: compare what it tells after each change."
 
 
@@ -56,7 +61,7 @@ def training_fix_text(
     message = f"The grader measured {told}{reach}. {asked}{full}"
     if not training.epochs:
         return TrainingText(message, BY_CALL, training.where)
-    hint, name = _advice(training.epochs, most_epochs)
+    hint, name = _advice(training.epochs, most_epochs, _in_place(evidence))
     places = {value.name: str(value.place) for value in evidence.tuned}
     return TrainingText(message, hint, places.get(name, ""))
 
@@ -67,34 +72,78 @@ def _words(item: RubricItem, training: Training) -> MeasuredWords:
     return MeasuredWords((item.measured or "").replace("_", " "), is_accuracy=False, scale=item.scale)
 
 
-def _advice(epochs: tuple[Epoch, ...], most_epochs: int | None) -> tuple[str, str]:
-    """One thing to try, seen from the curves, and the tuned value that it concerns."""
+@dataclass(frozen=True)
+class _InPlace:
+    """What a homework does already, so that nobody is told to try it."""
+
+    schedule: bool
+    warmup: bool
+    augmentation: bool
+    dropout: bool
+    decay: bool
+
+
+def _in_place(evidence: Evidence) -> _InPlace:
+    values: dict[str, str] = {}
+    for value in evidence.tuned:
+        values[value.name] = f"{values.get(value.name, '')} {value.value}"
+    rehearsal = evidence.plan.rehearsal if evidence.plan is not None else None
+    stages = rehearsal.stages if rehearsal is not None else ()
+    schedules = " ".join([values.get("scheduler", ""), *(stage.schedule for stage in stages)])
+    rising = any(stage.last_rate > stage.first_rate for stage in stages)
+    return _InPlace(
+        schedule=bool(schedules.strip()) or any(stage.first_rate != stage.last_rate for stage in stages),
+        warmup=rising or bool(_WARMUP.search(schedules)),
+        augmentation=bool(_AUGMENTATION.search(values.get("transform", ""))) or _varies_batches(evidence),
+        dropout=any(_is_positive(values.get(name, "")) for name in ("dropout", "emb_dropout")),
+        decay=_is_positive(values.get("weight_decay", "")),
+    )
+
+
+def _varies_batches(evidence: Evidence) -> bool:
+    """Whether the source changes images outside of a transform: a batch that is flipped, or mixed."""
+    return any(_OF_BATCHES.search(text) for text in (evidence.source or {}).values())
+
+
+def _is_positive(values: str) -> bool:
+    """Whether one of the values is not zero."""
+    return any(set(value) - set("0.-e+") for value in values.split())
+
+
+def _advice(epochs: tuple[Epoch, ...], most_epochs: int | None, has: _InPlace) -> tuple[str, str]:
+    """One thing to try, seen from the curves, that is not there yet, and the tuned value that it concerns."""
     losses = [epoch.test_loss for epoch in epochs if math.isfinite(epoch.test_loss)]
     if len(losses) >= 4 and losses[-1] > _OVERFIT * min(losses):
         best = 1 + losses.index(min(losses))
+        absent = [
+            *([] if has.augmentation else ["augmentation (flips, small shifts)"]),
+            *([] if has.dropout else ["dropout"]),
+            *([] if has.decay else ["weight decay"]),
+        ]
+        what = " or ".join(absent) or "fewer epochs, a smaller model, or more of the augmentation"
         return (
             f"Your test loss is lowest after epoch {best} and rises from there, which is overfitting: "
-            "try augmentation (flips, small shifts), dropout or weight decay.",
+            f"try {what}.",
             "transform",
         )
     quarter = max(1, len(epochs) // 4)
     if len(epochs) <= quarter or epochs[-1].test_accuracy - epochs[-1 - quarter].test_accuracy > _RISE:
+        warmup = "" if has.warmup else " after a short warm-up"
         if most_epochs is not None and len(epochs) >= most_epochs:
             return (
                 f"The accuracy was still rising after the {most_epochs} epochs that are allowed: try "
-                "a higher learning rate after a short warm-up, or smaller batches.",
+                f"a higher learning rate{warmup}, or smaller batches.",
                 "learning_rate",
             )
-        return (
-            "The accuracy was still rising when training ended: try more epochs, with a learning rate that "
-            "falls towards the end (cosine decay).",
-            "epochs",
+        falling = (
+            ", over which your schedule is spread"
+            if has.schedule
+            else ", with a learning rate that falls towards the end (cosine decay)"
         )
-    return (
-        "The accuracy has leveled off: try another learning rate with a few epochs of warm-up, and "
-        "augmentation of the training images.",
-        "learning_rate",
-    )
+        return f"The accuracy was still rising when training ended: try more epochs{falling}.", "epochs"
+    warmup = "" if has.warmup else " with a few epochs of warm-up"
+    also = "a larger model" if has.augmentation else "augmentation of the training images"
+    return f"The accuracy has leveled off: try another learning rate{warmup}, and {also}.", "learning_rate"
 
 
 def outcome_sentence(training: Training, call: TrainingCall | None = None) -> str:

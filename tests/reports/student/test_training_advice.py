@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
+from grader.domain.program import Place, TunedValue
 from grader.reports.student.training_advice import outcome_sentence, training_fix_text
 
 
@@ -28,6 +29,40 @@ def test_advice_follows_the_curves(assignment, examples, epochs, hint, where):
     text = training_fix_text(assignment.measured_item, evidence)
     assert hint in text.hint
     assert text.where == where
+
+
+RISES = curve([0.2, 0.3, 0.4, 0.5], [2.0, 1.8, 1.6, 1.4])
+OVERFITS = curve([0.2, 0.5, 0.5, 0.5], [2.0, 1.0, 1.5, 1.9])
+LEVEL = curve([0.2, 0.5, 0.5, 0.5], [2.0, 1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("epochs", "tuned", "absent"),
+    [
+        (RISES, {"scheduler": "CosineAnnealingLR(optimizer, 30)"}, "cosine"),
+        (OVERFITS, {"transform": "RandomHorizontalFlip()"}, "flips"),
+        (OVERFITS, {"dropout": "0.1"}, "dropout"),
+        (OVERFITS, {"weight_decay": "0.05"}, "weight decay"),
+        (LEVEL, {"scheduler": "OneCycleLR(optimizer, 0.1)"}, "warm-up"),
+        (LEVEL, {"transform": "RandomRotation(10)"}, "augmentation"),
+    ],
+)
+def test_what_is_there_already_is_not_advised(assignment, examples, epochs, tuned, absent):
+    evidence = examples.base("1", assignment)
+    evidence = replace(evidence, training=replace(evidence.training, epochs=epochs, accuracy=0.5), source={})
+    line = Place("homework.py", 3)
+    bare = replace(evidence, tuned=())
+    has = replace(evidence, tuned=tuple(TunedValue(name, value, line) for name, value in tuned.items()))
+    assert absent in training_fix_text(assignment.measured_item, bare).hint
+    assert absent not in training_fix_text(assignment.measured_item, has).hint
+
+
+def test_batches_that_are_flipped_are_augmented(assignment, examples):
+    evidence = examples.base("1", assignment)
+    training = replace(evidence.training, epochs=LEVEL, accuracy=0.5)
+    source = {"homework.py": "images = torch.where(half(), images.flip(-1), images)"}
+    evidence = replace(evidence, training=training, source=source, tuned=())
+    assert "augmentation" not in training_fix_text(assignment.measured_item, evidence).hint
 
 
 def test_no_more_epochs_are_advised_than_are_allowed(assignment, examples):
