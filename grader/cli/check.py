@@ -11,13 +11,13 @@ from grader.domain.errors import UsageError
 
 
 @click.command("check")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("part_and_file", nargs=-1, metavar="[PART] [FILE]")
 @click.option("--details", is_flag=True, help="List every statement that was left out on loading.")
 @click.option("--watch", is_flag=True, help="Check again each time the file is saved, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON, for programs.")
 @assignment_options
 def command(
-    file: Path | None,
+    part_and_file: tuple[str, ...],
     details: bool,
     watch: bool,
     as_json: bool,
@@ -27,9 +27,10 @@ def command(
 ) -> None:
     """Run the public checks on your homework.
 
-    FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. Only
-    definitions are executed for the checks, and nothing of yours is overwritten. Then the training is tried
-    on a few made-up images, and what would be trained is told.
+    FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. With
+    the name of a PART, only that part's checks are made. Only definitions are executed for the checks, and
+    nothing of yours is overwritten. Then the training is tried on a few made-up images, and what would be
+    trained is told.
 
     The exit code is 0 when every check passed, 1 when one did not, 2 when the file cannot be checked at all.
 
@@ -37,17 +38,21 @@ def command(
     Examples:
       grader check
       grader check homework.ipynb
+      grader check Attention
+      grader check Attention homework.ipynb
       grader check --watch
       grader check reference/vit_defects/solution.py --assignment vit_defects
     """
     from grader.cli.check_view import CheckView, check_document
+    from grader.cli.part_view import part_and_its_file
     from grader.students.homework import HomeworkRequest, homework
     from grader.students.own_check import local_check
 
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")
+    part, file = part_and_its_file(part_and_file)
     own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
-    path, local = own.path, own.local
+    path, local = own.path, own.local.of_part(part) if part else own.local
     if watch:
         from grader.cli.check_watch import watch_file
 
@@ -57,7 +62,7 @@ def command(
         found = local_check(path, local)
         click.echo(json.dumps(check_document(path, local.assignment, found), ensure_ascii=False, indent=1))
     else:
-        with CheckView(path, local.assignment, values=local.values) as view:
+        with CheckView(path, local.assignment, values=local.values, part=local.part) as view:
             found = local_check(path, local, read=view.read, report=view.finding)
         view.rest(found, details=details)
     sys.exit(0 if found.passed else 1)

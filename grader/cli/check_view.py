@@ -9,6 +9,7 @@ from typing import Any
 from rich.status import Status as Spinner
 
 from grader.cli.page import Page
+from grader.cli.part_view import show_part_verdict
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.drawn_values import Value, shown_values
 from grader.domain.evidence import Finding, Status
@@ -56,11 +57,13 @@ class CheckView:
         assignment: Assignment,
         page: Page | None = None,
         values: Mapping[str, Value] | None = None,
+        part: str = "",
     ) -> None:
         self._page = page or Page()
         self._path = path
         self._assignment = assignment
         self._values = values or {}
+        self._part = part  # the only one that is asked for
         self._program: Program | None = None
         self._waiting: dict[str, list[Finding]] = {}  # component -> those that are not shown yet
         self._done = 0
@@ -138,6 +141,9 @@ class CheckView:
         page, program = self._page, found.program
         self._show_names(found)
         self._show_forbidden(found)
+        if self._part:
+            show_part_verdict(page, found, self._part)
+            return
         self._show_plans(found)
         notes = [
             *(note.text for note in program.notes),
@@ -239,7 +245,7 @@ def show_omissions(page: Page, program: Program, *, details: bool, replayed: boo
     if not details:
         for reason, places in _by_reason(omissions).items():
             page.item("note", f"{reason} ({_listed_places(places)})")
-        page.detail("Line by line: grader check --details", style="dim", indent=2)
+        page.command("Line by line", "grader check --details", indent=2)
         return
     width = max(len(str(omission.place)) for omission in omissions) + 2
     for omission in omissions:

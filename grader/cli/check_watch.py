@@ -30,7 +30,7 @@ def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:
         rounds += 1
         started = time.monotonic()
         try:
-            with CheckView(path, local.assignment, page, local.values) as view:
+            with CheckView(path, local.assignment, page, local.values, local.part) as view:
                 found = attempt(view.read, view.finding)
             view.rest(found, details=details)
         except GraderError as error:  # a file that is half written is no reason to stop

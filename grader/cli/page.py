@@ -65,6 +65,10 @@ class Page:
         """A line that belongs to the one above."""
         self._print(prose(text, style), indent)
 
+    def command(self, purpose: str, command: str, *, indent: int = 4) -> None:
+        """What a command line would tell besides."""
+        self.detail(f"{purpose}: {command}", style="dim", indent=indent)
+
     def printed(self, text: str, *, style: str = "", indent: int = 4) -> None:
         """A line of what a program printed or raised, however long it is."""
         self._print(Text(revealed(text), style=style), indent)

@@ -46,7 +46,7 @@ def check_on_every_save(
             def attempt(read: Callable[[Program], None], report: Callable[[Finding], None]) -> LocalCheck:
                 program = own_program(path, assignment)
                 read(program)
-                return found_by(checks, path, program, assignment, workers, report)
+                return found_by(checks, path, program, assignment, workers, report, part=local.part)
 
             show(attempt)
             workers.warm_up()

@@ -31,26 +31,29 @@ def own_plans(
     assignment: Assignment,
     workers: OwnWorkers,
     findings: tuple[Finding, ...] = (),
+    code: bytes | None = None,
 ) -> dict[str, Plan]:
     """What would be trained, by the measure's id, tried where there is something to try. Imports torch.
 
     Args:
         assignment: With the limits that hold here: see `patient`.
         findings: What the checks have found out before.
+        code: The file's content, where it is no file.
     """
+    seed = own_seed(path, "training", code=code)
     return {
-        measure: _tried(path, program.read_for(measure), plan, assignment, workers, findings)
+        measure: _tried(program.read_for(measure), plan, assignment, workers, findings, seed)
         for measure, plan in untried_plans(program, assignment).items()
     }
 
 
 def _tried(
-    path: Path,
     program: Program,
     plan: Plan,
     assignment: Assignment,
     workers: OwnWorkers,
     findings: tuple[Finding, ...],
+    seed: int,
 ) -> Plan:
     if plan.missing or any(finding.kind in STOPS for finding in findings):
         return plan
@@ -58,7 +61,6 @@ def _tried(
 
     data = assignment.required_data()
     images = made_up_images(data.classes, data.image_shape)
-    seed = own_seed(path, "training")
     job = Job(
         program,
         assignment.limits,
