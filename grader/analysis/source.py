@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from grader.analysis.cell import Cell
+from grader.analysis.check_commands import without_checks
 from grader.analysis.decoding import text as decoded_text
 from grader.analysis.joining import OwnModule, joined, own_module
 from grader.analysis.magics import plain, run_file, written_file
@@ -129,6 +130,7 @@ def _assembled(
     """
     reading, beside = _Reading(name), _Reading(name)
     cells = [cell for file, text in raw if (cell := reading.cell(file, text, files)) is not None]
+    cells = list(without_checks(cells))
     run = {module for _, text in raw for line in text.split("\n") if (module := run_file(line, files))}
     modules: list[OwnModule] = []
     for module, (file, text) in files.items():
