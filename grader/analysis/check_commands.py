@@ -8,11 +8,16 @@ import ast
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from grader.analysis.cell import Cell
 
 PACKAGE, CHECK = "grader", "check"
-SHOWS = ("print", "display")  # what shows a result
+# what shows and combines results, and reaches nothing of a homework
+HARMLESS = {
+    *("print", "display", "repr", "str", "bool", "int", "len", "sum", "all", "any", "min", "max", "sorted"),
+    *("list", "tuple", "set", "dict", "range", "zip", "enumerate"),
+}
 BLOCKS = ("body", "orelse", "finalbody", "handlers")
 NOTHING = "pass"
 
@@ -48,13 +53,19 @@ class _Commands:
             elif isinstance(node, ast.ImportFrom) and _is_import_of_check(node):
                 self._checks |= {one.asname or one.name for one in node.names}
         if self._packages or self._checks:
-            self._results = {
-                node.targets[0].id
-                for node in self._nodes()
-                if isinstance(node, ast.Assign)
-                and isinstance(node.targets[0], ast.Name)
-                and self._is_result(node.value)
-            }
+            self._find_results()
+
+    def _find_results(self) -> None:
+        """What a check returned, and what was made of that alone."""
+        assigned = [
+            (node.targets[0].id, node)
+            for node in self._nodes()
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        ]
+        before = -1
+        while before < len(self._results):
+            before = len(self._results)
+            self._results |= {name for name, node in assigned if self._only_checks(node)}
 
     def _nodes(self) -> Iterator[ast.AST]:
         for tree in self._trees:
@@ -85,35 +96,38 @@ class _Commands:
         match node:
             case ast.ImportFrom():
                 return _is_import_of_check(node)
-            case ast.Expr(value):
-                return self._is_result(value) or self._is_shown(value)
-            case ast.Assign([ast.Name()], value) | ast.Assert(value):
-                return self._is_result(value)
             case ast.Import():
                 return all(one.name == PACKAGE for one in node.names)
+            case ast.Expr(value) | ast.Assign([ast.Name()], value) | ast.Assert(value):
+                return self._is_about_results(value)
             case ast.For(orelse=[]) | ast.If() | ast.Try():
                 inside = [one for one in _inside(node) if not isinstance(one, ast.Pass)]
                 return bool(inside) and all(map(self._only_checks, inside))
         return False
 
-    def _is_result(self, node: ast.expr) -> bool:
-        """Whether it is what a check returned, or something of that."""
+    def _is_about_results(self, node: ast.expr) -> bool:
+        """Whether it checks, or shows or combines what checks returned, and uses nothing else."""
+        checks = [one for one in ast.walk(node) if self._is_check(one)]
+        called = {id(inner) for check in checks for inner in ast.walk(check.func)}
+        told = {id(inner) for check in checks for inner in ast.walk(check)} - called  # which part it is
+        ours = self._packages | self._checks
+        names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and id(one) not in called]
+        others = [one for one in names if id(one) not in told or one.id in ours]
+        bound = {one.id for one in others if isinstance(one.ctx, ast.Store)}
+        used = {one.id for one in others} - bound
+        return bool(checks or used & self._results) and used <= self._results | HARMLESS
+
+    def _is_check(self, node: ast.AST) -> TypeGuard[ast.Call]:
         match node:
             case ast.Call(ast.Attribute(ast.Name(name), attr)):
                 return name in self._packages and attr == CHECK
             case ast.Call(ast.Name(name)):
                 return name in self._checks
-            case ast.Name(name):
-                return name in self._results
-            case ast.Attribute(value=value) | ast.Subscript(value=value):
-                return self._is_result(value)
         return False
 
-    def _is_shown(self, node: ast.expr) -> bool:
-        match node:
-            case ast.Call(ast.Name(name), arguments):
-                return name in SHOWS and any(map(self._is_result, arguments))
-        return False
+
+def _is_import_of_check(node: ast.ImportFrom) -> bool:
+    return node.module == PACKAGE and not node.level and all(one.name == CHECK for one in node.names)
 
 
 def _inside(node: ast.AST) -> Iterator[ast.stmt]:
@@ -124,10 +138,6 @@ def _inside(node: ast.AST) -> Iterator[ast.stmt]:
                 yield from one.body
             else:
                 yield one
-
-
-def _is_import_of_check(node: ast.ImportFrom) -> bool:
-    return node.module == PACKAGE and not node.level and all(one.name == CHECK for one in node.names)
 
 
 def _names(node: ast.AST) -> Iterator[str]:

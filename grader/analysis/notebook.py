@@ -10,12 +10,17 @@ CURRENT_FORMAT = 4
 MOST_PRINTED = 400_000  # characters of a cell, from the end
 # in the metadata of an output: what `grader.check` showed, which is nothing that the homework printed
 OWN_CHECK = "vit_grader_check"
+# in the metadata of a notebook: it is what a kernel executed, and its cells have no place in a file
+EXECUTED = "vit_grader_executed"
 REMEDY = "Open it in Jupyter, save it again and hand in the saved file."
 
 
 @dataclass(frozen=True)
 class RawCell:
-    """A code cell: its number among all cells (1-based), its text, and what it printed when it was run."""
+    """A code cell: its number, its text, and what it printed when it was run.
+
+    The number counts all cells, from 1; in what a kernel executed, it is that of the execution.
+    """
 
     number: int
     text: str
@@ -48,7 +53,7 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     """
     content, cells = notebook_cells(name, text)
     found = []
-    for number, cell in enumerate(cells, start=1):
+    for number, cell in zip(_numbers(content, cells), cells, strict=True):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = cell_text(cell)
             if source.strip():
@@ -58,6 +63,16 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
             f"{name}: has no cell with code. Hand in the notebook that holds your solution."
         )
     return tuple(found), _format_notes(name, content)
+
+
+def _numbers(content: Any, cells: list[Any]) -> list[int]:
+    metadata = content.get("metadata")
+    if isinstance(metadata, dict) and EXECUTED in metadata:
+        counts = [cell.get("execution_count") if isinstance(cell, dict) else None for cell in cells]
+        numbers = [count for count in counts if type(count) is int and count > 0]
+        if len(set(numbers)) == len(cells):
+            return numbers
+    return list(range(1, len(cells) + 1))
 
 
 def notebook_cells(name: str, text: str) -> tuple[Any, list[Any]]:

@@ -23,8 +23,15 @@ class Page:
         console: The terminal or the file.
     """
 
-    def __init__(self, file: IO[str] | None = None) -> None:
-        self.console = console(file=file or sys.stdout, highlight=False, markup=False, emoji=False)
+    def __init__(self, file: IO[str] | None = None, *, terminal: bool | None = None) -> None:
+        """Begin.
+
+        Args:
+            terminal: Whether the file is a terminal; None: it says so itself, or the surroundings do.
+        """
+        self.console = console(
+            file=file or sys.stdout, highlight=False, markup=False, emoji=False, force_terminal=terminal
+        )
         if self.console.is_terminal:
             self.console.width = min(self.console.width, WIDEST)
         encoding = getattr(self.console.file, "encoding", None) or "utf-8"

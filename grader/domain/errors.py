@@ -66,7 +66,7 @@ class ReadOnlyBook(UsageError):
 
 
 class NoAssignmentFound(UsageError):
-    """No assignment was named, and none is where it is looked for."""
+    """No assignment was named, and none is where it is looked for, or several are."""
 
 
 class EngineError(GraderError):

@@ -81,7 +81,7 @@ def local_assignment(
         course: The course's folder; it is found like everywhere when it is not given.
 
     Raises:
-        NoAssignmentFound: There is none, and none was named.
+        NoAssignmentFound: None was named, and none is there, or several are.
         UsageError: What was named is none.
         CourseError: One of its files is malformed.
     """
@@ -102,7 +102,7 @@ def local_assignment(
         if len(meant or assignments) == 1:
             return _template(found, (meant or assignments)[0])
         known = ", ".join(found.assignments())
-        raise UsageError(
+        raise NoAssignmentFound(
             f"Which assignment of the course is meant? Say so: --assignment ID ({known or 'none yet'})."
         )
     raise NoAssignmentFound(

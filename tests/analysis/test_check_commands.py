@@ -15,6 +15,13 @@ PART = "class Attention:\n    size = 4\n"
         ("import grader", PART, 'grader.check("Attention")'),
         ("%load_ext grader", "%%check Attention\n" + PART),
         ("%reload_ext grader  # anew", "%%check\n" + PART),
+        (
+            "import grader",
+            PART,
+            "r = grader.check()\nr",
+            "good = [f.check for f in r.findings]",
+            "r.passed, good",
+        ),
         ("import grader as g\n" + PART, "g.check();"),
         ("from grader import check", PART, 'result = check("Attention")', "print(result.passed)"),
         ("import grader", PART, 'assert grader.check(\n    "Attention",\n).passed'),
@@ -49,7 +56,9 @@ def test_a_script_may_check_too(analyzed):
         ("from grader import check, judge\ncheck()", "grader.check"),
         ("import grader\nchosen = grader\ngrader.check()", "grader"),
         ("import grader\ndef f():\n    return grader.check('ViT').passed", "grader"),
-        ("import grader\ntotal = 1 if grader.check().passed else 0", "grader"),
+        ("import grader\nresult = grader.check()\nif result.passed:\n    x = 1", "grader.check"),
+        ("import grader\nresult = grader.check(grader.judge.student)", "grader.judge.student"),
+        ("import grader\ntotal = f(grader.check())", "grader.check"),
     ],
 )
 def test_whatever_else_uses_the_package_is_seen(analyzed, code, name):
