@@ -17,7 +17,8 @@ UNDECIDED = "#bf8700"
 MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.92em"
 ROOT = Markup(
     '<div class="vit-grader" style="font-family:system-ui,-apple-system,sans-serif;font-size:14px;'
-    'line-height:1.5;max-width:60em;overflow-wrap:anywhere">{}</div>'
+    # quotations bring their own marks
+    'line-height:1.5;max-width:60em;overflow-wrap:anywhere;quotes:none">{}</div>'
 )
 DIM = "opacity:.75"
 INDENT = 0.55  # em, for each column of a terminal
@@ -79,10 +80,10 @@ class NotebookPage(Page):
     def pairs(self, rows: Sequence[tuple[str, str]], *, width: int = 0, indent: int = 2) -> None:
         """Names and values in two columns."""
         self._plain.pairs(rows, width=width, indent=indent)
-        style = "display:inline-block;min-width:7em;" + DIM
         for name, value in rows:
-            named = Markup('<span style="{}">{}</span>').format(style, printable(name))
-            self._blocks.append(_block(named + prose(value), "", indent))
+            self._hanging(
+                Markup('<span style="{}">{}</span>').format(DIM, printable(name)), 7, prose(value), indent
+            )
 
     def verdict(self, good: bool, text: str) -> None:
         """The last line, in a sentence."""
@@ -92,10 +93,16 @@ class NotebookPage(Page):
 
     def _marked(self, kind: str, words: Markup, indent: int, *, above: bool = False) -> None:
         color = COLORS.get(kind, UNDECIDED)
-        mark = Markup('<span style="display:inline-block;width:1.3em;color:{}">{}</span>')
-        marked = mark.format(color, self.mark(kind).plain) + words
-        # what does not fit on the line begins below the words
-        self._blocks.append(_block(marked, "padding-left:1.3em;text-indent:-1.3em", indent, above=above))
+        mark = Markup('<span style="color:{}">{}</span>').format(color, self.mark(kind).plain)
+        self._hanging(mark, 1.3, words, indent, above=above)
+
+    def _hanging(
+        self, first: Markup, width: float, words: Markup, indent: int, *, above: bool = False
+    ) -> None:
+        """Words beside something that is as wide as this (em); what does not fit begins below the words."""
+        box = Markup('<span style="display:inline-block;min-width:{}em;text-indent:0">{}</span>')
+        style = f"padding-left:{width}em;text-indent:-{width}em"
+        self._blocks.append(_block(box.format(width, first) + words, style, indent, above=above))
 
     def _print(self, text: Text, indent: int) -> None:
         """Whatever else a page prints stands as on a terminal."""
