@@ -108,3 +108,8 @@ def test_numbers_that_are_none_are_not_believed(analyzed, counts):
         cell["execution_count"] = count
     found = analyzed(json.dumps(content).encode(), "homework.ipynb")
     assert {str(place) for place in found.defined.values()} == {"cell 1, line 1", "cell 2, line 1"}
+
+
+def test_the_first_of_two_stages_stays_the_first_when_it_is_executed_again():
+    first, second = "for epoch in range(3):\n    pass", "for epoch in range(5):\n    pass"
+    assert [number for number, _ in cells((first, "a"), (second, "b"), (first, "a"))] == [3, 2]
