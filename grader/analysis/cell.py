@@ -12,7 +12,7 @@ class Cell:
     """One cell, or a whole script, or a module of the student's own.
 
     Attributes:
-        file: `homework.py`, `parts/attention.py` or `cell 4`, as in `Place`.
+        file: `homework.py`, `parts/attention.py` or `In [4], cell 9`, as in `Place`.
         text: What the student wrote.
         code: The Python of it, with the same lines: magics set aside, slips of the handout repaired,
             imports of own modules taken out.

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grader.analysis.magics import plain
-from grader.analysis.notebook import EXECUTED
 from grader.analysis.references import bound_names, references
 from grader.analysis.units import DEFINITIONS
 
@@ -55,7 +54,7 @@ class Execution:
 
 
 def executed_notebook(executions: Iterable[Execution]) -> bytes:
-    """The notebook of what was executed.
+    """The notebook of what was executed, for `program(..., executed=True)`.
 
     Args:
         executions: In their order.
@@ -72,7 +71,7 @@ def executed_notebook(executions: Iterable[Execution]) -> bytes:
                 }
                 for one in _ordered(_current(tuple(executions)))
             ],
-            "metadata": {EXECUTED: True},
+            "metadata": {},
             "nbformat": 4,
             "nbformat_minor": 5,
         }

@@ -1,28 +1,27 @@
 """A notebook's code cells, of any format that Jupyter has written."""
 
+import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from grader.domain.errors import SubmissionError
+from grader.domain.program import cell_name, executed_name
 
 CURRENT_FORMAT = 4
+MOST_RUNS = 999_999_999  # a larger count is no one's
 MOST_PRINTED = 400_000  # characters of a cell, from the end
 # in the metadata of an output: what `grader.check` showed, which is nothing that the homework printed
 OWN_CHECK = "vit_grader_check"
-# in the metadata of a notebook: it is what a kernel executed, and its cells have no place in a file
-EXECUTED = "vit_grader_executed"
 REMEDY = "Open it in Jupyter, save it again and hand in the saved file."
 
 
 @dataclass(frozen=True)
 class RawCell:
-    """A code cell: its number, its text, and what it printed when it was run.
+    """A code cell: its name as `Place.file` has it, its text, and what it printed when it was run."""
 
-    The number counts all cells, from 1; in what a kernel executed, it is that of the execution.
-    """
-
-    number: int
+    name: str
     text: str
     printed: str = ""
 
@@ -38,7 +37,9 @@ def is_notebook(text: str) -> bool:
     return isinstance(content, dict) and ("cells" in content or "worksheets" in content)
 
 
-def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ...]]:
+def code_cells(
+    name: str, text: str, *, executed: bool = False
+) -> tuple[tuple[RawCell, ...], tuple[str, ...]]:
     """The code cells of a notebook, and notes about how it was read.
 
     Formats before 4 keep cells in worksheets and a cell's text under `input` (nbformat, "Changes"); nothing
@@ -47,17 +48,19 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     Args:
         name: The file's name, for messages.
         text: Its content.
+        executed: It is what a kernel executed: see `executed_notebook`.
 
     Raises:
         SubmissionError: It is no notebook, is damaged, or has no code.
     """
     content, cells = notebook_cells(name, text)
     found = []
-    for number, cell in zip(_numbers(content, cells), cells, strict=True):
-        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+    names = [executed_name(cell["execution_count"]) for cell in cells] if executed else cell_names(cells)
+    for called, cell in zip(names, cells, strict=True):
+        if _is_code(cell):
             source = cell_text(cell)
             if source.strip():
-                found.append(RawCell(number, source, _printed(cell)))
+                found.append(RawCell(called, source, _printed(cell)))
     if not found:
         raise SubmissionError(
             f"{name}: has no cell with code. Hand in the notebook that holds your solution."
@@ -65,14 +68,33 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     return tuple(found), _format_notes(name, content)
 
 
-def _numbers(content: Any, cells: list[Any]) -> list[int]:
-    metadata = content.get("metadata")
-    if isinstance(metadata, dict) and EXECUTED in metadata:
-        counts = [cell.get("execution_count") if isinstance(cell, dict) else None for cell in cells]
-        numbers = [count for count in counts if type(count) is int and count > 0]
-        if len(set(numbers)) == len(cells):
-            return numbers
-    return list(range(1, len(cells) + 1))
+def cell_names(cells: Sequence[Any]) -> list[str]:
+    """How people call the cells of a notebook: `In [4], cell 9`, and those that are no code `cell 9`.
+
+    Jupyter shows how many cells had been run when each was, which the file keeps; a cell that was not run has
+    `In [ ]`. Where no cell was run, they are counted as they will be when all are run from the top: Jupyter
+    counts no empty one.
+    """
+    runs = [_run(cell) for cell in cells]
+    if not any(runs):
+        order = itertools.count(1)
+        runs = [str(next(order)) if _is_code(cell) and cell_text(cell).strip() else "" for cell in cells]
+    return [
+        cell_name(number, (run or " ") if _is_code(cell) else "")
+        for number, (cell, run) in enumerate(zip(cells, runs, strict=True), start=1)
+    ]
+
+
+def _is_code(cell: Any) -> bool:
+    return isinstance(cell, dict) and cell.get("cell_type") == "code"
+
+
+def _run(cell: Any) -> str:
+    """The count of a cell's execution; empty where there is none."""
+    if not _is_code(cell):
+        return ""
+    count = cell.get("execution_count", cell.get("prompt_number"))  # the latter before format 4
+    return str(count) if type(count) is int and 0 < count <= MOST_RUNS else ""
 
 
 def notebook_cells(name: str, text: str) -> tuple[Any, list[Any]]:

@@ -1,11 +1,10 @@
 """A submission's source with some of its numbers replaced."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from grader.domain.program import Program, Span
+from grader.domain.program import Program, Span, cell_number, cell_run
 
 
 @dataclass(frozen=True)
@@ -29,21 +28,18 @@ def rewritten(program: Program, changes: Mapping[Span, str]) -> Rewritten:
         changes: Where -> what is written there instead; no two of them overlap.
     """
     texts = {file: _replaced(text, file, changes) for file, text in (program.source or {}).items()}
-    beside = [file for file in program.modules if CELL.fullmatch(file) is None]
+    beside = [file for file in program.modules if cell_number(file) is None]
     modules = {file: texts[file].encode("utf-8", "surrogateescape") for file in beside}
     own = {file: text for file, text in texts.items() if file not in beside}
-    numbers = {file: CELL.fullmatch(file) for file in own}
-    if not all(numbers.values()):
+    numbers = {file: number for file in own if (number := cell_number(file)) is not None}
+    if len(numbers) < len(own):
         return Rewritten("\n".join(own.values()).encode("utf-8"), modules)
-    cells: list[dict[str, str]] = []
-    for file, match in numbers.items():
-        while match and len(cells) < int(match.group(1)) - 1:
+    cells: list[dict[str, str | int | None]] = []
+    for file, number in numbers.items():
+        while len(cells) < number - 1:
             cells.append({"cell_type": "markdown", "source": ""})
-        cells.append({"cell_type": "code", "source": own[file]})
+        cells.append({"cell_type": "code", "source": own[file], "execution_count": cell_run(file)})
     return Rewritten(json.dumps({"cells": cells, "nbformat": 4}).encode("utf-8"), modules)
-
-
-CELL = re.compile(r"cell (\d+)")
 
 
 def _replaced(text: str, file: str, changes: Mapping[Span, str]) -> str:

@@ -52,13 +52,16 @@ class Source:
     modules: tuple[str, ...] = ()
 
 
-def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> Source:
+def source(
+    name: str, data: bytes, modules: Mapping[str, bytes] | None = None, *, executed: bool = False
+) -> Source:
     """The cells of a script or a notebook, with those of the modules that it imports.
 
     Args:
         name: The submitted file's name, without folders.
         data: Its content.
         modules: Python files beside it: name, with the folders before it -> content.
+        executed: It is what a kernel executed: see `executed_notebook`.
 
     Raises:
         SubmissionError: It cannot be read, or nothing in it is correct Python; the sentence says where.
@@ -67,10 +70,10 @@ def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -
     decoded, notes = decoded_text(name, data, lambda text: named_notebook or _parses(text))
     files = {file: (file, _module_text(file, content)) for file, content in (modules or {}).items()}
     if named_notebook or is_notebook(decoded):
-        raw, more = code_cells(name, decoded)
+        raw, more = code_cells(name, decoded, executed=executed)
         if not named_notebook:
             more = (*more, f"{name} is a notebook under another name; it was read as one.")
-        cells = {f"cell {cell.number}": cell.text for cell in raw}
+        cells = {cell.name: cell.text for cell in raw}
         for file, text in list(cells.items()):
             if (written := written_file(text)) is not None:
                 # the cell's own first line stays, blank, so that lines count as in the cell
@@ -79,7 +82,7 @@ def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -
                     (files[written.name][1] if written.appends else "") + written.code,
                 )
         assembled = _assembled(name, list(cells.items()), (*notes, *more), files)
-        printed = tuple((f"cell {cell.number}", cell.printed) for cell in raw if cell.printed)
+        printed = tuple((cell.name, cell.printed) for cell in raw if cell.printed)
         return replace(assembled, printed=printed)
     return _assembled(name, [(name, decoded)], notes, files)
 

@@ -19,7 +19,7 @@ from nbformat import from_dict
 
 from grader.analysis.decoding import text as decoded_text
 from grader.analysis.highlighting import highlighted
-from grader.analysis.notebook import cell_text, is_notebook, notebook_cells
+from grader.analysis.notebook import cell_names, cell_text, is_notebook, notebook_cells
 from grader.analysis.outputs import Budget, plain_outputs
 from grader.domain.errors import SubmissionError
 from grader.domain.submission_view import CellKind, View, ViewCell, plain_lines
@@ -74,10 +74,10 @@ def _notebook(name: str, text: str) -> View:
         budget.cut(f"It has {len(cells)} cells; the first {MOST_CELLS} are shown.")
     found: list[ViewCell] = []
     between: dict[int, dict[str, Any]] = {}  # place in `found` -> what nbconvert sets
-    for number, cell in enumerate(cells[:MOST_CELLS], start=1):
+    for file, cell in zip(cell_names(cells), cells[:MOST_CELLS], strict=False):
         if not isinstance(cell, dict):
             continue
-        file, source = f"cell {number}", cell_text(cell)
+        source = cell_text(cell)
         if cell.get("cell_type") in ("markdown", "heading", "html"):
             if len(source) > prose:
                 budget.cut(f"The text of {file} is not shown: the notebook has too much.")

@@ -14,12 +14,14 @@ from grader.domain.errors import UsageError
 @click.argument("part_and_file", nargs=-1, metavar="[PART] [FILE]")
 @click.option("--details", is_flag=True, help="List every statement that was left out on loading.")
 @click.option("--watch", is_flag=True, help="Check again each time the file is saved, until Ctrl-C.")
+@click.option("--no-try", is_flag=True, help="Leave out the trial of the training.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON, for programs.")
 @assignment_options
 def command(
     part_and_file: tuple[str, ...],
     details: bool,
     watch: bool,
+    no_try: bool,
     as_json: bool,
     folder: Path | None,
     assignment_id: str | None,
@@ -29,10 +31,16 @@ def command(
 
     FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. With
     the name of a PART, only that part's checks are made. Only definitions are executed for the checks, and
-    nothing of yours is overwritten. Then the training is tried on a few made-up images, and what would be
-    trained is told.
+    nothing of yours is overwritten. Then the training is tried on a few made-up images, for 10 s at most, and
+    what would be trained is told. It ends with all that can be known: which parts are done, which points are
+    sure, and what decides the others.
 
-    The exit code is 0 when every check passed, 1 when one did not, 2 when the file cannot be checked at all.
+    \b
+    Exit codes:
+      0   all that can be known here is right
+      1   a check does not pass, or a part is used that is not allowed
+      2   the file cannot be checked at all
+      3   the checks pass, but nothing would be trained, or the training does not run
 
     \b
     Examples:
@@ -47,6 +55,7 @@ def command(
     from grader.cli.part_view import part_and_its_file
     from grader.students.homework import HomeworkRequest, homework
     from grader.students.own_check import local_check
+    from grader.students.prospect import prospect
 
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")
@@ -59,10 +68,15 @@ def command(
         watch_file(path, local, details=details)
         return
     if as_json:
-        found = local_check(path, local)
-        click.echo(json.dumps(check_document(path, local.assignment, found), ensure_ascii=False, indent=1))
+        found = local_check(path, local, tried=not no_try)
+        outcome = prospect(local.assignment, found).outcome
+        click.echo(
+            json.dumps(
+                check_document(path, local.assignment, found, local.part), ensure_ascii=False, indent=1
+            )
+        )
     else:
         with CheckView(path, local.assignment, values=local.values, part=local.part) as view:
-            found = local_check(path, local, read=view.read, report=view.finding)
-        view.rest(found, details=details)
-    sys.exit(0 if found.passed else 1)
+            found = local_check(path, local, read=view.read, report=view.finding, tried=not no_try)
+        outcome = view.rest(found, details=details)
+    sys.exit(outcome)

@@ -9,19 +9,21 @@ from typing import Any
 from rich.status import Status as Spinner
 
 from grader.cli.page import Page
-from grader.cli.part_view import show_part_verdict
+from grader.cli.part_view import part_document, show_part_verdict
+from grader.cli.verdict_view import show_verdict, verdict_document
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.drawn_values import Value, shown_values
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
 from grader.domain.measure import Measure, call_in_words
 from grader.domain.plan import Plan
-from grader.domain.program import ForbiddenUse, Omission, Place, Program
+from grader.domain.program import ForbiddenUse, Omission, Place, Program, cell_number
 from grader.domain.quoting import as_code, named
 from grader.reports.student.causes import ToldCause, told_causes
 from grader.reports.student.excerpt import excerpt
 from grader.reports.student.plan_rows import plan_rows
 from grader.students.own_check import LocalCheck
+from grader.students.prospect import Outcome
 
 SHOWN_CELLS = 3  # places in a notebook, for each reason
 CODE_WIDTH = 40
@@ -130,20 +132,20 @@ class CheckView:
         if found.hint:
             self._page.detail(f"Try: {found.hint}", indent=6)
         if found.where:
-            self._page.code(found.where, line_at(self._program, found.where), indent=6)
+            source = self._program.source if self._program else None
+            self._page.excerpt(found.where, excerpt(source, found.where), indent=6)
         if cause.others:
             self._page.detail(f"{cause.others_in_words}:", style="dim", indent=6)
         for other in cause.others:
             self._page.detail(other.title, style="dim", indent=8)
 
-    def rest(self, found: LocalCheck, *, details: bool) -> None:
+    def rest(self, found: LocalCheck, *, details: bool) -> Outcome:
         """What else is to be known, and the verdict."""
         page, program = self._page, found.program
         self._show_names(found)
         self._show_forbidden(found)
         if self._part:
-            show_part_verdict(page, found, self._part)
-            return
+            return show_part_verdict(page, found, self._assignment, self._part)
         self._show_plans(found)
         notes = [
             *(note.text for note in program.notes),
@@ -158,7 +160,7 @@ class CheckView:
             for note in notes:
                 page.item("note", note)
         show_omissions(page, program, details=details, replayed=self._assignment.replays_training)
-        page.verdict(found.passed, verdict(found))
+        return show_verdict(page, found, self._assignment)
 
     def _show_plans(self, found: LocalCheck) -> None:
         show_calls(self._page, self._assignment)
@@ -261,8 +263,8 @@ def _by_reason(omissions: Sequence[Omission]) -> dict[str, list[Place]]:
 
 
 def _listed_places(places: Sequence[Place]) -> str:
-    """`lines 3, 4 and 7` of a script; `cell 4, line 2; cell 6, line 1 and 3 more` of a notebook."""
-    if len({place.file for place in places}) == 1 and not places[0].file.startswith("cell "):
+    """`lines 3, 4 and 7` of a script; `In [4], line 2 (cell 9); ... and 3 more` of a notebook."""
+    if len({place.file for place in places}) == 1 and cell_number(places[0].file) is None:
         return f"line{'s' if len(places) > 1 else ''} {listed([str(place.line) for place in places])}"
     shown = "; ".join(map(str, places[:SHOWN_CELLS]))
     return shown if len(places) <= SHOWN_CELLS else f"{shown} and {len(places) - SHOWN_CELLS} more"
@@ -306,37 +308,19 @@ def _value(written: str) -> str:
     return written if NUMBER.match(written) else as_code(written)
 
 
-def verdict(found: LocalCheck) -> str:
-    """The findings in a sentence."""
-    findings = found.findings
-    passed = sum(finding.status is Status.PASSED for finding in findings)
-    if passed == len(findings):
-        told = f"All {passed} public checks pass"
-        missing = next((plan.missing for plan in found.plans.values() if plan.missing), "")
-        if missing:
-            return f"{told}, but the grader would train nothing: {missing}."
-        if not found.can_be_trained:
-            return f"{told}, but your training was tried on made-up images, and it does not run."
-        return f"{told}. More are made when it is graded; they look at the same things."
-    ours = [finding for finding in findings if finding.status is Status.ERRORED]
-    text = f"{passed} of {len(findings)} public checks pass."
-    open_ = [finding for finding in findings if finding.status in (Status.FAILED, Status.SKIPPED)]
-    if open_:
-        first = open_[0].component
-        begin = COMPONENT_TITLES[first].lower() if first in COMPONENT_TITLES else f"`{first}`"
-        text += f" Begin with {begin}" + (f" ({open_[0].where})." if open_[0].where else ".")
-    if ours:
-        text += f" {counted(len(ours), 'check')} could not be decided, which is not your fault."
-    return text
+def check_document(path: Path, assignment: Assignment, found: LocalCheck, part: str = "") -> dict[str, Any]:
+    """What was found, for programs; findings have the keys of results.json.
 
-
-def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dict[str, Any]:
-    """What was found, for programs; findings have the keys of results.json."""
+    Args:
+        part: The only one that was asked for, whose checks alone the assignment has; empty: all were.
+    """
     program = found.program
+    known = part_document(found, assignment, part) if part else verdict_document(found, assignment)
     return {
         "assignment": assignment.id,
         "file": path.name,
         "passed": found.passed,
+        **known,
         "findings": [
             {
                 "check": one.check,

@@ -13,6 +13,10 @@ from grader.cli.options import assignment_options
 @click.option(
     "--id", "student_id", metavar="STUDENT_ID", help="Your student id, which begins the files' names."
 )
+@click.option(
+    "--id-is-right", is_flag=True, help="Pack under --id although STUDENT_ID in the code is another."
+)
+@click.option("--no-checks", is_flag=True, help="Leave out the public checks.")
 @click.option("--code", type=click.Path(path_type=Path), metavar="FILE", help="Your .py or .ipynb file.")
 @click.option(
     "--checkpoint",
@@ -42,6 +46,8 @@ from grader.cli.options import assignment_options
 def command(
     source: Path,
     student_id: str | None,
+    id_is_right: bool,
+    no_checks: bool,
     code: Path | None,
     checkpoints: tuple[Path, ...],
     report: Path | None,
@@ -58,15 +64,17 @@ def command(
     Looks in FOLDER (by default this one) for your code, your weights, your report and whatever else is asked
     for, reads the code, tries whether the weights fit its model, and copies what is fine under the names that
     the assignment asks for. Your own files are not changed. It says what is missing and what to do about it.
+    Then it runs the public checks and tries the training, as `grader check` does; what they find keeps no
+    file from being packed. Without --id it is the STUDENT_ID in your code, else the id in your files' names.
 
-    The exit code is 0 when everything is there and fine, else 1.
+    The exit code is 0 when everything is there, fits and passes the checks, else 1.
 
     \b
     Examples:
       grader pack --id 400101204
       grader pack --id 400101204 --code homework.ipynb --report "my report.pdf" --zip
     """
-    from grader.cli.pack_view import show_package
+    from grader.cli.pack_view import is_right, show_package
     from grader.domain.submission import Role
     from grader.students.handin import HandinRequest, pack_handin
 
@@ -80,6 +88,8 @@ def command(
             source,
             Path.cwd(),
             student_id=student_id,
+            confirmed=id_is_right,
+            checked=not no_checks,
             given=given,
             out=out,
             zipped=zipped,
@@ -90,4 +100,4 @@ def command(
         )
     )
     show_package(packed, zipped=zipped)
-    sys.exit(0 if packed.complete else 1)
+    sys.exit(0 if packed.complete and is_right(packed) else 1)

@@ -4,10 +4,13 @@ from pathlib import Path
 
 from grader.cli.check_view import show_calls, show_omissions, training_rows
 from grader.cli.page import Page
+from grader.cli.verdict_view import verdict
 from grader.domain.formatting import counted
 from grader.domain.plan import plan_of
+from grader.domain.program import Program
 from grader.domain.submission import Role
 from grader.students.packing import Package, PackedFile
+from grader.students.prospect import Outcome, prospect
 
 TITLES: dict[str, str] = {Role.CODE: "code", Role.CHECKPOINT: "weights", Role.REPORT: "report"}
 PROOFS: dict[str, str] = {
@@ -20,6 +23,7 @@ PROOFS: dict[str, str] = {
 def show_package(packed: Package, *, zipped: bool) -> None:
     """Print each file with what was found, and the verdict."""
     page = Page()
+    page.item("passed", f"id       {packed.student_id}")
     for file in packed.files:
         _show(page, file, _title(file), _proof(packed, file))
     for file in packed.modules:
@@ -32,9 +36,23 @@ def show_package(packed: Package, *, zipped: bool) -> None:
         show_calls(page, packed.assignment)
         if packed.assignment.replays_training:
             page.heading("What will be trained")
-            page.pairs(training_rows(packed.program, None, plan_of(packed.program.script)))
+            page.pairs(_training(packed, packed.program))
         show_omissions(page, packed.program, details=False, replayed=packed.assignment.replays_training)
-    page.verdict(packed.complete, _verdict(packed))
+    page.verdict(packed.complete and is_right(packed), _verdict(packed))
+
+
+def is_right(packed: Package) -> bool:
+    """Whether the public checks, where they were made, found nothing wrong."""
+    found = packed.checked
+    return found is None or prospect(packed.assignment, found).outcome is Outcome.RIGHT
+
+
+def _training(packed: Package, program: Program) -> list[tuple[str, str]]:
+    """What would be trained first, with what the trial of it showed."""
+    found, measure = packed.checked, packed.assignment.measures[0]
+    plan = found.plans.get(measure.id) if found is not None else None
+    parameters = found.parameters if found is not None else None
+    return training_rows(program, parameters, plan or plan_of(program.script), measure)
 
 
 def _proof(packed: Package, file: PackedFile) -> str:
@@ -66,9 +84,20 @@ def _show(page: Page, file: PackedFile, what: str, shown: str) -> None:
         page.detail(note, style="dim", indent=13)
 
 
+def _complete(packed: Package) -> str:
+    """That all is there, and what the checks found."""
+    found = packed.checked
+    if found is None:
+        return f"Everything is in {packed.folder}. The public checks were not made."
+    told = verdict(found, prospect(packed.assignment, found))
+    if is_right(packed):
+        return f"Everything is in {packed.folder}. {told}"
+    return f"Everything is in {packed.folder}, but the work is not right yet: {told} See: grader check."
+
+
 def _verdict(packed: Package) -> str:
     if packed.complete:
-        return f"Everything is in {packed.folder}. Hand in {'the zip' if packed.archive else 'these files'}."
+        return f"{_complete(packed)} Hand in {'the zip' if packed.archive else 'these files'}."
     absent = [f"no {_title(file)}" for file in packed.files if file.target is None]
     absent += [f"no {file.name}" for file in packed.modules if file.target is None]
     if absent:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from grader.cli.terminal import console
 from grader.domain.formatting import SPACE, clipped, printable, revealed
+from grader.reports.student.excerpt import CodeLine
 
 LONGEST = 600
 WIDEST = 100
@@ -88,6 +89,20 @@ class Page:
         if self.live:
             shown.truncate(self.console.width - indent, overflow="ellipsis")
         self._print(shown, indent)
+
+    def excerpt(self, place: str, lines: Sequence[CodeLine], *, indent: int = 4) -> None:
+        """A place in the student's file, and below it the lines around it, where there are any."""
+        self.code(place, "", indent=indent)
+        before = lines[0].number if lines else 0
+        for line in lines:
+            if line.number > before + 1:
+                self._print(Text("...", style="dim"), indent + 2)
+            before = line.number
+            text = f"{'>' if line.marked else ' '}{line.number:>4}  {clipped(line.text, WIDEST)}"
+            shown = Text(printable(text).rstrip(), style="" if line.marked else "dim")
+            if self.live:
+                shown.truncate(self.console.width - indent, overflow="ellipsis")
+            self._print(shown, indent)
 
     def pairs(self, rows: Sequence[tuple[str, str]], *, width: int = 0, indent: int = 2) -> None:
         """Names and values in two columns, the first as wide as its longest name or `width`."""

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from grader.cli.page import Page
+from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Status
-from grader.domain.formatting import counted
+from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.program import Omission
 from grader.domain.quoting import named
 from grader.students.own_check import LocalCheck
+from grader.students.prospect import Outcome, Prospect, prospect
 
 
 def part_and_its_file(words: Sequence[str]) -> tuple[str, Path | None]:
@@ -32,8 +35,12 @@ def part_and_its_file(words: Sequence[str]) -> tuple[str, Path | None]:
     return (words[0] if words else ""), None
 
 
-def show_part_verdict(page: Page, found: LocalCheck, part: str) -> None:
-    """What hinders the checks of a part, and what they come to, in a sentence."""
+def show_part_verdict(page: Page, found: LocalCheck, assignment: Assignment, part: str) -> Outcome:
+    """What hinders the checks of a part, and what they come to, in a sentence.
+
+    Args:
+        assignment: With the checks of the part alone.
+    """
     hindrances = [
         *(_broken(left) for left in found.program.omissions),
         *(
@@ -45,21 +52,36 @@ def show_part_verdict(page: Page, found: LocalCheck, part: str) -> None:
         page.heading("Notes")
         for note in hindrances:
             page.item("note", note)
-    page.verdict(found.passed, part_verdict(found, part))
+    known = prospect(assignment, found)
+    page.verdict(known.outcome is Outcome.RIGHT, part_verdict(found, known, part))
+    return known.outcome
+
+
+def part_document(found: LocalCheck, assignment: Assignment, part: str) -> dict[str, Any]:
+    """The same for programs."""
+    known = prospect(assignment, found)
+    told = part_verdict(found, known, part).replace(SPACE, " ")
+    return {"part": part, "exit_code": int(known.outcome), "verdict": told}
 
 
 def _broken(left: Omission) -> str:
     return f"{left.place}: {left.reason}."
 
 
-def part_verdict(found: LocalCheck, part: str) -> str:
+def part_verdict(found: LocalCheck, known: Prospect, part: str) -> str:
     """The findings of a part in a sentence."""
     findings = found.findings
     passed = sum(finding.status is Status.PASSED for finding in findings)
     if passed == len(findings):
-        if passed == 1:
-            return f"The public check of `{part}` passes."
-        return f"All {passed} public checks of `{part}` pass."
+        one = passed == 1
+        told = (
+            f"The public check of `{part}` passes" if one else f"All {passed} public checks of `{part}` pass"
+        )
+        if known.forbidden:
+            return (
+                f"{told}, but {listed([named(name) for name in known.forbidden])} is not allowed: see above."
+            )
+        return f"{told}."
     text = f"{passed} of {counted(len(findings), 'public check')} of `{part}` pass."
     if ours := sum(finding.status is Status.ERRORED for finding in findings):
         text += f" {counted(ours, 'check')} could not be decided, which is not your fault."

@@ -16,6 +16,7 @@ from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
 from grader.course.comment_bank import remarks
 from grader.course.contradictions import FILE, fault, require_different, require_file_name
 from grader.course.editions import edition_of
+from grader.course.hidden_checks import told_checks
 from grader.course.measure_functions import MEASURES_FILE, require_functions
 from grader.course.measures import measures
 from grader.course.provided_files import provided_files
@@ -117,6 +118,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         variant=stated_values(table.variant),
         edition=edition,
         digest=digest(folder, public_only=public_only),
+        hidden_checks=told_checks(table.hidden_check, names, public_only=public_only),
+        example_id=table.handed_out.student_id if table.handed_out is not None else "",
     )
 
 

@@ -204,6 +204,21 @@ class ForbiddenTable(Table):
     reason: Text
 
 
+class HiddenCheckTable(Table):
+    """`[[hidden_check]]`: a check that students do not have, in their copy of the file."""
+
+    component: Text
+    title: Text
+    weight: Annotated[float, Field(gt=0)]
+    seen: bool = False
+
+
+class HandedOutTable(Table):
+    """`[handed_out]`: what stands in the files as students get them, in their copy of the file."""
+
+    student_id: Text
+
+
 class VariantTable(Table):
     """`[variant.heads]`: a named value that is drawn for the term, or for each student."""
 
@@ -233,4 +248,6 @@ class AssignmentTable(Table):
     rubric: Annotated[list[RubricTable], Field(min_length=1)]
     policies: dict[Text, Literal["allow", "flag", "forbid"]] = Field(default_factory=dict)
     forbidden: list[ForbiddenTable] = Field(default_factory=list)
+    hidden_check: list[HiddenCheckTable] = Field(default_factory=list)
+    handed_out: HandedOutTable | None = None
     variant: dict[str, VariantTable] = Field(default_factory=dict)

@@ -381,6 +381,23 @@ class ProvidedFile:
 
 
 @dataclass(frozen=True)
+class HiddenCheck:
+    """What a student's copy tells of a check that it lacks.
+
+    Attributes:
+        component: The part that it judges.
+        title: What it looks at, as a report says it.
+        weight: Its share within the component's points.
+        seen: Public checks look at the same.
+    """
+
+    component: str
+    title: str
+    weight: float
+    seen: bool = False
+
+
+@dataclass(frozen=True)
 class Assignment:
     """An assignment as the engine uses it.
 
@@ -401,6 +418,8 @@ class Assignment:
         variant: The named values that are drawn for the term or for each student.
         edition: Which of its editions this is, where it has several.
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
+        hidden_checks: Of a student's copy: what it tells of the checks that it lacks.
+        example_id: Of a student's copy: the id in the homework as it was handed out, which is nobody's.
     """
 
     id: str
@@ -428,6 +447,8 @@ class Assignment:
     variant: tuple[DrawnValue, ...] = ()
     edition: Edition = ONE_EDITION
     digest: str = ""
+    hidden_checks: tuple[HiddenCheck, ...] = ()
+    example_id: str = ""
 
     @property
     def replays_training(self) -> bool:

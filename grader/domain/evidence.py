@@ -56,7 +56,7 @@ class Finding:
         diagnosis: The id of the mistake that was recognized (`missing_scale`), if any.
         message: What is wrong, in words for the student; of one that passed, what `policy` is about.
         hint: One thing to try.
-        where: The place in the student's file, `homework.py:41` or `cell 4, line 3`.
+        where: The place in the student's file, `homework.py:41` or `In [4], line 3 (cell 9)`.
         seconds: How long the check took.
         kind: What the grader itself saw, where it is no mistake of the assignment's.
         policy: Of one that passed: the policy (`fixed_positions`) by which a person has a look at it, though

@@ -26,7 +26,7 @@ def clipped(text: str, length: int = 600) -> str:
 
 
 def within(place: Place, file: str) -> str:
-    """A place for a reader who knows the file: `line 41`, or as it is elsewhere (`cell 4, line 3`)."""
+    """A place for a reader who knows the file: `line 41`, or as it is elsewhere."""
     return f"line {place.line}" if place.file == file else printable(str(place))
 
 

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from grader.domain.note import Note
 
-_CELL = re.compile(r"(?P<file>cell \d{1,9}), line (?P<line>\d{1,9})")
+# as Jupyter counts: `In [4], cell 9`; records of older versions have `cell 9` alone, as have cells of text,
+# and what a kernel executed is `In [4]` alone
+_CELL = re.compile(r"(?:In \[(?P<run>\d{1,9}| )\], )?cell (?P<number>\d{1,9})|In \[(?P<executed>\d{1,9})\]")
+_IN_RUN = re.compile(r"In \[(?P<run>\d{1,9}| )\], line (?P<line>\d{1,9}) \(cell (?P<number>\d{1,9})\)")
+_IN_CELL = re.compile(r"(?P<file>cell \d{1,9}|In \[\d{1,9}\]), line (?P<line>\d{1,9})")
 _FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 TRAINING = "the training"  # beside graded names: what the loop, the recipe and the transforms depend on
@@ -23,7 +27,7 @@ class Place:
     """A line in what the student wrote.
 
     Attributes:
-        file: `homework.py`, or `cell 4` (1-based, counting all cells) of a notebook.
+        file: `homework.py`, or a cell of a notebook as `cell_name` has it.
         line: 1-based, within the file or the cell.
     """
 
@@ -31,15 +35,47 @@ class Place:
     line: int
 
     def __str__(self) -> str:
-        if self.file.startswith("cell "):
+        cell = _CELL.fullmatch(self.file)
+        if cell is None:
+            return f"{self.file}:{self.line}"
+        if cell["run"] is None:
             return f"{self.file}, line {self.line}"
-        return f"{self.file}:{self.line}"
+        return f"In [{cell['run']}], line {self.line} (cell {cell['number']})"
 
 
 def place_of(where: str) -> Place | None:
-    """The place that `where` names (`homework.py:41`, `cell 4, line 3`), if it names a line."""
-    match = _CELL.fullmatch(where) or _FILE.fullmatch(where)
+    """The place that `where` names (`homework.py:41`, `In [4], line 3 (cell 9)`), if it names a line."""
+    if match := _IN_RUN.fullmatch(where):
+        return Place(cell_name(int(match["number"]), match["run"]), int(match["line"]))
+    match = _IN_CELL.fullmatch(where) or _FILE.fullmatch(where)
     return Place(match["file"], int(match["line"])) if match else None
+
+
+def cell_name(number: int, run: str = "") -> str:
+    """A cell of a notebook, as `Place.file` has it: `In [4], cell 9`; without `run`, `cell 9`.
+
+    Args:
+        number: 1-based, counting all cells.
+        run: What Jupyter shows between the brackets beside it.
+    """
+    return f"In [{run}], cell {number}" if run else f"cell {number}"
+
+
+def executed_name(run: int) -> str:
+    """What a kernel executed, as `Place.file` has it: `In [4]`, which has no place in a file."""
+    return f"In [{run}]"
+
+
+def cell_number(file: str) -> int | None:
+    """The number, among all cells, of the cell that `Place.file` names; None where it is a file."""
+    cell = _CELL.fullmatch(file)
+    return int(cell["number"] or cell["executed"]) if cell else None
+
+
+def cell_run(file: str) -> int | None:
+    """The count that stands beside the cell that `Place.file` names; None where there is none."""
+    cell = _CELL.fullmatch(file)
+    return int(cell["run"]) if cell and cell["run"] and cell["run"].strip() else None
 
 
 def lines_of(text: str) -> list[str]:
@@ -169,7 +205,7 @@ class Claim:
 
     Attributes:
         accuracy: 0 to 1.
-        source: Where it stands: `cell 12`, `report.pdf, page 3`, or who typed it.
+        source: Where it stands: `In [7], cell 12`, `report.pdf, page 3`, or who typed it.
         text: The line that says so.
         cell: The cell whose output it stands in, as `Place.file` names it; empty elsewhere.
     """

@@ -33,7 +33,7 @@ class ViewCell:
     """A cell, or a whole script.
 
     Attributes:
-        file: `homework.py` or `cell 4`, as in `Place`.
+        file: `homework.py` or `In [4], cell 9`, as in `Place`.
         lines: Of code and of what is neither code nor text.
         html: The text, or what the code printed and drew; hostile until it is cleaned.
     """

@@ -6,7 +6,6 @@ import importlib.util
 import itertools
 import json
 import math
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.drawn_values import Value, first_choices
 from grader.domain.edition import Edition
 from grader.domain.errors import CourseError
+from grader.judge.code_pattern import looked_for
 from grader.kit import Mismatch
 
 LOOK_FOR = "Look for:"
@@ -35,7 +35,7 @@ class Mistake:
         component: Which part it is a version of.
         message: What the code does and what it should do: the first paragraph of the file's docstring.
         hint: One thing to try: the second paragraph.
-        look_for: Names in whose line the mistake is likely to stand: a last paragraph `Look for: softmax`.
+        look_for: Kinds of code in whose line the mistake stands: a last paragraph `Look for: softmax()`.
         namespace: The file's globals; the component's name gives the wrong class or function.
     """
 
@@ -90,7 +90,6 @@ class CourseCode:
             mistake.message,
             hint=mistake.hint,
             diagnosis=id_,
-            where=seen.where,
             cause=seen.cause,
             concerns=seen.concerns,
         )
@@ -231,7 +230,7 @@ def _mistake(
     paragraphs = [" ".join(p.split()) for p in (module.__doc__ or "").strip().split("\n\n") if p.strip()]
     look_for: tuple[str, ...] = ()
     if paragraphs and paragraphs[-1].startswith(LOOK_FOR):
-        look_for = tuple(re.findall(r"\w+", paragraphs.pop().removeprefix(LOOK_FOR)))
+        look_for = looked_for(paragraphs.pop().removeprefix(LOOK_FOR), f"mistakes/{path.name}")
     if not paragraphs:
         raise CourseError(
             f"mistakes/{path.name}: it has no docstring. Its first paragraph is what the student reads."

@@ -23,6 +23,7 @@ from grader.domain.drawn_values import OwnValues, Value, first_choices
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Finding, LayerSummary, Status
 from grader.domain.watch import NOTHING_SEEN, Watched
+from grader.judge.code_pattern import looked_for
 from grader.judge.course_code import CourseCode
 from grader.judge.fault import explained
 from grader.judge.folding import Folding
@@ -281,7 +282,9 @@ class Checks:
         return ends
 
     def _names_of(self, error: BaseException | None) -> tuple[str, ...]:
-        """What to look for in the student's source when a known mistake was recognized."""
+        """What to look for in the student's source: what the check says, or the mistake that is named."""
+        if isinstance(error, Mismatch) and error.look_for:
+            return looked_for(error.look_for, str(error))
         diagnosis = getattr(error, "diagnosis", None)
         known = self.code.mistakes if self.code is not None else {}
         return known[diagnosis].look_for if diagnosis in known else ()

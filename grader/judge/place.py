@@ -1,24 +1,26 @@
-"""Where in what the student wrote a mistake is likely to stand."""
+"""Where in what the student wrote a mistake stands."""
 
 import ast
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from grader.domain.program import Place, Program, Statement
+from grader.judge.code_pattern import CodePattern, code_pattern
 
 FORWARD = "forward"
 
 
 def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> str:
-    """The place of a component, as close to a mistake as its names tell.
+    """The place of a mistake in a component: the line of its kind of code, if there is just one.
 
     Args:
-        look_for: Names, keywords or attributes in whose line the mistake is likely to stand, the likeliest
-            first; `forward` is searched before the other methods.
+        look_for: Kinds of code in whose line the mistake stands (see `code_pattern`), the likeliest first.
+            Each is looked for in the component, and where it is not found there, one step further: in what
+            else of the student's own the component uses, that is no component itself.
 
     Returns:
-        The first line that mentions one of them; else where `forward` begins, else where the component does;
-        empty when it is not defined.
+        The line of the first kind that is found at one line only; where there is none, where `forward`
+        begins, else where the component does: a wrong line is worse. Empty when it is not defined.
     """
     place = (program.defined or {}).get(component)
     if place is None:
@@ -26,15 +28,47 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
     statement = _definition(program, component, place)
     if statement is None:
         return str(place)
-    parts = _parts(statement.source)
-    for name in look_for:
-        for part in parts:
-            lines = [node.lineno for node in ast.walk(part) if _mentions(node, name)]  # type: ignore[attr-defined]
+    tree = _tree(statement.source)
+    if tree is None:
+        return str(place)
+    scopes = ((statement,), tuple(_used(program, statement, tree)))
+    for text in look_for:
+        for scope in scopes:
+            lines = [line for one in scope for line in _lines(one, code_pattern(text))]
             if lines:
-                return _line(statement, min(lines))
-    if parts and isinstance(parts[0], ast.FunctionDef) and parts[0].name == FORWARD and len(parts) > 1:
-        return _line(statement, parts[0].lineno)
-    return str(place)
+                if len(set(lines)) == 1:
+                    return lines[0]
+                break
+    return _begin(statement, tree, place)
+
+
+def _begin(statement: Statement, tree: ast.stmt, place: Place) -> str:
+    entry = _entry(tree)
+    return _line(statement, entry.lineno) if entry is not None and entry is not tree else str(place)
+
+
+def _lines(statement: Statement, pattern: CodePattern) -> list[str]:
+    """The places in a statement at which a kind of code is found."""
+    tree = _tree(statement.source)
+    if tree is None:
+        return []
+    return [_line(statement, line) for line in sorted(pattern.lines(tree, _entry(tree)))]
+
+
+def _entry(tree: ast.stmt) -> ast.FunctionDef | None:
+    """What of a definition is executed when it is used: `forward`, or the function itself."""
+    if isinstance(tree, ast.FunctionDef):
+        return tree
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    return next((node for node in body if isinstance(node, ast.FunctionDef) and node.name == FORWARD), None)
+
+
+def _used(program: Program, statement: Statement, tree: ast.stmt) -> Iterator[Statement]:
+    """The further statements of the student's own that a definition uses, without those that are graded."""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(program.defined or {})
+    for other in program.statements:
+        if other is not statement and other.kind != "import" and not names.isdisjoint(other.binds):
+            yield other
 
 
 def _line(statement: Statement, line: int) -> str:
@@ -53,20 +87,9 @@ def _definition(program: Program, component: str, place: Place) -> Statement | N
 
 
 @functools.lru_cache(maxsize=64)  # every check of a component asks, and a source may be long
-def _parts(source: str) -> tuple[ast.stmt, ...]:
-    """`forward`, then the other methods, then the whole definition; nothing when it cannot be parsed."""
+def _tree(source: str) -> ast.stmt | None:
+    """A statement, parsed; None when it cannot be parsed."""
     try:
-        tree = ast.parse(source).body[0]
+        return ast.parse(source).body[0]
     except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
-        return ()
-    body = tree.body if isinstance(tree, ast.ClassDef) else []
-    methods = [node for node in body if isinstance(node, ast.FunctionDef)]
-    return (*sorted(methods, key=lambda method: method.name != FORWARD), tree)
-
-
-def _mentions(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name
-    if isinstance(node, ast.Attribute):
-        return node.attr == name
-    return isinstance(node, ast.keyword) and node.arg == name
+        return None

@@ -14,7 +14,8 @@ class CheckResult:
     """What the public checks found out.
 
     Attributes:
-        passed: Whether every check passed, and the training can be carried on.
+        passed: Whether all that can be known is right, as for `grader check`: every check passes, nothing is
+            used that is not allowed, and the training runs.
         findings: One per check; none where nothing could be checked.
         bundle: How it is shown, by MIME type.
         metadata: Of the output that shows it.

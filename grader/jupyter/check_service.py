@@ -108,6 +108,7 @@ class CheckService:
         from grader.jupyter.notebook_page import NotebookPage
         from grader.students.own_check import found_by
         from grader.students.own_machine import own_program, patient
+        from grader.students.prospect import Outcome
 
         path, page = Path(request.working) / NAME, NotebookPage()
         code = executed_notebook(Execution(*one) for one in request.executions)
@@ -127,8 +128,8 @@ class CheckService:
             found = found_by(
                 checks, path, program, assignment, workers, report, tried=True, part=local.part, code=code
             )
-        view.rest(found, details=False)
-        self._tell(_answer(page.bundle(), passed=found.passed, findings=found.findings))
+        right = view.rest(found, details=False) is Outcome.RIGHT
+        self._tell(_answer(page.bundle(), passed=right, findings=found.findings))
 
     def _show(self, page: "NotebookPage", progress: str) -> None:
         self._tell(_answer(page.bundle(progress), last=False))

@@ -31,6 +31,8 @@ class Mismatch(Interruption, AssertionError):
             saw, whatever the check asks for.
         where: The place in the student's file, when it is better known than the component's first line.
         cause: What kind of cause it is, where other checks of the same component fail for the same.
+        look_for: Kinds of code, as in the `Look for:` of a known mistake: where one of them stands only once
+            in what is judged, that line is told. It goes before the mistake's own.
         concerns: What the cause is of (a part, a line, a size); empty: the component. Two mismatches of one
             component with the same cause that concern the same are one: the later is folded under the first.
     """
@@ -42,6 +44,7 @@ class Mismatch(Interruption, AssertionError):
         hint: str = "",
         diagnosis: str | FindingKind | None = None,
         where: str = "",
+        look_for: str = "",
         cause: Cause | None = None,
         concerns: str = "",
     ) -> None:
@@ -50,6 +53,7 @@ class Mismatch(Interruption, AssertionError):
         self.hint = hint
         self.diagnosis = diagnosis
         self.where = where
+        self.look_for = look_for
         self.cause = cause
         self.concerns = concerns
 
@@ -60,6 +64,7 @@ class Mismatch(Interruption, AssertionError):
             hint=self.hint,
             diagnosis=self.diagnosis,
             where=self.where,
+            look_for=self.look_for,
             cause=self.cause,
             concerns=self.concerns,
         )

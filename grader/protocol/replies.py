@@ -420,6 +420,8 @@ class Misfit:
         example: The name of one of these tensors, of one that is missing where there is any; of the first
             whose shape is another one where all names fit.
         shapes: That tensor's in the weights and in the model, where it is its shape.
+        entries: How many entries the numbered list has that the example is in, in the weights and in the
+            model; () where it is in none.
     """
 
     missing: int
@@ -427,6 +429,7 @@ class Misfit:
     tensors: int
     example: str
     shapes: tuple[tuple[int, ...], ...] = ()
+    entries: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

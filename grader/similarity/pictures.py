@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image
 from pypdf import PdfReader
 
+from grader.analysis.notebook import cell_names
 from grader.similarity.work import MOST_FIGURES, PREVIEW, ComparedPicture
 
 MOST_PAGES = 60
@@ -36,9 +37,10 @@ def notebook_figures(data: bytes) -> Iterator[ComparedPicture]:
         content = json.loads(data)
     except (ValueError, RecursionError):
         return
-    for number, cell in enumerate(_cells(content), start=1):
+    cells = _cells(content)
+    for called, cell in zip(cell_names(cells), cells, strict=True):
         for picture in _pictures(cell):
-            made = _figure(picture, f"cell {number}")
+            made = _figure(picture, called)
             if made is not None:
                 yield made
 

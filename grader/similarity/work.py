@@ -19,7 +19,7 @@ class CodeUnit:
     """A simple statement, or the head of a compound one.
 
     Attributes:
-        file: `homework.py` or `cell 4`.
+        file: `homework.py` or `In [4], cell 9`.
         block: Number of the function, the class body or the top level that it belongs to.
         tokens: Never empty.
     """
@@ -68,7 +68,7 @@ class ComparedPicture:
 
     Attributes:
         digest: SHA-256 of its size and its pixels, hexadecimal.
-        where: `cell 12` or `report, page 3`.
+        where: `In [7], cell 12` or `report, page 3`.
         preview: A small copy, uint8 (height, width, 3).
     """
 

@@ -52,12 +52,17 @@ def inferred_id(folder: Path, assignment: Assignment) -> str:
     Raises:
         UsageError: There are none, or of several students.
     """
-    matches = [own_match(path.name, assignment) for path in _files(folder)]
-    ids = {match.student_id for match in matches if match.student_id and match.closeness is Closeness.EXACT}
+    ids = named_ids(folder, assignment)
     if len(ids) == 1:
         return ids.pop()
     found = "" if not ids else f" (the names of the files here say {' and '.join(sorted(ids))})"
     raise UsageError(f"Whose work is it?{found} Say so: grader pack --id STUDENT_ID, as in --id 400101204")
+
+
+def named_ids(folder: Path, assignment: Assignment) -> set[str]:
+    """The student ids in the names of files that have the right names already."""
+    matches = [own_match(path.name, assignment) for path in _files(folder)]
+    return {match.student_id for match in matches if match.student_id and match.closeness is Closeness.EXACT}
 
 
 def candidate(

@@ -14,7 +14,7 @@ from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Program
 from grader.students.handout import LocalAssignment
 from grader.students.own_machine import OwnWorkers, own_program, own_student, patient
-from grader.students.own_rehearsal import own_plans, untried_plans
+from grader.students.own_rehearsal import CHECK_SECONDS, own_plans, untried_plans
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -121,7 +121,7 @@ def found_by(
         reached = tuple(use for use in uses if part in use.reached_from)
         return LocalCheck(of_part(program, part), findings, found.parameters, found.stand_ins, reached)
     if tried:
-        plans = own_plans(path, program, assignment, workers, findings, code)
+        plans = own_plans(path, program, assignment, workers, findings, CHECK_SECONDS, code)
     else:
         plans = untried_plans(program, assignment)
     return LocalCheck(program, findings, found.parameters, found.stand_ins, uses, plans)

@@ -56,7 +56,7 @@ def own_program(path: Path, assignment: Assignment, code: bytes | None = None) -
 
     Args:
         path: The file, or where it would be.
-        code: Its content, where it is no file; None: it is read.
+        code: What a kernel executed, which is no file: see `executed_notebook`; None: the file is read.
 
     Raises:
         UsageError: There is no such file.
@@ -69,7 +69,8 @@ def own_program(path: Path, assignment: Assignment, code: bytes | None = None) -
     suffixes = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
     if path.suffix.lower() not in suffixes:
         raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(suffixes)} file.")
-    return program(path.name, data, assignment.program_rules, modules_beside(path, code))
+    modules = modules_beside(path, code)
+    return program(path.name, data, assignment.program_rules, modules, executed=code is not None)
 
 
 def _require_provided(path: Path, assignment: Assignment) -> None:

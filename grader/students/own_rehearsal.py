@@ -10,6 +10,7 @@ from grader.students.homework import Homework
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
 
 # a part that is not there, or does not return, leaves nothing to try
+CHECK_SECONDS = 10.0  # for a trial while somebody waits for the checks
 STOPS = {FindingKind.NOT_IMPLEMENTED, FindingKind.MISSING_NAME, FindingKind.HANGS, FindingKind.DIES}
 
 
@@ -31,6 +32,7 @@ def own_plans(
     assignment: Assignment,
     workers: OwnWorkers,
     findings: tuple[Finding, ...] = (),
+    seconds: float | None = None,
     code: bytes | None = None,
 ) -> dict[str, Plan]:
     """What would be trained, by the measure's id, tried where there is something to try. Imports torch.
@@ -38,11 +40,12 @@ def own_plans(
     Args:
         assignment: With the limits that hold here: see `patient`.
         findings: What the checks have found out before.
+        seconds: How long each trial may take at most; None: as long as where it is graded.
         code: The file's content, where it is no file.
     """
     seed = own_seed(path, "training", code=code)
     return {
-        measure: _tried(program.read_for(measure), plan, assignment, workers, findings, seed)
+        measure: _tried(program.read_for(measure), plan, assignment, workers, findings, seed, seconds)
         for measure, plan in untried_plans(program, assignment).items()
     }
 
@@ -54,6 +57,7 @@ def _tried(
     workers: OwnWorkers,
     findings: tuple[Finding, ...],
     seed: int,
+    seconds: float | None,
 ) -> Plan:
     if plan.missing or any(finding.kind in STOPS for finding in findings):
         return plan
@@ -69,7 +73,8 @@ def _tried(
         splits=images,
         assignment=assignment.id,
     )
-    return plan_of(program.script, rehearsed(workers, job))
+    tried = rehearsed(workers, job) if seconds is None else rehearsed(workers, job, seconds)
+    return plan_of(program.script, tried)
 
 
 def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:

@@ -12,6 +12,7 @@ from grader.domain.submission import Role, Submission
 from grader.files.zip_archive import zipped
 from grader.intake import intake
 from grader.students.candidates import RoleCandidate, candidate, stubs
+from grader.students.own_check import LocalCheck
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
 
 FOLDER = "handin"
@@ -50,6 +51,8 @@ class Package:
         archive: The zip, if one was asked for and everything is in it.
         program: The code as it was read: what will be trained, and what is left out.
         assignment: Whose files they are.
+        student_id: Whose work it is.
+        checked: What the public checks found; None: they were not made.
     """
 
     folder: Path
@@ -58,6 +61,8 @@ class Package:
     modules: tuple[PackedFile, ...] = ()
     archive: Path | None = None
     program: Program | None = None
+    student_id: str = ""
+    checked: LocalCheck | None = None
 
     @property
     def trains(self) -> bool:
@@ -122,7 +127,7 @@ def package(
         files.append(PackedFile(asked.role, target.name, one.path, done, *told))
     code = _code_of(found)
     modules = _packed_modules(code, program, destination, force) if code and program else ()
-    packed = Package(destination, assignment, tuple(files), modules, program=program)
+    packed = Package(destination, assignment, tuple(files), modules, program=program, student_id=student_id)
     if not (zipped and packed.complete):
         return packed
     name = assignment.file_stem.replace(STUDENT_ID, student_id)

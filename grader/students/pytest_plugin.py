@@ -215,15 +215,18 @@ class _Submission:
     def told(self, item: pytest.Item, error: BaseException) -> "_Told":
         """How a test's failure reads."""
         from grader.domain.errors import GraderError
+        from grader.judge.code_pattern import looked_for
         from grader.judge.fault import explained
+        from grader.judge.place import place_of
         from grader.judge.verdict import finding
         from grader.protocol.link import WorkerFault
 
         if isinstance(error, GraderError):
             return _Told(str(error))
         spec = self.spec(item)
-        place = (self._student.program.defined or {}).get(spec.component) if self._student else None
-        found = finding(spec, error, where=str(place) if place else "")
+        sought = looked_for(getattr(error, "look_for", ""), spec.file)
+        where = place_of(self._student.program, spec.component, sought) if self._student else ""
+        found = finding(spec, error, where=where)
         if isinstance(error, WorkerFault) and error.kind == "time":
             self.hung[spec.component] = explained(error)
         if found.status == "failed":
@@ -244,14 +247,11 @@ class _Submission:
 
     def _line_at(self, where: str) -> str:
         """The line of the student's that a place names, to stand behind the place; empty if unknown."""
-        source = (self._student.program.source or {}) if self._student else {}
-        if ", line " in where:
-            file, _, number = where.rpartition(", line ")
-        else:
-            file, _, number = where.rpartition(":")
-        lines = source.get(file, "").splitlines()
-        known = number.isdecimal() and 0 < int(number) <= len(lines)
-        return f"    {lines[int(number) - 1].strip()[:100]}" if known else ""
+        from grader.domain.program import line_at, place_of
+
+        place = place_of(where)
+        line = line_at(self._student.program.source, place) if self._student and place else None
+        return f"    {line[:100]}" if line else ""
 
     def close(self) -> None:
         """End the worker."""

@@ -37,15 +37,18 @@ def made_up_images(classes: tuple[str, ...], shape: tuple[int, ...]) -> Splits:
     return Splits("made_up", classes, images, labels, names, images, labels, names)
 
 
-def rehearsed(workers: Workers, job: Job) -> Rehearsal:
+def rehearsed(workers: Workers, job: Job, seconds: float = SECONDS) -> Rehearsal:
     """Train on made-up images, of the same size as those of the job, and tell what was seen.
 
     Nothing of it depends on real images, so that everybody may read it.
+
+    Args:
+        seconds: How long it may take at most.
     """
     splits = job.splits
     told: list[EpochDone] = []
     few = made_up_images(splits.classes, splits.train_images.shape[1:])
-    seconds = min(SECONDS, job.limits.training_seconds)
+    seconds = min(seconds, job.limits.training_seconds)
     others, complete, fault, where = 0, False, "", ""
     sizes: tuple[int | None, int | None] = (None, None)
     train = Train(

@@ -172,7 +172,15 @@ def _of_pair(outcome: TrialOutcome) -> VariantVerdict:
     wrong = [
         f"{variant.file}: {component} passes every check beside the other mistake. Make a check notice it."
         for component in variant.parts
-        if not any(failed(found) and found.component == component for found in lost)
+        if not any(found.component == component for found in lost)
+    ]
+    notes = [
+        f"{variant.file}: {found.check} of {component} asks a person: {said(found)}"
+        for component in variant.parts
+        for found in lost
+        if found.component == component
+        and found.kind is FindingKind.UNDECIDED
+        and not any(failed(other) and other.component == component for other in lost)
     ]
     blamed = [found for found in lost if found.component not in variant.parts and not is_broken(found)]
     wrong += [
@@ -186,7 +194,9 @@ def _of_pair(outcome: TrialOutcome) -> VariantVerdict:
         if failed(found) and found.label and found.label not in variant.planted and not found.because
     ]
     word = "costs others" if blamed else "mistaken" if wrong else "told apart"
-    return VariantVerdict(outcome, word, called, tuple(found.check for found in lost), tuple(wrong))
+    return VariantVerdict(
+        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+    )
 
 
 def carried(assignment: Assignment) -> dict[str, float]:

@@ -3,7 +3,8 @@
 Nothing was trained here. Whatever a training left behind besides weights stays where it was trained.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -92,13 +93,25 @@ class Measuring:
         return logits(self._model, images, self._device, HANDED_OUT_BATCH_SIZE)
 
 
+def _entries(example: str, names: Iterable[str]) -> int:
+    """How many entries the first numbered list in a tensor's name has among all names; 0: there is none."""
+    found = re.match(r"(.*?)\b\d+\.", example)
+    if found is None:
+        return 0
+    entry = re.compile(rf"{re.escape(found[1])}(\d+)\.")
+    return len({each[1] for each in map(entry.match, names) if each is not None})
+
+
 def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
     """What keeps weights from fitting a model; None when they fit."""
     expected = model.state_dict()
     missing = [name for name in expected if name not in weights]
     unknown = [name for name in weights if name not in expected]
     if missing or unknown:
-        return Misfit(len(missing), len(unknown), len(expected), [*missing, *unknown][0])
+        example = [*missing, *unknown][0]
+        entries = _entries(example, weights), _entries(example, expected)
+        told = entries if all(entries) else ()
+        return Misfit(len(missing), len(unknown), len(expected), example, entries=told)
     for name, value in expected.items():
         # a lazy layer takes the shape that it is given
         if not is_lazy(value) and weights[name].shape != value.shape:

@@ -67,6 +67,8 @@ def prepared(student: StudentModule, request: Train, device: torch.device) -> Pr
         StudentFault: The student's code raised.
     """
     seed_all(request.seed, device.type)
+    if request.sized:  # a trial of a few images: compiling for it would take longer than all its epochs
+        torch.compiler.set_stance("force_eager")
     chosen = settings(student, device, request.arrays["train_images"][0])
     return _prepared(request, chosen, device, validates=student.program.script.validates)
 

@@ -39,8 +39,8 @@ def test_own_checks_leave_no_trace(analyzed, notebook, cells):
 def test_lines_stay_where_they_are(analyzed, notebook):
     cell = f"%%check Attention\nimport os, grader\ngrader.check(\n    'ViT'\n); x = 1\n{PART}"
     found = analyzed(notebook(cell), "homework.ipynb")
-    assert str(found.defined["Attention"]) == "cell 1, line 6"
-    assert found.source["cell 1"].startswith("%%check Attention\nimport os, grader\n")
+    assert str(found.defined["Attention"]) == "In [1], line 6 (cell 1)"
+    assert found.source["In [1], cell 1"].startswith("%%check Attention\nimport os, grader\n")
 
 
 def test_a_script_may_check_too(analyzed):

@@ -92,7 +92,7 @@ def test_a_notebook_brings_its_outputs() -> None:
     data = json.dumps({"cells": cells, "nbformat": 4}).encode()
     found = program("a.ipynb", data, ProgramRules())
     assert found.claim is not None
-    assert (found.claim.accuracy, found.claim.source) == (0.66, "cell 2")
+    assert (found.claim.accuracy, found.claim.source) == (0.66, "In [2], cell 2")
     assert found.shown_epochs == 9
     script = program("a.py", b"print('Test accuracy: 99.0%')", ProgramRules())
     assert (script.claim, script.shown_epochs) == (None, None)

@@ -4,7 +4,12 @@ import json
 
 import pytest
 
+from grader.analysis import program
 from grader.analysis.executed_cells import Execution, executed_notebook
+from grader.domain.assignment import Component, ProgramRules
+from grader.domain.program import cell_number, place_of
+
+RULES = ProgramRules((Component("Attention", "class", "dim"),), ())
 
 
 def cells(*executions: tuple[str, str] | str) -> list[tuple[int, str]]:
@@ -93,21 +98,18 @@ def test_magics_are_no_obstacle():
     assert [number for number, _ in found] == [1, 3, 4]
 
 
-def test_its_cells_are_numbered_by_their_executions(analyzed):
+def test_its_places_are_those_of_the_executions():
     made = executed_notebook([Execution(7, "import math"), Execution(12, "\nclass Attention:\n    pass")])
-    assert str(analyzed(made, "notebook.ipynb").defined["Attention"]) == "cell 12, line 2"
+    found = program("notebook.ipynb", made, RULES, executed=True)
+    place = found.defined["Attention"]
+    assert str(place) == "In [12], line 2" and place_of(str(place)) == place
+    assert cell_number(place.file) == 12, "it is a cell, wherever places are listed"
 
 
-@pytest.mark.parametrize("counts", [[3, 3], [0, 4], ["5", 6], [None, 2], [True, 2]])
-def test_numbers_that_are_none_are_not_believed(analyzed, counts):
-    """A handed-in file may say anything of itself, and no cell hides another."""
-    content = json.loads(
-        executed_notebook([Execution(1, "class ViT:\n    pass"), Execution(2, "class Attention:\n    pass")])
-    )
-    for cell, count in zip(content["cells"], counts, strict=True):
-        cell["execution_count"] = count
-    found = analyzed(json.dumps(content).encode(), "homework.ipynb")
-    assert {str(place) for place in found.defined.values()} == {"cell 1, line 1", "cell 2, line 1"}
+def test_a_file_that_is_handed_in_has_the_places_of_a_file(analyzed):
+    """Whatever its cells say of themselves."""
+    made = executed_notebook([Execution(10**8, "class ViT:\n    pass")])
+    assert str(analyzed(made, "homework.ipynb").defined["ViT"]) == "In [100000000], line 1 (cell 1)"
 
 
 def test_the_first_of_two_stages_stays_the_first_when_it_is_executed_again():

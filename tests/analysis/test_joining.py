@@ -144,8 +144,8 @@ def test_a_notebook_writes_a_module() -> None:
     """`%%writefile`: the cell is the module, with the lines of the cell."""
     found = from_notebook("%%writefile helpers.py\n" + HELPERS, "import helpers\nfound = helpers.doubled(7)")
     assert run(found)["found"] == 42
-    assert found.modules == ("cell 1",) and not found.omissions
-    [module] = [cell for cell in found.cells if cell.file == "cell 1" and cell.tree.body]
+    assert found.modules == ("In [1], cell 1",) and not found.omissions
+    [module] = [cell for cell in found.cells if cell.file == "In [1], cell 1" and cell.tree.body]
     assert [node.lineno for node in module.tree.body] == [2, 5]
 
 
@@ -165,4 +165,4 @@ def test_a_notebook_executes_a_script(line: str) -> None:
 
 def test_a_file_that_nothing_imports_stays_a_magic() -> None:
     found = from_notebook("%%writefile helpers.py\n" + HELPERS, "x = 1")
-    assert found.modules == () and [one.place for one in found.omissions] == [Place("cell 1", 1)]
+    assert found.modules == () and [one.place for one in found.omissions] == [Place("In [1], cell 1", 1)]

@@ -379,8 +379,8 @@ def test_a_notebook_is_read_across_cells(analyzed, notebook, cooked):
     made = analyzed(notebook(*cells), "homework.ipynb")
     assert cooked(made)["batch_size"] == 64
     places = {value.name: str(value.place) for value in made.tuned}
-    assert places["dim"] == "cell 3, line 1" and places["learning_rate"] == "cell 4, line 1"
-    assert places["epochs"] == "cell 5, line 2"
+    assert places["dim"] == "In [3], line 1 (cell 3)" and places["learning_rate"] == "In [4], line 1 (cell 4)"
+    assert places["epochs"] == "In [5], line 2 (cell 5)"
 
 
 OWN_DATA = """

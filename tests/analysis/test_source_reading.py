@@ -6,6 +6,7 @@ import nbformat
 import pytest
 
 from grader.analysis.magics import plain
+from grader.analysis.notebook import cell_names
 from grader.domain.errors import SubmissionError
 
 GOOD = "def evaluate(m, d, h):\n    return 'é'\n"
@@ -77,15 +78,35 @@ def test_a_notebook_keeps_cells_and_lines(analyzed, notebook, loaded):
         "homework.ipynb",
     )
     assert {name: str(place) for name, place in made.defined.items()} == {
-        "ViT": "cell 3, line 3",
-        "evaluate": "cell 5, line 7",
+        "ViT": "In [2], line 3 (cell 3)",
+        "evaluate": "In [4], line 7 (cell 5)",
     }
     assert loaded(made)["evaluate"](0, 0, 0) == 2
     left_out = {str(omission.place): omission.reason for omission in made.omissions}
-    assert "shell" in left_out["cell 2, line 2"] and "%%bash" in left_out["cell 4, line 1"]
-    assert "shell" in left_out["cell 5, line 1"] and "help" in left_out["cell 5, line 4"]
+    assert "shell" in left_out["In [1], line 2 (cell 2)"] and "%%bash" in left_out["In [3], line 1 (cell 4)"]
+    assert "shell" in left_out["In [4], line 1 (cell 5)"] and "help" in left_out["In [4], line 4 (cell 5)"]
     assert len([note for note in made.notes if "magics" in note.text]) == 1
-    assert made.source["cell 4"].startswith("%%bash\nls") and "cell 1" not in made.source
+    assert made.source["In [3], cell 4"].startswith("%%bash\nls") and len(made.source) == 4
+
+
+@pytest.mark.parametrize(
+    ("runs", "names"),
+    [
+        ([None, None, None], ["In [1], cell 2", "cell 3", "In [ ], cell 4", "In [2], cell 5"]),
+        ([12, None, 57], ["In [12], cell 2", "cell 3", "In [ ], cell 4", "In [57], cell 5"]),
+        ([3, None, 3], ["In [3], cell 2", "cell 3", "In [ ], cell 4", "In [3], cell 5"]),
+        ([10**10, True, "7"], ["In [1], cell 2", "cell 3", "In [ ], cell 4", "In [2], cell 5"]),
+    ],
+)
+def test_cells_are_called_as_jupyter_shows_them(runs: list[object], names: list[str]) -> None:
+    """By the count that is kept; where none is, by that of a run from the top, without empty cells."""
+    code = [
+        {"cell_type": "code", "source": text, "execution_count": run}
+        for text, run in zip(["x = 1", "", "y = 2"], runs, strict=True)
+    ]
+    text = {"cell_type": "markdown", "source": "x"}
+    assert cell_names([text, code[0], text, *code[1:]]) == ["cell 1", *names]
+    assert cell_names([{"cell_type": "code", "input": "x", "prompt_number": 4}]) == ["In [4], cell 1"]
 
 
 def test_lines_that_only_look_like_magics_are_left_alone():
@@ -105,13 +126,16 @@ def test_a_script_saved_from_colab_may_hold_shell_lines(analyzed, loaded):
 def test_a_cell_that_is_not_python_is_left_out_alone(analyzed, notebook):
     made = analyzed(notebook("x = (1", "def evaluate(m, d, h): return 1", "await f()"), "homework.ipynb")
     assert "evaluate" in made.defined
-    assert [str(omission.place) for omission in made.omissions] == ["cell 1, line 1", "cell 3, line 1"]
+    assert [str(omission.place) for omission in made.omissions] == [
+        "In [1], line 1 (cell 1)",
+        "In [3], line 1 (cell 3)",
+    ]
     assert all(omission.broken for omission in made.omissions)
-    assert any("2 of 3 cells" in note.text and "cell 1, line 1" in note.text for note in made.notes)
+    assert any("2 of 3 cells" in note.text and "In [1], line 1 (cell 1)" in note.text for note in made.notes)
 
 
 def test_a_notebook_without_any_correct_cell_is_refused(analyzed, notebook):
-    with pytest.raises(SubmissionError, match=r"homework\.ipynb, cell 2, line 1: .*`x = \(1`"):
+    with pytest.raises(SubmissionError, match=r"homework\.ipynb, In \[1\], line 1 \(cell 2\): .*`x = \(1`"):
         analyzed(notebook("## Title", "x = (1", "%matplotlib inline"), "homework.ipynb")
 
 
@@ -120,7 +144,7 @@ def test_an_old_notebook_is_read_with_a_note(analyzed):
     cells = [v3.new_text_cell("markdown", "x"), v3.new_code_cell("def evaluate(m, d, h): return 1")]
     old = v3.new_notebook(worksheets=[v3.new_worksheet(cells=cells)])
     made = analyzed(v3.writes_json(old).encode(), "homework.ipynb")
-    assert str(made.defined["evaluate"]) == "cell 2, line 1"
+    assert str(made.defined["evaluate"]) == "In [1], line 1 (cell 2)"
     assert "old notebook format 3" in made.notes[0].text
 
 

@@ -58,7 +58,7 @@ def test_cells_are_numbered_among_all_and_old_formats_are_read() -> None:
     found = viewed("a.ipynb", notebook(*cells)).cells
     assert [(cell.file, cell.kind.value) for cell in found] == [
         ("cell 1", "text"),
-        ("cell 2", "code"),
+        ("In [1], cell 2", "code"),
         ("cell 3", "raw"),
     ]
     assert "<h1>Lab</h1>" in found[0].html and not found[1].html and len(found[2].lines) == 2
@@ -125,12 +125,12 @@ def test_what_is_no_picture_of_a_usable_size_is_not_shown(held: str) -> None:
 def test_what_is_too_much_is_cut_with_a_sentence() -> None:
     flood = {"output_type": "stream", "text": "a" * 50_000 + "the end"}
     view = viewed("a.ipynb", notebook(*[code_cell(flood, source="x")] * 60))
-    assert "cell 1 printed more than is shown." in view.cuts
+    assert "In [1], cell 1 printed more than is shown." in view.cuts
     assert len(view.cells[0].html) < MOST_PRINTED + 1_000 and "the end" in view.cells[0].html
     assert sum(len(cell.html) for cell in view.cells) < 700_000
     pictures = viewed("a.ipynb", notebook(code_cell(*[shown(**{"image/png": png()})] * 50)))
     assert pictures.cells[0].html.count("<img") == 40
-    assert pictures.cuts == ("Further pictures, from cell 1 on, are not shown.",)
+    assert pictures.cuts == ("Further pictures, from In [1], cell 1 on, are not shown.",)
 
 
 @pytest.mark.parametrize(

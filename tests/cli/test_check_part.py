@@ -52,6 +52,18 @@ def test_what_hinders_the_part_is_told_and_nothing_else(desk, run, solved):
 def test_json_has_the_findings_of_the_part(desk, run):
     found = json.loads(run("check", "PreNorm", "--json").output)
     assert {one["component"] for one in found["findings"]} == {"PreNorm"} and found["plans"] == {}
+    assert (found["part"], found["exit_code"]) == ("PreNorm", 1) and "points" not in found
+
+
+def test_a_part_that_is_not_allowed_is_told_where_it_is_used(desk, run, solved):
+    before, begin, rest = solved.partition("class Attention(")
+    line = "super().__init__()\n"
+    text = before + begin + rest.replace(line, f"{line}        self.theirs = nn.MultiheadAttention\n", 1)
+    (desk / "homework.py").write_text(text, encoding="utf-8")
+    result = run("check", "Attention")
+    assert result.exit_code == 1 and "Parts that are not allowed" in result.output
+    assert result.output.strip().endswith("but `torch.nn.MultiheadAttention` is not allowed: see above.")
+    assert run("check", "PreNorm").exit_code == 0, "another part does not use it"
 
 
 def test_an_unknown_part_gets_the_parts_that_there_are(desk, run):

@@ -132,7 +132,9 @@ def main() -> None:
         unreached = [part["name"] for part in submission["forbidden"] if not part["reached_from"]]
         for note in [*submission["notes"], *(f"{name} is outside of the graded parts" for name in unreached)]:
             # the same sentence of several students, but for the place
-            alike = re.sub(r"^(\S+_Homework\.py:\d+|cell \d+, line \d+): ", "", " ".join(note.split()))
+            alike = re.sub(
+                r"^(\S+_Homework\.py:\d+|In \[.*?\], line \d+ \(cell \d+\)): ", "", " ".join(note.split())
+            )
             noted.setdefault(alike, []).append(submission["student_id"])
     print(f"\nnotes: {len({student for found in noted.values() for student in found})}")
     for note, found in sorted(noted.items(), key=lambda entry: -len(entry[1])):

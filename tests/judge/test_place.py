@@ -1,11 +1,13 @@
-"""Where a mistake is likely to stand: as close as its names tell, at worst where its component begins."""
+"""Where a mistake stands: at the only line of its kind of code, at worst where its component begins."""
 
 import textwrap
 from collections.abc import Callable
 
 import pytest
 
+from grader.domain.errors import CourseError
 from grader.domain.program import Place, Program, Statement
+from grader.judge.code_pattern import looked_for
 from grader.judge.place import place_of
 
 ATTENTION = """\
@@ -35,27 +37,103 @@ def program(source: str, *, name: str = "Attention", file: str = "homework.py", 
     ("look_for", "line"),
     [
         ((), 18),  # forward begins there
-        (("softmax",), 20),  # forward before __init__, though that comes first
-        (("scale", "softmax"), 20),  # the likeliest name first
-        (("dim_head", "Softmax"), 15),  # what is not there is passed over; then the other methods
-        (("pattern",), 21),  # a keyword
+        (("scale",), 16),  # where it is assigned, not where it is used
+        (("softmax()",), 20),  # a call of any holder
+        (("softmax() | Softmax()",), 18),  # at two lines: nobody knows which
+        (("softmax() | Softmax()", "_ ** -0.5"), 16),  # then the next kind
+        (("softmax(dim=1)",), 20),  # the arguments that it has at least
+        (("softmax(dim=0)", "Softmax"), 15),  # what is not there is passed over
+        (("F.softmax()",), 20),
+        (("nn.softmax()",), 18),
+        (("_ @ _.transpose()",), 19),
+        (("pattern",), 21),  # an argument
         (("final",), 11),  # in the definition, outside of its methods
-        (("b n d",), 18),  # texts are not searched
+        (("return",), 21),
+        (("body",), 19),
+        (("loop",), 18),  # there is none
         (("nowhere",), 18),
     ],
 )
-def test_the_line_that_mentions_a_name(look_for: tuple[str, ...], line: int) -> None:
+def test_the_only_line_of_a_kind_of_code(look_for: tuple[str, ...], line: int) -> None:
     assert place_of(program(ATTENTION), "Attention", look_for) == f"homework.py:{line}"
 
 
-def test_the_first_of_several_lines_is_told() -> None:
-    source = "def evaluate(model):\n    a = model(1)\n    b = model(2)\n"
-    assert place_of(program(source, name="evaluate"), "evaluate", ("model",)) == "homework.py:12"
+def test_of_several_lines_none_is_told() -> None:
+    source = "def evaluate(model):\n    a = model(1)\n    b = model(2)\n    c = (model(3), model(4))\n"
+    assert place_of(program(source, name="evaluate"), "evaluate", ("model()",)) == "homework.py:11"
+    source = source.replace("model(1)", "1").replace("model(2)", "2")
+    assert place_of(program(source, name="evaluate"), "evaluate", ("model()",)) == "homework.py:14"
+
+
+def test_a_call_of_what_is_kept_leads_to_where_it_is_made() -> None:
+    """What is wrong of `self.attend(x)` stands where `attend` is made; what is missing beside it, there."""
+    source = textwrap.dedent(
+        """\
+        class Attention(nn.Module):
+            def __init__(self, dim):
+                self.softmax = nn.Softmax(dim=1)
+
+            def forward(self, x):
+                return self.softmax(x)
+        """
+    )
+    made, used = "homework.py:13", "homework.py:16"
+    assert place_of(program(source), "Attention", ("softmax() | Softmax()",)) == made
+    assert place_of(program(source), "Attention", ("softmax()",)) == used
+
+
+def test_what_is_missing_has_the_place_where_it_belongs() -> None:
+    source = "def f(m, d):\n    n = 0\n    for x in d:\n        m(x)\n        n += 1\n    return n\n"
+    found = {
+        word: place_of(program(source, name="f"), "f", (word,)).partition(":")[2]
+        for word in ("body", "loop", "loop_end", "for", "return")
+    }
+    assert found == {"body": "12", "loop": "14", "loop_end": "15", "for": "13", "return": "16"}
+    twice = source.replace("    return n", "    for x in d:\n        m(x)\n    return n")
+    assert place_of(program(twice, name="f"), "f", ("loop",)) == "homework.py:11"
+
+
+def test_a_helper_and_a_constant_are_looked_at_where_the_part_has_nothing(
+    analyzed: Callable[[str], Program],
+) -> None:
+    text = textwrap.dedent(
+        """\
+        import torch.nn as nn
+
+        HEADS = 4
+
+        def weights_of(scores):
+            return scores.softmax(dim=1)
+
+        class FeedForward(nn.Module):
+            def forward(self, x):
+                return x.softmax(dim=1)
+
+        class Attention(nn.Module):
+            def forward(self, x):
+                return weights_of(x) * HEADS
+        """
+    )
+    found = analyzed(text)
+    assert place_of(found, "Attention", ("softmax()",)) == "homework.py:6"
+    assert place_of(found, "Attention", ("HEADS",)) == "homework.py:14"
+    assert place_of(found, "Attention", ("relu()",)) == "homework.py:13"
+
+
+@pytest.mark.parametrize("text", ["softmax(", "_", "a = b", "return x"])
+def test_what_cannot_be_looked_for_is_told(text: str) -> None:
+    with pytest.raises(CourseError, match=r"^mistakes/a\.py: it cannot be looked for: .*Write names"):
+        looked_for(text, "mistakes/a.py")
+
+
+def test_commas_within_brackets_part_nothing() -> None:
+    assert looked_for("f(_, 4), `_[:, 0]` | g(),\n h.", "") == ("f(_, 4)", "_[:, 0] | g()", "h")
 
 
 def test_a_cell_of_a_notebook_counts_its_own_lines() -> None:
     assert (
-        place_of(program(ATTENTION, file="cell 4", first=2), "Attention", ("softmax",)) == "cell 4, line 11"
+        place_of(program(ATTENTION, file="In [3], cell 4", first=2), "Attention", ("softmax()",))
+        == "In [3], line 11 (cell 4)"
     )
 
 
@@ -79,7 +157,7 @@ def test_a_component_under_another_name_is_found_by_its_lines(analyzed: Callable
     )
     found = analyzed(text)
     assert [near.expected for near in found.near_names] == ["ViT"]
-    assert place_of(found, "ViT", ("sum",)) == "homework.py:4"
+    assert place_of(found, "ViT", ("sum()",)) == "homework.py:4"
 
 
 def test_a_definition_within_a_block_is_found(analyzed: Callable[[str], Program]) -> None:

@@ -25,7 +25,7 @@ def test_a_picture_is_known_in_any_format_of_its_pixels(picture, in_base64):
             notebook(in_base64(picture(1)), in_base64(again.getvalue()), [in_lines[:100], in_lines[100:]])
         )
     )
-    assert [one.where for one in told] == ["cell 1", "cell 2", "cell 3"]
+    assert [one.where for one in told] == ["In [ ], cell 1", "In [ ], cell 2", "In [ ], cell 3"]
     assert len({one.digest for one in told}) == 1
     (other,) = notebook_figures(notebook(in_base64(picture(2))))
     assert other.digest != told[0].digest

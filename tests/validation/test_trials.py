@@ -11,7 +11,7 @@ from grader.course.mistake_pairs import mistake_pairs
 from grader.course.variants import Kind, Variant, variants
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import EngineError, UsageError
-from grader.domain.evidence import Blame, Finding, Status
+from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import mutation_report
 from grader.validation.trials import Trial, TrialOutcome, chosen, seed_of, trials
@@ -232,3 +232,12 @@ def test_messages_are_counted_without_what_is_folded(tiny: Assignment) -> None:
     other = finding("c", "Doubler", Status.FAILED, message="It is wrong, too.")
     outcome = TrialOutcome(variant(Kind.MISTAKE, "m", "Doubler"), (head, folded, other))
     assert mutation_report(tiny, [outcome], complete=False).summary.endswith("2.00 messages for a mistake")
+
+
+def test_a_mistake_that_the_other_leaves_open_is_for_a_person(tiny: Assignment) -> None:
+    """Where one cannot be decided beside the other, that is noticed, and no fault of the checks."""
+    [pair] = mistake_pairs([mistake("one", "Inner"), mistake("two", "Outer")], 1)
+    told = finding("a", "Inner", Status.FAILED, diagnosis="one")
+    undecided = finding("b", "Outer", Status.ERRORED, kind=FindingKind.UNDECIDED, message="It cannot tell.")
+    report = mutation_report(tiny, [TrialOutcome(pair, (told, undecided))], complete=False)
+    assert report.passed and report.notes == ("one.py and two.py: b of Outer asks a person: It cannot tell.",)

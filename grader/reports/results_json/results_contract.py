@@ -80,7 +80,9 @@ class FindingRecord(_Record):
     message: str = Field(
         description="what is wrong; when passed, what a person should look at, which costs nothing, or empty"
     )
-    where: str = Field(description="`homework.py:41` or `cell 4, line 3`; empty when there is no place")
+    where: str = Field(
+        description="`homework.py:41` or `In [4], line 3 (cell 9)`; empty when there is no place"
+    )
     title: str
     hint: str
     waived: str = Field(

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from grader.domain.answers import ANSWERS_FILE
-from grader.domain.program import Place, place_of
+from grader.domain.program import Place, cell_number, place_of
 from grader.files.page_names import ANSWERS_PAGE, SUBMISSION_PAGE
 
 SCRIPT = "code"  # the id of a script
-_CELL = re.compile(r"cell (\d{1,9})")
 _BESIDE = "|".join(map(re.escape, (SUBMISSION_PAGE, ANSWERS_PAGE, ANSWERS_FILE)))
 _LINK = re.compile(rf'<a href="(?:{_BESIDE})(?:#[a-z0-9-]+)?">(.*?)</a>', re.DOTALL)
 
@@ -28,7 +27,7 @@ class CodeLinks:
         return bool(self.lines)
 
     def to(self, where: str) -> str:
-        """The address of a place (`homework.py:41`, `cell 4, line 3`); empty where no such line is shown."""
+        """The address of a place, as `Place` writes it; empty where no such line is shown."""
         place = place_of(where)
         return f"{SUBMISSION_PAGE}#{anchor(place)}" if place is not None and self.shows(place) else ""
 
@@ -38,15 +37,15 @@ class CodeLinks:
 
 
 def anchor(place: Place) -> str:
-    """The id of a line on the page: `line-41`, `cell-4-line-3`."""
+    """The id of a line on the page: `line-41`, `cell-9-line-3`."""
     cell = cell_anchor(place.file)
     return f"line-{place.line}" if cell == SCRIPT else f"{cell}-line-{place.line}"
 
 
 def cell_anchor(file: str) -> str:
-    """The id of a cell, or of a script as a whole: `cell-4`, `code`."""
-    cell = _CELL.fullmatch(file)
-    return f"cell-{cell[1]}" if cell else SCRIPT
+    """The id of a cell, or of a script as a whole: `cell-9`, `code`."""
+    number = cell_number(file)
+    return SCRIPT if number is None else f"cell-{number}"
 
 
 def alone(report: str) -> str:

@@ -27,7 +27,6 @@ class CheckRemark:
     message: str
     hint: str
     where: str
-    diagnosis: str | None
     others: str
     verdict: str
     lines: tuple[CodeLine, ...]
@@ -129,7 +128,6 @@ def _remark(told: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
         message=first.message,
         hint=first.hint,
         where=first.where,
-        diagnosis=first.label,
         others=told.others_in_words,
         verdict=verdict(first),
         lines=excerpt(source, first.where),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from grader.domain.formatting import revealed
-from grader.domain.program import lines_of, place_of
+from grader.domain.program import cell_number, lines_of, place_of
 
 _LONGEST = 160
 
@@ -30,11 +30,12 @@ def excerpt(source: Mapping[str, str] | None, where: str, around: int = 1) -> tu
 
     Args:
         source: File or cell -> text.
-        where: `homework.py:41` or `cell 4, line 3`.
+        where: `homework.py:41` or `In [4], line 3 (cell 9)`.
         around: Lines before and after.
 
     Returns:
-        `2 * around + 1` lines, fewer when the file is shorter; overlong lines are cut.
+        `2 * around + 1` lines, fewer when the file is shorter; of a cell also its first line before them, by
+        which it is known whatever it is called. Overlong lines are cut.
     """
     place = place_of(where)
     text = (source or {}).get(place.file) if place else None
@@ -44,9 +45,14 @@ def excerpt(source: Mapping[str, str] | None, where: str, around: int = 1) -> tu
     if not 1 <= place.line <= len(lines):
         return ()
     first = max(0, min(place.line - 1 - around, len(lines) - 2 * around - 1))
-    chosen = [line.expandtabs(4).rstrip() for line in lines[first : first + 2 * around + 1]]
-    shown = dedent("\n".join(chosen)).split("\n")
+    numbers = list(range(first, min(first + 2 * around + 1, len(lines))))
+    if cell_number(place.file) is not None:
+        begin = next((number for number, line in enumerate(lines) if line.strip()), first)
+        numbers = [begin] * (begin < first) + numbers
+    shown = dedent("\n".join(lines[number].expandtabs(4).rstrip() for number in numbers)).split("\n")
     return tuple(
-        CodeLine(number, revealed(line[:_LONGEST]) + " …" * (len(line) > _LONGEST), number == place.line)
-        for number, line in enumerate(shown, start=first + 1)
+        CodeLine(
+            number + 1, revealed(line[:_LONGEST]) + " …" * (len(line) > _LONGEST), number + 1 == place.line
+        )
+        for number, line in zip(numbers, shown, strict=True)
     )

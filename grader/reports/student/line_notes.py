@@ -24,7 +24,6 @@ class LineNote:
         kind: `failed`, `skipped`, `errored`, `noted`; `aside` for what costs nothing and asks nobody.
         word: What it is, in a word or two.
         title: What the check asks for, or what was seen.
-        diagnosis: The id of the mistake, if it was recognized.
     """
 
     where: str
@@ -34,7 +33,6 @@ class LineNote:
     title: str = ""
     message: str = ""
     hint: str = ""
-    diagnosis: str = ""
 
     @property
     def asks(self) -> bool:
@@ -87,7 +85,6 @@ def _findings(assignment: Assignment, evidence: Evidence, score: Score) -> Itera
                     f"`{component.name}`: {remark.titles[0]}",
                     message,
                     remark.hint,
-                    remark.diagnosis or "",
                 )
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import revealed
-from grader.domain.program import Place
+from grader.domain.program import Place, cell_number
 from grader.domain.score import Score
 from grader.domain.submission_view import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
 from grader.reports.student.code_links import SCRIPT, CodeLinks, anchor, cell_anchor
@@ -48,7 +48,7 @@ class ShownCell:
     """A cell, or a whole script, as the page has it.
 
     Attributes:
-        name: `Cell 4`, or the script's name.
+        name: `In [4], cell 9`, or the script's name.
         html: Cleaned: the text, or what the code printed and drew.
         notes: About its outputs.
     """
@@ -151,7 +151,7 @@ def _within_limit(
 def _shown(cell: ViewCell, by_line: Mapping[tuple[str, int], Sequence[LineNote]]) -> ShownCell:
     return ShownCell(
         id=cell_anchor(cell.file),
-        name=cell.file[:1].upper() + cell.file[1:] if cell.file.startswith("cell ") else cell.file,
+        name=cell.file if cell_number(cell.file) is None else cell.file[:1].upper() + cell.file[1:],
         kind=cell.kind,
         lines=tuple(
             ShownLine(

@@ -11,7 +11,7 @@ DIM = 22
 INNER = StandIn(scale=(1.7,), shift=(0.4,), roll=1)
 
 
-@pytest.mark.explains("prenorm_keeps_the_shape")
+@pytest.mark.explains("prenorm_keeps_the_shape", "prenorm_normalizes", "prenorm_adds_nothing")
 @pytest.mark.weight(3)
 def test_prenorm_matches_oracle(student, reference):
     """PreNorm normalizes every token over its features, then calls the wrapped module: fn(norm(x))."""
@@ -42,6 +42,7 @@ def test_prenorm_matches_oracle(student, reference):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("prenorm_takes_keyword_arguments")
 def test_prenorm_passes_keyword_arguments_on(student, reference):
     """PreNorm hands keyword arguments on to the wrapped module: forward(x, **kwargs)."""
     prenorm = student.build("PreNorm", DIM, inner=INNER)

@@ -70,7 +70,7 @@ def alike(used, expected):
     return 0 < factor < 1.001 and np.abs(used - factor * expected).max() < 1e-3 * size
 
 
-@pytest.mark.explains("train_epoch_runs")
+@pytest.mark.explains("train_epoch_runs", "train_epoch_clears_the_gradients")
 @pytest.mark.weight(3)
 def test_train_epoch_steps_along_each_batch(student, reference, class_names):
     """Every optimizer step uses the gradient of its own batch, and of nothing else."""
@@ -104,6 +104,7 @@ def test_train_epoch_steps_along_each_batch(student, reference, class_names):
 
 
 @pytest.mark.weight(2)
+@pytest.mark.explains("train_epoch_learns_the_labels")
 def test_train_epoch_learns_from_the_labels(student, reference, class_names):
     """The loss is the cross-entropy between the model's scores and the labels, alike for every batch."""
     data, run = trained(student, class_names)
@@ -309,6 +310,7 @@ def softmax(scores):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("train_epoch_trains_in_training_mode")
 def test_train_epoch_switches_to_training_mode(student, reference, class_names):
     """train_epoch puts the model in training mode: model.train()."""
     _, run = trained(student, class_names)  # on a model that is handed over in evaluation mode
@@ -397,6 +399,7 @@ def reported_quantities(found):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("train_epoch_keeps_floats")
 def test_train_epoch_reports_its_loss(student, reference, class_names):
     """train_epoch reports the loss: it appends it to loss_history, prints it or returns it."""
     found = long_epochs(student, class_names)

@@ -33,6 +33,11 @@ def uses(transformer, name):
 
 @pytest.mark.because("transformer_matches_oracle")
 @pytest.mark.weight(1)
+@pytest.mark.explains(
+    "transformer_adds_to_its_input",
+    "transformer_runs_its_blocks_in_order",
+    "transformer_normalizes_before_each_part",
+)
 def test_transformer_has_depth_layers(student, reference):
     """Transformer runs depth blocks, each with an Attention and a FeedForward of its own."""
     for depth in (DEPTH, 1):
@@ -51,6 +56,11 @@ def test_transformer_has_depth_layers(student, reference):
 
 
 @pytest.mark.weight(6)
+@pytest.mark.explains(
+    "transformer_adds_to_its_input",
+    "transformer_runs_its_blocks_in_order",
+    "transformer_normalizes_before_each_part",
+)
 def test_transformer_matches_oracle(student, reference):
     """Every block computes x = x + Attention(norm(x)), then x = x + FeedForward(norm(x))."""
     transformer = built(student)
@@ -104,6 +114,7 @@ def told(student, x, norm, attentions, feed_forwards):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("transformer_gives_its_parts_their_sizes")
 def test_transformer_hands_its_sizes_on(student, reference):
     """Transformer hands dim, heads, dim_head, mlp_dim and dropout on to its parts as they were given."""
     transformer = built(student, dropout=0.25)
@@ -133,6 +144,7 @@ def drops_out_itself(student):
 
 @pytest.mark.because("transformer_has_depth_layers")
 @pytest.mark.weight(1)
+@pytest.mark.explains("transformer_runs_its_blocks_in_order")
 def test_transformer_registers_its_layers(student, reference):
     """The optimizer sees the parameters of all blocks."""
     counts = [built(student, depth).parameter_count for depth in (1, 2, 3)]

@@ -73,7 +73,7 @@ def test_vit_takes_images_of_any_size(student, reference):
         raise reference.named(mistake, seen=error) from None
 
 
-@pytest.mark.explains("vit_returns_logits")
+@pytest.mark.explains("vit_returns_logits", "vit_sees_the_whole_image")
 @pytest.mark.weight(2)
 def test_vit_cuts_patches(student, reference):
     """Every token sees exactly one patch of the image, in all its channels."""
@@ -106,6 +106,7 @@ POLICIES = {
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_sees_the_whole_image")
 def test_vit_projects_all_patches_alike(student, reference):
     """One projection with the same weights makes tokens of all patches."""
     sizes = reference.oracle.doable(student)
@@ -121,6 +122,7 @@ def test_vit_projects_all_patches_alike(student, reference):
 
 @pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_has_a_class_token")
 def test_vit_puts_a_class_token_in_front(student, reference):
     """A learnable class token stands in front of the patches: number of patches + 1 tokens."""
     sizes = reference.oracle.doable(student)
@@ -144,6 +146,7 @@ def test_vit_puts_a_class_token_in_front(student, reference):
 
 @pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_tells_places_apart")
 def test_vit_adds_positions(student, reference):
     """A position is added to every token, so that equal patches at different places differ."""
     sizes = reference.oracle.doable(student)
@@ -175,6 +178,7 @@ def test_vit_adds_positions(student, reference):
 )
 @pytest.mark.weight(1)
 @pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.explains("vit_pools_as_it_is_told")
 def test_vit_pools(student, reference, pool):
     """pool='cls' classifies the first token after the Transformer, pool='mean' the mean of all tokens."""
     # rolling moves the last patches to the front, so that what is read shows in what the scores depend on
@@ -210,6 +214,7 @@ WRONG_POOLS = {
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_returns_no_probabilities")
 def test_vit_returns_scores_not_probabilities(student, reference):
     """ViT returns the scores as they are; the loss function applies the softmax."""
     sizes = reference.oracle.doable(student)
@@ -233,6 +238,7 @@ def test_vit_returns_scores_not_probabilities(student, reference):
 
 
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_gives_the_transformer_its_sizes")
 def test_vit_hands_its_sizes_on(student, reference):
     """ViT hands dim, depth, heads, dim_head, mlp_dim and dropout on to one Transformer."""
     sizes = reference.oracle.doable(student)
@@ -257,6 +263,7 @@ def test_vit_hands_its_sizes_on(student, reference):
 
 @pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
+@pytest.mark.explains("vit_drops_out")
 def test_vit_drops_out_in_training_only(student, reference):
     """emb_dropout acts on the tokens in training, at the rate that is asked for, and not in evaluation."""
 

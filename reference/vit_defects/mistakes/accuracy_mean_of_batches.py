@@ -3,7 +3,7 @@ batch is smaller.
 
 Add up the correct predictions of all batches and divide once by len(data_loader.dataset).
 
-Look for: mean, sum, argmax
+Look for: mean(), argmax() | max()
 """
 
 

@@ -2,7 +2,7 @@
 
 Add up the correct predictions in the loop, and divide once behind it.
 
-Look for: argmax, max, return, break
+Look for: break, argmax() | max()
 """
 
 

@@ -2,7 +2,7 @@
 
 Add up the correct predictions of all batches.
 
-Look for: argmax, correct
+Look for: argmax() | max()
 """
 
 

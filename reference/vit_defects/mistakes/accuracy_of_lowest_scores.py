@@ -2,7 +2,7 @@
 
 scores.argmax(dim=1).
 
-Look for: argmin, min
+Look for: argmin() | min()
 """
 
 

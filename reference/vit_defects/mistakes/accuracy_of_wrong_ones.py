@@ -2,7 +2,7 @@
 
 scores.argmax(dim=1) == labels.
 
-Look for: argmax, max
+Look for: argmax() | max()
 """
 
 

@@ -2,7 +2,7 @@
 
 Divide by len(data_loader.dataset), the number of images.
 
-Look for: len
+Look for: _ / len()
 """
 
 

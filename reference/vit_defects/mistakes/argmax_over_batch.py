@@ -3,7 +3,7 @@
 
 Use scores.argmax(dim=1), which gives one answer per image.
 
-Look for: argmax, max, topk, argsort
+Look for: argmax() | max() | topk() | argsort()
 """
 
 

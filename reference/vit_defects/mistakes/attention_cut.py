@@ -3,7 +3,7 @@ queries and keys stay as they were made.
 
 Leave out detach(), .data and torch.no_grad().
 
-Look for: detach, no_grad, data
+Look for: detach() | no_grad() | _.data
 """
 
 

@@ -2,7 +2,7 @@
 
 Every block begins with x = x + attention(norm(x)).
 
-Look for: forward, for
+Look for: loop
 """
 
 

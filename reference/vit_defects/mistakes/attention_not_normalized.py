@@ -3,7 +3,7 @@ it.
 
 PreNorm(dim, Attention(...)) as well.
 
-Look for: Attention
+Look for: Attention()
 """
 
 

@@ -3,7 +3,7 @@ between tokens. The scores should have the shape (batch, heads, tokens, tokens).
 
 Move the axis of the heads in front of the tokens before q k^T: transpose(1, 2) or rearrange.
 
-Look for: transpose, permute, view, reshape, matmul
+Look for: view() | reshape() | rearrange()
 """
 
 

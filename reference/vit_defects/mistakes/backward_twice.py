@@ -2,7 +2,7 @@
 
 Call loss.backward() once.
 
-Look for: retain_graph, backward
+Look for: retain_graph, backward()
 """
 
 

@@ -3,7 +3,7 @@ should not depend on which images are beside it.
 
 Keep the batch axis in front in every reshape: (batch, heads, tokens, dim_head).
 
-Look for: view, reshape, rearrange, permute
+Look for: view() | reshape() | rearrange()
 """
 
 

@@ -2,6 +2,8 @@
 another: each works on the output of the one before it.
 
 Overwrite x in the loop: x = x + attention(x).
+
+Look for: loop
 """
 
 

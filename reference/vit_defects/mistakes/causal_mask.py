@@ -3,7 +3,7 @@ text that is generated; an image has no such order, and every token should look 
 
 Leave the mask out.
 
-Look for: tril, triu, masked_fill
+Look for: tril() | triu(), masked_fill() | masked_fill_()
 """
 
 

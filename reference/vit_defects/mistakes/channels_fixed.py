@@ -3,7 +3,7 @@ has channels * patch_size ** 2 numbers.
 
 nn.Linear(channels * patch_size**2, dim), or nn.Conv2d(channels, dim, patch_size, patch_size).
 
-Look for: Linear, Conv2d, rearrange, Rearrange, reshape, view
+Look for: Linear(patch_size**2) | Conv2d(1), Linear() | Conv2d(), Rearrange() | rearrange()
 """
 
 

@@ -2,7 +2,7 @@
 
 A patch holds all its channels: channels * patch_size ** 2 numbers.
 
-Look for: img, to_patches, rearrange, view, reshape
+Look for: _[:, :1] | _[:, 0] | _[:, 0:1], view() | reshape() | rearrange() | Rearrange()
 """
 
 

@@ -2,7 +2,7 @@
 
 Pass class_names as tick labels for both axes.
 
-Look for: heatmap, imshow, matshow, pcolormesh, ConfusionMatrixDisplay, from_predictions
+Look for: heatmap() | imshow() | matshow() | pcolormesh() | ConfusionMatrixDisplay() | from_predictions()
 """
 
 

@@ -2,7 +2,7 @@
 
 torch.cat((class_tokens, patches), dim=1) puts it in front.
 
-Look for: cat, concat
+Look for: cat() | concat()
 """
 
 

@@ -3,7 +3,7 @@ either.
 
 Make it an nn.Parameter: self.class_token = nn.Parameter(torch.randn(1, 1, dim)).
 
-Look for: cls_token, class_token, zeros, randn
+Look for: randn(1, 1, _) | zeros(1, 1, _) | rand(1, 1, _) | ones(1, 1, _), cls_token | class_token
 """
 
 

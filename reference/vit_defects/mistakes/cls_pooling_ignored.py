@@ -3,7 +3,7 @@ in either case.
 
 Take x[:, 0] after the Transformer when pool is 'cls'.
 
-Look for: pool, mean
+Look for: mean(), pool
 """
 
 

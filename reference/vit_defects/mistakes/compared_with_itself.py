@@ -3,7 +3,7 @@ The matrix should count the true labels against the predicted ones, and then the
 
 Hand over both: confusion_matrix(true_labels, predicted_labels).
 
-Look for: confusion_matrix, from_predictions, heatmap
+Look for: confusion_matrix() | from_predictions(), heatmap()
 """
 
 

@@ -3,7 +3,7 @@ layers compute, and the matrix shows a worse model than the one that was trained
 
 Begin plot_confusion_matrix with model.eval().
 
-Look for: train
+Look for: train()
 """
 
 

@@ -4,7 +4,7 @@ is counts[i, j] / counts[i, :].sum(), so that every row adds up to 1.
 
 Use counts / counts.sum(axis=1, keepdims=True): without keepdims, NumPy divides along the other axis.
 
-Look for: sum, normalize
+Look for: normalize, _ / _.sum() | sum()
 """
 
 

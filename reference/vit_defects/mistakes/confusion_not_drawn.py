@@ -2,7 +2,7 @@
 
 Draw matrix with seaborn.heatmap or plt.imshow, with class_names as tick labels, then plt.show().
 
-Look for: confusion_matrix, print
+Look for: confusion_matrix(), print(), body
 """
 
 

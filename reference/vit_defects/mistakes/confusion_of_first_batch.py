@@ -3,7 +3,7 @@
 Collect the predictions of all batches before the matrix is computed: next(iter(...)), break and a return
 inside the loop all end it after the first batch.
 
-Look for: next
+Look for: next() | break
 """
 
 

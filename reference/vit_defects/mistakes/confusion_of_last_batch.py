@@ -2,7 +2,7 @@
 
 Collect the predictions of all batches before the matrix is computed.
 
-Look for: argmax
+Look for: argmax() | max()
 """
 
 

@@ -2,7 +2,7 @@
 
 scikit-learn's confusion_matrix takes the true labels first.
 
-Look for: confusion_matrix
+Look for: confusion_matrix() | from_predictions()
 """
 
 

@@ -3,7 +3,7 @@ other tokens are not used, so that no information passes between tokens.
 
 Multiply the whole matrix of weights with the values: weights @ v.
 
-Look for: einsum, diagonal, softmax
+Look for: diagonal() | diag() | diag_embed(), einsum()
 """
 
 

@@ -2,7 +2,7 @@
 
 The projections to q, k and v have heads * dim_head features; dim need not equal that.
 
-Look for: dim_head, head_dim, heads
+Look for: _ // heads | _ // num_heads | _ // self.heads | _ // self.num_heads
 """
 
 

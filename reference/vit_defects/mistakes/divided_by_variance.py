@@ -3,7 +3,7 @@
 
 (x - mean) / sqrt(var + eps), over the last axis.
 
-Look for: var, std
+Look for: var()
 """
 
 

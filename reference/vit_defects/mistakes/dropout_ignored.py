@@ -2,7 +2,7 @@
 
 Put nn.Dropout(dropout) after the activation and after the second linear layer.
 
-Look for: Linear
+Look for: Sequential()
 """
 
 

@@ -2,7 +2,7 @@
 
 Use nn.Dropout, which model.eval() switches off; F.dropout has to be told: F.dropout(x, p, self.training).
 
-Look for: dropout
+Look for: dropout()
 """
 
 

@@ -2,7 +2,7 @@
 
 Transformer(dim, depth, heads, dim_head, mlp_dim, dropout).
 
-Look for: Transformer
+Look for: Transformer()
 """
 
 

@@ -3,7 +3,7 @@ dropped in training.
 
 Attention(dim, heads, dim_head, dropout) and FeedForward(dim, mlp_dim, dropout).
 
-Look for: Attention, FeedForward
+Look for: Attention()
 """
 
 

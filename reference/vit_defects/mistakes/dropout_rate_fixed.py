@@ -3,7 +3,7 @@ dropout=0 nothing should be dropped.
 
 Write nn.Dropout(dropout), with the argument itself.
 
-Look for: Dropout, dropout
+Look for: Dropout() | dropout()
 """
 
 

@@ -2,7 +2,7 @@
 
 Apply nn.Dropout(emb_dropout) to the tokens once the positions are added.
 
-Look for: emb_dropout, Dropout
+Look for: emb_dropout, Dropout()
 """
 
 

@@ -3,7 +3,7 @@ emb_dropout=0 nothing should be dropped.
 
 Write nn.Dropout(emb_dropout), with the argument itself.
 
-Look for: Dropout, emb_dropout
+Look for: Dropout() | dropout()
 """
 
 

@@ -3,7 +3,7 @@ layers compute, and the examples show a worse model than the one that was traine
 
 Begin plot_classwise_predictions with model.eval().
 
-Look for: train
+Look for: train()
 """
 
 

@@ -2,7 +2,7 @@
 
 ax.imshow(image.squeeze(), cmap="gray") for each image, in an axes of its own, then plt.show().
 
-Look for: argmax, print
+Look for: argmax(), print(), body
 """
 
 

@@ -2,7 +2,7 @@
 
 Keep the activation between the two linear layers only.
 
-Look for: gelu, relu, GELU, ReLU
+Look for: gelu() | relu() | GELU() | ReLU(), Sequential()
 """
 
 

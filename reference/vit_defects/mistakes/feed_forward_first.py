@@ -3,7 +3,7 @@ feed-forward.
 
 Exchange the two lines in forward (or the order in which the parts are put in the block).
 
-Look for: attention, attn
+Look for: loop
 """
 
 

@@ -2,7 +2,7 @@
 
 Every block ends with x = x + feed_forward(norm(x)).
 
-Look for: forward, for
+Look for: loop_end
 """
 
 

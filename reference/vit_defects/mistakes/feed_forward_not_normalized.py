@@ -3,7 +3,7 @@ it.
 
 PreNorm(dim, FeedForward(...)) as well.
 
-Look for: FeedForward
+Look for: FeedForward()
 """
 
 

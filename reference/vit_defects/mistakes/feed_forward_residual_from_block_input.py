@@ -2,6 +2,8 @@
 feed_forward(y), where it should be y + feed_forward(y) with y = x + attention(x).
 
 Use the same variable all the way: x = x + attention(x); x = x + feed_forward(x).
+
+Look for: loop_end
 """
 
 

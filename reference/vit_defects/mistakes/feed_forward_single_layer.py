@@ -3,7 +3,7 @@ activation(W1 x + b1) + b2.
 
 Linear(dim, hidden_dim), activation, Linear(hidden_dim, dim).
 
-Look for: Linear
+Look for: Linear()
 """
 
 

@@ -3,7 +3,7 @@ query is compared with the keys of all tokens.
 
 Use the queries of all tokens: q @ k.transpose(-2, -1) has the shape (batch, heads, tokens, tokens).
 
-Look for: 0, :1
+Look for: _[:, :, :1] | _[:, :, 0] | _[:, 0] | _[:, :1]
 """
 
 

@@ -3,7 +3,7 @@ result of its own.
 
 Compute the scores for all queries: q @ k.transpose(-2, -1).
 
-Look for: expand, repeat, softmax
+Look for: expand() | expand_as() | repeat()
 """
 
 

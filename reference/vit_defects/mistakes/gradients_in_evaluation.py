@@ -2,7 +2,7 @@
 
 Put the loop under `with torch.no_grad():`.
 
-Look for: data_loader
+Look for: for
 """
 
 

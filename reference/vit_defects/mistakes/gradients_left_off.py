@@ -3,7 +3,7 @@ recorded any more.
 
 Use `with torch.no_grad():` around the loop, which ends by itself.
 
-Look for: set_grad_enabled, no_grad
+Look for: set_grad_enabled()
 """
 
 

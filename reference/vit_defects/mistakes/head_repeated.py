@@ -3,7 +3,7 @@ its own.
 
 Compute every head from its own part of q, k and v.
 
-Look for: repeat, cat, softmax
+Look for: repeat() | cat()
 """
 
 

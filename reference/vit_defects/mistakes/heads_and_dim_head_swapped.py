@@ -3,7 +3,7 @@ features each.
 
 The order is Attention(dim, heads, dim_head, dropout); or name the arguments.
 
-Look for: Attention
+Look for: Attention()
 """
 
 

@@ -3,7 +3,7 @@ side by side: heads * dim_head numbers for each token, which the output projecti
 
 Join the heads by rearrange(out, "b h n d -> b n (h d)"), or transpose(1, 2) and flatten(2).
 
-Look for: mean, sum
+Look for: mean() | sum()
 """
 
 

@@ -2,7 +2,7 @@
 
 Use heads in __init__, and keep it as self.heads for forward.
 
-Look for: heads, num_heads
+Look for: heads | num_heads | n_heads
 """
 
 

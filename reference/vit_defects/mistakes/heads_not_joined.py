@@ -3,7 +3,7 @@ of different tokens get mixed. The head axis has to come after the token axis be
 
 Use rearrange(out, "b h n d -> b n (h d)"), or transpose(1, 2) before reshape.
 
-Look for: reshape, view
+Look for: (_ @ _).reshape() | (_ @ _).view(), reshape() | view()
 """
 
 

@@ -3,7 +3,7 @@ as they are. The output projection maps them to dim numbers and mixes what the h
 
 self.to_out = nn.Linear(heads * dim_head, dim) in __init__, applied to the joined heads in forward.
 
-Look for: rearrange, reshape, transpose, return
+Look for: (_ @ _).transpose() | rearrange(_ @ _), return
 """
 
 

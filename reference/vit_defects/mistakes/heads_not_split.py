@@ -4,7 +4,7 @@ before the tokens.
 
 Use rearrange(q, "b n (h d) -> b h n d", h=heads), or view(b, n, heads, dim_head).transpose(1, 2).
 
-Look for: view, reshape
+Look for: view() | reshape() | rearrange()
 """
 
 

@@ -3,7 +3,7 @@ Each head should look at the tokens in its own way.
 
 Keep the axis of the heads in the scores: (batch, heads, queries, keys).
 
-Look for: einsum, sum, mean, softmax
+Look for: sum() | mean()
 """
 
 

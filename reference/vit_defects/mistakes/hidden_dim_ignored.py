@@ -2,7 +2,7 @@
 
 Linear(dim, hidden_dim), activation, Linear(hidden_dim, dim).
 
-Look for: Linear
+Look for: Linear(dim, _), Linear()
 """
 
 

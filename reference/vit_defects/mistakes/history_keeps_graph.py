@@ -3,7 +3,7 @@ memory.
 
 Append loss.item(), which is a plain number.
 
-Look for: append
+Look for: append()
 """
 
 

@@ -2,7 +2,7 @@
 
 Move on to the next image of the class for every axes: a list of chosen images, and one of them per axes.
 
-Look for: imshow
+Look for: imshow()
 """
 
 

@@ -3,7 +3,7 @@ handout cannot be done. There are (image_size // patch_size) ** 2 patches, and t
 
 nn.Parameter(torch.randn(1, (image_size // patch_size) ** 2 + 1, dim)) for the positions.
 
-Look for: randn, zeros, Parameter, Embedding, arange
+Look for: positions | pos_embedding | pos_embed | position_embedding, Parameter() | Embedding()
 """
 
 

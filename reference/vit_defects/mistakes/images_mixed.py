@@ -2,7 +2,7 @@
 
 Keep the batch axis in front in every reshape and concatenation.
 
-Look for: view, reshape, rearrange, cat, expand
+Look for: view() | reshape() | rearrange(), cat()
 """
 
 

@@ -2,7 +2,7 @@
 
 return self.fn(self.norm(x), **kwargs)
 
-Look for: return, fn
+Look for: return
 """
 
 

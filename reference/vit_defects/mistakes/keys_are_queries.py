@@ -3,7 +3,8 @@ asks for and what it offers should be two different projections.
 
 The scores are q @ k.transpose(-2, -1).
 
-Look for: softmax, matmul, einsum
+Look for: _ @ q.transpose() | matmul(_, q.transpose()), _ @ _.transpose() | _ @ _.mT | matmul(_,
+_.transpose()) | bmm(_, _.transpose())
 """
 
 

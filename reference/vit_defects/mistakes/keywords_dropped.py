@@ -2,7 +2,7 @@
 
 forward(self, x, **kwargs) ends with self.fn(..., **kwargs).
 
-Look for: fn
+Look for: fn()
 """
 
 

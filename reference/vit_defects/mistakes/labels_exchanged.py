@@ -3,7 +3,7 @@ and the other way round.
 
 The true label comes from the loader, the predicted one from model(images).argmax(dim=1).
 
-Look for: set_title, title, set_xlabel, xlabel, text, annotate
+Look for: set_title() | title() | set_xlabel() | xlabel() | text() | annotate()
 """
 
 

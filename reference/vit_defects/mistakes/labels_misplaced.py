@@ -3,7 +3,7 @@ another order.
 
 Take images and labels from the loader together, and leave their order alone.
 
-Look for: roll, randperm, flip, shuffle, labels
+Look for: roll() | randperm() | flip() | shuffle()
 """
 
 

@@ -2,7 +2,7 @@
 
 Set a title such as f"true: {...}, predicted: {...}" for every image.
 
-Look for: imshow
+Look for: imshow()
 """
 
 

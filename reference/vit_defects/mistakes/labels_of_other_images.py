@@ -2,7 +2,7 @@
 
 Take image, true label and prediction from the same place in the same batch.
 
-Look for: set_title, title, set_xlabel, xlabel, text, annotate
+Look for: set_title() | title() | set_xlabel() | xlabel() | text() | annotate()
 """
 
 

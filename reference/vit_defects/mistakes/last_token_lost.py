@@ -2,7 +2,7 @@
 
 Use all of k and v, without a slice.
 
-Look for: softmax, matmul
+Look for: _[:, :, :-1] | _[..., :-1, :]
 """
 
 

@@ -3,7 +3,7 @@ can be negative and the largest score hardly stands out.
 
 Use scores.softmax(dim=-1).
 
-Look for: sum, softmax
+Look for: _ / _.sum() | sum()
 """
 
 

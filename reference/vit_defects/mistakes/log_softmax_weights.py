@@ -2,7 +2,7 @@
 
 Use softmax, not log_softmax.
 
-Look for: log_softmax
+Look for: log_softmax() | LogSoftmax()
 """
 
 

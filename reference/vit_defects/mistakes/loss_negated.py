@@ -2,7 +2,7 @@
 
 loss = F.cross_entropy(scores, labels), without a minus.
 
-Look for: cross_entropy, criterion, backward
+Look for: -cross_entropy() | -criterion(), cross_entropy() | criterion()
 """
 
 

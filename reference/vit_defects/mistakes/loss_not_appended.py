@@ -2,7 +2,7 @@
 
 loss_history.append(average_loss), as a number.
 
-Look for: print
+Look for: print()
 """
 
 

@@ -2,7 +2,7 @@
 
 Divide by len(data_loader.dataset).
 
-Look for: append
+Look for: append()
 """
 
 

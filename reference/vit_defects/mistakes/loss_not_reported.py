@@ -2,7 +2,7 @@
 
 Every 100 batches: loss_history.append(loss.item()), and print it.
 
-Look for: backward, step
+Look for: loop_end
 """
 
 

@@ -2,7 +2,7 @@
 
 Return behind the loop, not in it; no break.
 
-Look for: return, break
+Look for: break
 """
 
 

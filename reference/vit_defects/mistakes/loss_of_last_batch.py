@@ -2,7 +2,7 @@
 
 total += loss.item() * len(images), and one division at the end.
 
-Look for: item, loss, cross_entropy, criterion
+Look for: cross_entropy() | criterion(), append()
 """
 
 

@@ -3,7 +3,7 @@ learned is which image of a batch shows a class, not which class an image shows.
 
 Use F.cross_entropy, or log_softmax(dim=1).
 
-Look for: log_softmax, softmax
+Look for: log_softmax(dim=0) | softmax(dim=0), log_softmax() | softmax()
 """
 
 

@@ -2,7 +2,7 @@
 
 Take the mean over each batch, loss = F.cross_entropy(scores, labels), and call backward() on that.
 
-Look for: backward, cross_entropy, criterion
+Look for: backward()
 """
 
 

@@ -3,7 +3,7 @@ batches, sums over images by the number of images.
 
 Add F.cross_entropy(..., reduction='sum') and divide by len(data_loader.dataset).
 
-Look for: len
+Look for: _ / len()
 """
 
 

@@ -2,7 +2,7 @@
 
 x.mean(dim=1) over the axis of the tokens.
 
-Look for: max, amax
+Look for: max() | amax()
 """
 
 

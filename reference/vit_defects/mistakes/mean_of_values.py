@@ -3,7 +3,7 @@ values by the softmax of its own scores.
 
 Multiply softmax(q k^T / sqrt(dim_head)) with v.
 
-Look for: mean
+Look for: mean()
 """
 
 

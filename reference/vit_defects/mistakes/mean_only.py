@@ -3,7 +3,7 @@ is as it came.
 
 (x - mean) / sqrt(var + eps), over the last axis.
 
-Look for: mean
+Look for: mean()
 """
 
 

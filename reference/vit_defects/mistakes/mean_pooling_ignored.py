@@ -3,7 +3,7 @@ token is taken in either case.
 
 Take x.mean(dim=1) after the Transformer when pool is 'mean'.
 
-Look for: pool
+Look for: _[:, 0], pool
 """
 
 

@@ -2,7 +2,7 @@
 
 Begin evaluate with model.eval().
 
-Look for: data_loader
+Look for: body
 """
 
 

@@ -4,7 +4,7 @@ sqrt(dim_head)) v.
 
 Multiply the scores by dim_head ** -0.5 before the softmax.
 
-Look for: softmax
+Look for: _ @ _.transpose() | _ @ _.mT | matmul(_, _.transpose()) | bmm(_, _.transpose()), softmax()
 """
 
 

@@ -2,7 +2,7 @@
 
 Begin train_epoch with model.train().
 
-Look for: data_loader
+Look for: body
 """
 
 

@@ -2,7 +2,7 @@
 
 FeedForward(dim, mlp_dim, dropout).
 
-Look for: FeedForward
+Look for: FeedForward()
 """
 
 

@@ -3,7 +3,7 @@ are hardly punished and learning stalls.
 
 Use F.cross_entropy with the scores, or F.nll_loss with log_softmax.
 
-Look for: nll_loss, NLLLoss, softmax
+Look for: nll_loss() | NLLLoss()
 """
 
 

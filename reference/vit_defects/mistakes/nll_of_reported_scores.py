@@ -2,7 +2,7 @@
 
 Use F.cross_entropy, which applies log_softmax first.
 
-Look for: nll_loss, NLLLoss
+Look for: nll_loss() | NLLLoss()
 """
 
 

@@ -3,7 +3,7 @@ the model says.
 
 Use F.cross_entropy, which applies log_softmax first, or return F.log_softmax(scores, dim=-1) from ViT.
 
-Look for: nll_loss, NLLLoss
+Look for: nll_loss() | NLLLoss()
 """
 
 

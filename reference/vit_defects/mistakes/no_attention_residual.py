@@ -3,7 +3,7 @@ feed-forward part has one.
 
 Write x = x + attention(x).
 
-Look for: attention, attn
+Look for: loop
 """
 
 

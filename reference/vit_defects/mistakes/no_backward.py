@@ -3,7 +3,7 @@ scores.
 
 Call loss.backward() for every batch, on a loss that was computed from the output of the model.
 
-Look for: step
+Look for: step()
 """
 
 

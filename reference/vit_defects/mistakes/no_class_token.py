@@ -2,7 +2,7 @@
 
 Concatenate a learnable class token and the patches along the token axis, before the positions are added.
 
-Look for: cat
+Look for: cat(), transformer() | encoder()
 """
 
 

@@ -3,7 +3,7 @@ The attention has one.
 
 Write x = x + feed_forward(x).
 
-Look for: feed_forward, ff, mlp
+Look for: loop_end
 """
 
 

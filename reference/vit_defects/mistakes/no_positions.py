@@ -2,7 +2,7 @@
 
 Add a learnable nn.Parameter of shape (1, patches + 1, dim) to the tokens.
 
-Look for: pos_embedding, positions, pos_embed, pos
+Look for: pos_embedding | positions | pos_embed | pos, cat()
 """
 
 

@@ -3,7 +3,7 @@ normalized. A block computes x = x + Attention(norm(x)), then x = x + FeedForwar
 
 Put PreNorm(dim, Attention(...)) and PreNorm(dim, FeedForward(...)) into every block.
 
-Look for: PreNorm
+Look for: Attention()
 """
 
 

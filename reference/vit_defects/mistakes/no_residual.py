@@ -2,6 +2,8 @@
 and the gradient have to pass every layer, and a deep stack hardly trains.
 
 Write x = x + attention(x), then x = x + feed_forward(x).
+
+Look for: loop
 """
 
 

@@ -3,7 +3,7 @@ positive and sum to 1.
 
 Apply softmax(dim=-1) to the scaled scores.
 
-Look for: matmul, einsum
+Look for: _ @ _.transpose() | _ @ _.mT | matmul(_, _.transpose()) | bmm(_, _.transpose())
 """
 
 

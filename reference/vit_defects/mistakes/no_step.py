@@ -2,7 +2,7 @@
 
 Call optimizer.step() once for every batch, after loss.backward().
 
-Look for: backward
+Look for: backward()
 """
 
 

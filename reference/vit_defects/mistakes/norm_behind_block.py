@@ -3,7 +3,7 @@ normalized tokens: x = x + part(norm(x)).
 
 Two normalizations per block, one before each part: that is what PreNorm does.
 
-Look for: LayerNorm, norm
+Look for: LayerNorm(), norm()
 """
 
 

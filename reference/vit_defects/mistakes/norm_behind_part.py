@@ -2,8 +2,6 @@
 part(norm(x)).
 
 Normalize the input of each part: that is what PreNorm does.
-
-Look for: LayerNorm, norm, norm1, ln1
 """
 
 

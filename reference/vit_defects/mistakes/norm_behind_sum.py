@@ -3,8 +3,6 @@ Here it belongs before each part, x = x + part(norm(x)): what came in then passe
 unchanged.
 
 Normalize the input of each part: that is what PreNorm does.
-
-Look for: LayerNorm, norm, norm1, ln1
 """
 
 

@@ -2,7 +2,7 @@
 
 Apply the nn.LayerNorm to x before calling fn.
 
-Look for: fn
+Look for: fn()
 """
 
 

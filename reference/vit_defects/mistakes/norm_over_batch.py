@@ -3,7 +3,7 @@ depends on the other images. Layer normalization treats every token by itself, o
 
 Use nn.LayerNorm(dim).
 
-Look for: BatchNorm1d, mean, var
+Look for: BatchNorm1d() | mean()
 """
 
 

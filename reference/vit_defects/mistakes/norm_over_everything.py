@@ -3,7 +3,7 @@ normalization treats every token by itself, over its last axis.
 
 Use nn.LayerNorm(dim), or mean(dim=-1) and var(dim=-1).
 
-Look for: mean, var, std, LayerNorm, layer_norm
+Look for: mean() | LayerNorm() | layer_norm()
 """
 
 

@@ -4,7 +4,7 @@ token by itself, over its last axis.
 
 Use nn.LayerNorm(dim), or mean(dim=-1) and var(dim=-1).
 
-Look for: mean, var, std, InstanceNorm1d, BatchNorm1d
+Look for: mean() | InstanceNorm1d() | BatchNorm1d()
 """
 
 

@@ -3,7 +3,7 @@ only what goes in: fn(norm(x)).
 
 Return what fn gives.
 
-Look for: fn
+Look for: fn()
 """
 
 

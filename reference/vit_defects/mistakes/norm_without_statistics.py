@@ -4,7 +4,7 @@ evaluation alike.
 
 Use nn.LayerNorm(dim).
 
-Look for: BatchNorm1d
+Look for: BatchNorm1d()
 """
 
 

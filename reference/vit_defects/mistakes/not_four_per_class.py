@@ -1,8 +1,6 @@
 """The shown images are not four of each class.
 
 Go on through the loader until every class has samples_per_class images.
-
-Look for: samples_per_class
 """
 
 

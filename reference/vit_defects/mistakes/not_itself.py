@@ -3,7 +3,7 @@ tokens, itself included.
 
 Leave the mask out.
 
-Look for: masked_fill, eye, fill_diagonal_, softmax
+Look for: masked_fill() | fill_diagonal_() | eye()
 """
 
 

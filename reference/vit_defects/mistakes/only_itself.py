@@ -3,7 +3,7 @@ part.
 
 The softmax over the keys weighs the values of all tokens.
 
-Look for: eye, diagonal, softmax
+Look for: eye() | diagonal(), softmax()
 """
 
 

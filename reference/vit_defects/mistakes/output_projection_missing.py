@@ -3,7 +3,7 @@ nothing then mixes what the heads found. Only a single head of width dim may do 
 
 The usual condition is: no projection if heads == 1 and dim_head == dim.
 
-Look for: Identity, project_out
+Look for: Identity(), return
 """
 
 

@@ -3,6 +3,8 @@ feed-forward part should read what the attention made of it.
 
 Assign x after the attention, before the feed-forward part is applied: two steps, two residual
 connections.
+
+Look for: loop_end
 """
 
 

@@ -3,7 +3,7 @@ than those of the handout cannot be done.
 
 Use patch_size wherever patches are cut, counted and projected.
 
-Look for: rearrange, Rearrange, unfold, Conv2d, Linear, reshape, view
+Look for: Rearrange() | rearrange() | unfold() | Conv2d()
 """
 
 

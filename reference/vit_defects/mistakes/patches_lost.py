@@ -2,7 +2,7 @@
 
 There should be (image_size / patch_size) ** 2 patches side by side, in steps of patch_size.
 
-Look for: unfold, Conv2d, range, stride
+Look for: unfold() | Unfold() | Conv2d() | rearrange() | Rearrange(), range()
 """
 
 

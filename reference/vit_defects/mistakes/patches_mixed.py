@@ -3,7 +3,7 @@ patches are mixed in one token. A plain reshape of the image cuts rows, not squa
 
 Split height and width into (h p) and (w q) first: "b c (h p) (w q) -> b (h w) (p q c)".
 
-Look for: reshape, view, rearrange, Rearrange
+Look for: unfold() | Unfold() | rearrange() | Rearrange() | reshape() | view()
 """
 
 

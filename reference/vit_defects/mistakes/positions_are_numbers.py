@@ -3,7 +3,7 @@ hardly be told apart; a position is a vector of dim numbers.
 
 nn.Parameter(torch.randn(1, num_patches + 1, dim)).
 
-Look for: Parameter, positions, pos, pos_embedding, pos_embed
+Look for: positions.mean(), pos_embedding | positions | pos_embed | pos
 """
 
 

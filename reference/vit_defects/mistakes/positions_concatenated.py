@@ -2,7 +2,7 @@
 
 tokens + positions, both dim wide.
 
-Look for: cat, concat
+Look for: cat() | concat()
 """
 
 

@@ -3,7 +3,7 @@ module normalized tokens, and leaves its output as it is.
 
 Return self.fn(self.norm(x), **kwargs).
 
-Look for: fn
+Look for: fn()
 """
 
 

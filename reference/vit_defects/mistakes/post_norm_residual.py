@@ -3,7 +3,7 @@ before fn and adds nothing; the Transformer adds.
 
 Return self.fn(self.norm(x), **kwargs).
 
-Look for: norm, return
+Look for: norm(), return
 """
 
 

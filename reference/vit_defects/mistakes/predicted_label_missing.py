@@ -3,7 +3,7 @@ nowhere to be read.
 
 Write both on each image: the label from the loader and the class that the model predicts for this image.
 
-Look for: set_title, title, set_xlabel, xlabel, text, annotate
+Look for: set_title() | title() | set_xlabel() | xlabel() | text() | annotate()
 """
 
 

@@ -4,7 +4,7 @@ tells places apart.
 
 Apply the same nn.Linear to (batch, patches, channels * patch_size ** 2).
 
-Look for: ModuleList, Parameter, Linear, einsum
+Look for: ModuleList(), Linear() | Conv2d(), einsum()
 """
 
 

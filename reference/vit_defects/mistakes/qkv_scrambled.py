@@ -3,7 +3,7 @@ axis: q, k and v are made of pieces of different images and tokens.
 
 reshape(batch, tokens, 3, heads, dim_head), then permute(2, 0, 3, 1, 4).
 
-Look for: reshape, view
+Look for: view() | reshape() | rearrange()
 """
 
 

@@ -4,7 +4,7 @@ and the patches stay in their order.
 
 Take what is random out of forward: self.class_token = nn.Parameter(torch.randn(1, 1, dim)) in __init__.
 
-Look for: randn, rand, randperm
+Look for: randn() | rand() | randperm()
 """
 
 

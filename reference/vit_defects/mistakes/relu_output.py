@@ -2,7 +2,7 @@
 
 Return the scores of the last linear layer as they are.
 
-Look for: relu, ReLU
+Look for: relu() | ReLU()
 """
 
 

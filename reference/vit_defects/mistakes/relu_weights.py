@@ -3,7 +3,7 @@
 
 Use scores.softmax(dim=-1).
 
-Look for: relu, clamp
+Look for: relu() | ReLU() | clamp()
 """
 
 

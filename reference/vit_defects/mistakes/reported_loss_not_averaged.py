@@ -3,7 +3,7 @@ number of batches, or append the loss of the batch.
 
 loss_history.append(loss.item()).
 
-Look for: append
+Look for: append()
 """
 
 

@@ -2,6 +2,8 @@
 residual connection adds: x = x + part(x).
 
 Leave the factor out.
+
+Look for: _ / 2 | 0.5 * _ | _ * 0.5
 """
 
 

@@ -2,6 +2,8 @@
 contribution drowns.
 
 Add it once: x = x + part(x). Does the part add it already?
+
+Look for: _ + _ + _ | 2 * _ | _ * 2
 """
 
 

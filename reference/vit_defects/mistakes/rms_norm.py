@@ -3,7 +3,7 @@ and divides by their standard deviation.
 
 (x - mean) / sqrt(var + eps), over the last axis.
 
-Look for: pow, square, rsqrt, RMSNorm, mean
+Look for: pow() | square() | RMSNorm() | rsqrt()
 """
 
 

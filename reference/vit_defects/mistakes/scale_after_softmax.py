@@ -3,7 +3,7 @@ softmax(q k^T / sqrt(dim_head)) v.
 
 Scale the scores first, then apply the softmax.
 
-Look for: softmax
+Look for: softmax() * _ | softmax() / _, softmax()
 """
 
 

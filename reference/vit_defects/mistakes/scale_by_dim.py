@@ -3,7 +3,7 @@ of one head. It is the number of products in one score that counts: softmax(q k^
 
 Use dim_head ** -0.5 as the scale.
 
-Look for: scale, sqrt, softmax
+Look for: _ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale
 """
 
 

@@ -3,7 +3,7 @@ length of the sums in q k^T: the formula divides by sqrt(dim_head).
 
 Use dim_head ** -0.5 as the scale.
 
-Look for: scale, sqrt, softmax
+Look for: _ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale
 """
 
 

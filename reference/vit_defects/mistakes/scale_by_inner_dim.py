@@ -3,7 +3,7 @@ sqrt(dim_head), the width of one. Every head computes softmax(q k^T / sqrt(dim_h
 
 Use dim_head ** -0.5 as the scale.
 
-Look for: scale, sqrt, softmax
+Look for: _ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale
 """
 
 

@@ -3,7 +3,7 @@ length of the sums in q k^T, whatever the number of tokens: the formula divides 
 
 Use dim_head ** -0.5 as the scale.
 
-Look for: sqrt, scale, softmax
+Look for: _ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale
 """
 
 

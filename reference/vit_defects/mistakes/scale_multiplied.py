@@ -3,7 +3,7 @@ pick one token only. The formula is softmax(q k^T / sqrt(dim_head)) v.
 
 Use dim_head ** -0.5: with a minus sign.
 
-Look for: scale, sqrt, softmax
+Look for: _ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale
 """
 
 

@@ -3,7 +3,7 @@
 
 Use dim_head ** -0.5 as the scale, once: the exponent makes the square root.
 
-Look for: scale, dim_head, softmax
+Look for: 1 / dim_head | 1 / head_dim | 1.0 / dim_head | _ ** -1 | _ / dim_head | _ / self.dim_head, scale
 """
 
 

@@ -3,7 +3,7 @@ tokens in its own way.
 
 Keep the axis of the heads in the scores: (batch, heads, queries, keys).
 
-Look for: mean, einsum, softmax
+Look for: mean()
 """
 
 

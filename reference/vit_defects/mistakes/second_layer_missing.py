@@ -3,7 +3,7 @@ dim again, as the input.
 
 nn.Linear(hidden_dim, dim) behind the activation.
 
-Look for: Linear, Sequential, return
+Look for: Sequential(), Linear(), return
 """
 
 

@@ -3,7 +3,7 @@ other, the tokens of an image do not. The input is (batch, tokens, dim).
 
 Look at each view, permute and transpose: which axis is which?
 
-Look for: permute, transpose, view, reshape
+Look for: permute() | transpose()
 """
 
 

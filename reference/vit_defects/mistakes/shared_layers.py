@@ -3,7 +3,7 @@ of its own.
 
 Construct the parts inside the loop: [x] * depth repeats the same object.
 
-Look for: ModuleList, Sequential
+Look for: _ * depth | repeat()
 """
 
 

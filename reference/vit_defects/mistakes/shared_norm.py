@@ -3,7 +3,7 @@ weights of its own, because what they normalize differs.
 
 Construct two: PreNorm(dim, Attention(...)) and PreNorm(dim, FeedForward(...)).
 
-Look for: LayerNorm, PreNorm
+Look for: LayerNorm()
 """
 
 

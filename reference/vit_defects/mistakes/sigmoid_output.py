@@ -3,7 +3,7 @@ softmax, can never reach a confident answer.
 
 Return the scores of the last linear layer as they are.
 
-Look for: sigmoid, Sigmoid
+Look for: sigmoid() | Sigmoid()
 """
 
 

@@ -3,7 +3,7 @@ to 1, so the output grows with the number of tokens.
 
 Use scores.softmax(dim=-1).
 
-Look for: sigmoid
+Look for: sigmoid() | Sigmoid()
 """
 
 

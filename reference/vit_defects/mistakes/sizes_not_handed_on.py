@@ -3,7 +3,7 @@ or stands in another's place.
 
 Hand depth, heads, dim_head, mlp_dim and dropout on as they were given.
 
-Look for: Transformer
+Look for: Transformer()
 """
 
 

@@ -3,7 +3,7 @@ each.
 
 The order is Transformer(dim, depth, heads, dim_head, mlp_dim, dropout); or name the arguments.
 
-Look for: Transformer
+Look for: Transformer()
 """
 
 

@@ -3,7 +3,7 @@ and fades in a deep network.
 
 x = x + part(x), without detach() or .data.
 
-Look for: detach, data, no_grad
+Look for: detach() | _.data | no_grad()
 """
 
 

@@ -2,7 +2,7 @@
 
 Use nn.LayerNorm(dim).
 
-Look for: softmax, Softmax
+Look for: softmax() | Softmax()
 """
 
 

@@ -3,7 +3,7 @@ gradients become very small.
 
 Give the scores to F.cross_entropy as they come from the model.
 
-Look for: softmax
+Look for: softmax() | Softmax()
 """
 
 

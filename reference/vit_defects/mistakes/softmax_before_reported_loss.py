@@ -3,7 +3,7 @@ the model's cross-entropy.
 
 Hand the scores as they are to cross_entropy.
 
-Look for: softmax, cross_entropy, criterion
+Look for: softmax() | Softmax()
 """
 
 

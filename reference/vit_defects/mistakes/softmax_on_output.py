@@ -3,7 +3,7 @@ not averages of the values.
 
 First weights = scores.softmax(dim=-1), then weights @ v.
 
-Look for: softmax
+Look for: softmax() | Softmax()
 """
 
 

@@ -3,7 +3,7 @@ the gradients become very small.
 
 Return the linear layer's output.
 
-Look for: softmax, Softmax
+Look for: softmax() | Softmax()
 """
 
 

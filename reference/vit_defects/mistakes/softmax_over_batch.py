@@ -3,7 +3,7 @@ beside it.
 
 Return the scores of the last linear layer as they are; cross-entropy applies the softmax over the classes.
 
-Look for: softmax, Softmax
+Look for: softmax() | Softmax()
 """
 
 

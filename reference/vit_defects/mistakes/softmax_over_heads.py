@@ -3,7 +3,7 @@ that it looks at should sum to 1, in every head by itself.
 
 Use softmax(dim=-1) on scores of shape (batch, heads, queries, keys).
 
-Look for: softmax
+Look for: softmax() | Softmax()
 """
 
 

@@ -3,7 +3,7 @@ other images. Each token's weights for the tokens of its own image should sum to
 
 Use softmax(dim=-1).
 
-Look for: softmax
+Look for: softmax() | Softmax()
 """
 
 

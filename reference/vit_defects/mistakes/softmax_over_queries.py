@@ -3,7 +3,7 @@ matrix, not a row. Each token's weights for all tokens that it looks at should s
 
 Use softmax(dim=-1) on scores of shape (batch, heads, queries, keys).
 
-Look for: softmax
+Look for: softmax() | Softmax()
 """
 
 

@@ -2,7 +2,7 @@
 
 The order is zero_grad, forward, loss, backward, step.
 
-Look for: step
+Look for: step()
 """
 
 

@@ -2,7 +2,7 @@
 
 One step for every batch: indent optimizer.step() into the loop.
 
-Look for: step
+Look for: step()
 """
 
 

@@ -3,7 +3,7 @@ then holds pieces of different tokens. The features of each token are to be spli
 
 First view(batch, tokens, heads, dim_head), then transpose(1, 2).
 
-Look for: view, reshape
+Look for: view() | reshape() | rearrange()
 """
 
 

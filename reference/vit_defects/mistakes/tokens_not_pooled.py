@@ -3,7 +3,7 @@ are those of the class token with pool='cls', and of the mean of all tokens with
 
 x[:, 0] if self.pool == "cls" else x.mean(dim=1), before the head.
 
-Look for: head, return
+Look for: return
 """
 
 

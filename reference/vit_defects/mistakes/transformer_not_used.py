@@ -2,7 +2,7 @@
 
 x = self.transformer(x), and everything behind it works on that x.
 
-Look for: transformer, encoder
+Look for: transformer() | encoder()
 """
 
 

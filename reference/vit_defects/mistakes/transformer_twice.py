@@ -2,7 +2,7 @@
 
 Call it once.
 
-Look for: transformer, encoder
+Look for: transformer() | encoder()
 """
 
 

@@ -3,7 +3,7 @@ trains them, and model.to(device) leaves them behind.
 
 Use nn.ModuleList in place of the list.
 
-Look for: append, depth
+Look for: []
 """
 
 

@@ -3,7 +3,7 @@ sqrt(dim_head)) v.
 
 Multiply the weights by v.
 
-Look for: softmax
+Look for: _ @ k | matmul(_, k) | bmm(_, k)
 """
 
 

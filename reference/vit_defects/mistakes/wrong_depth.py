@@ -2,7 +2,7 @@
 
 Build the blocks in a loop over range(depth), and run all of them in forward.
 
-Look for: depth, range
+Look for: range()
 """
 
 

@@ -2,7 +2,7 @@
 
 Take x[:, 0] after the Transformer.
 
-Look for: pool
+Look for: _[:, -1] | _[:, 1], pool
 """
 
 

@@ -3,7 +3,7 @@ optimizer.step().
 
 Clear the gradients before loss.backward().
 
-Look for: zero_grad
+Look for: zero_grad()
 """
 
 

@@ -43,7 +43,7 @@ def test_a_notebook_is_rendered_behind_the_lockdown(parsers: Host, assignment: A
     shown: list[View] = []
     program = parsed(parsers, "a.ipynb", notebook(text, cell), assignment, show=shown.append)
     (view,) = shown
-    assert program.source == {"cell 2": "x = 1"}
+    assert program.source == {"In [1], cell 2": "x = 1"}
     assert "<h1>A</h1>" in view.cells[0].html and "<table>" in view.cells[0].html
     assert "data:image/jpeg;base64," in view.cells[1].html
     assert parsed(parsers, "a.ipynb", notebook(text, cell), assignment) == program
@@ -70,7 +70,7 @@ def test_a_rendering_that_ends_badly_costs_the_view_alone(parsers: Host, assignm
     shown: list[View] = []
     started = time.monotonic()
     program = parsed(parsers, "a.ipynb", notebook(slow, code("x = 1")), assignment, show=shown.append)
-    assert program.source == {"cell 2": "x = 1"} and shown == []
+    assert program.source == {"In [1], cell 2": "x = 1"} and shown == []
     assert time.monotonic() - started < 0.8 * SECONDS
 
 

@@ -23,6 +23,20 @@ def test_a_cell_of_a_notebook():
     assert [line.text for line in excerpt(SOURCE, "cell 4, line 2")] == ["a", "b"]
 
 
+def test_a_cell_is_known_by_its_first_line():
+    """Numbers of cells are counted in several ways: its beginning stands before the lines."""
+    source = {"In [7], cell 9": "\n# Attention\n\nclass A:\n    x = 1\n    y = 2\n    z = 3\n"}
+    lines = excerpt(source, "In [7], line 6 (cell 9)")
+    assert [(line.number, line.text) for line in lines] == [
+        (2, "# Attention"),
+        (5, "    x = 1"),
+        (6, "    y = 2"),
+        (7, "    z = 3"),
+    ]
+    assert [line.marked for line in lines] == [False, False, True, False]
+    assert [line.number for line in excerpt(source, "In [7], line 3 (cell 9)")] == [2, 3, 4]
+
+
 @pytest.mark.parametrize(
     "where", ["", "homework.py", "other.py:1", "homework.py:99", "homework.py:0", "cell 4"]
 )

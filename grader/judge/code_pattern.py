@@ -1,0 +1,213 @@
+"""Kinds of code, by which the line of a mistake is found in what a student wrote."""
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.domain.errors import CourseError
+
+ANYTHING = "_"
+_STATEMENTS: dict[str, tuple[type[ast.stmt], ...]] = {
+    "return": (ast.Return,),
+    "break": (ast.Break,),
+    "continue": (ast.Continue,),
+    "for": (ast.For,),
+    "while": (ast.While,),
+    "with": (ast.With,),
+    "if": (ast.If,),
+    "raise": (ast.Raise,),
+}
+BODY, LOOP, LOOP_END = "body", "loop", "loop_end"  # the first statement of it, and those of its only loop
+_PLACES = (BODY, LOOP, LOOP_END)
+
+
+@dataclass(frozen=True)
+class CodePattern:
+    """Kinds of code of which one place is looked for.
+
+    Attributes:
+        words: Kinds of statements (`return`), `body`, `loop` and `loop_end`.
+        names: Variables, attributes and arguments.
+        shapes: Expressions in which `_` stands for anything, and a call without arguments for any call.
+    """
+
+    words: frozenset[str]
+    names: frozenset[str]
+    shapes: tuple[ast.expr, ...]
+
+    def lines(self, part: ast.stmt, entry: ast.FunctionDef | None) -> frozenset[int]:
+        """The lines of a definition at which the pattern is found.
+
+        A name is found where it is assigned, or, where it never is, wherever it stands. A call of what the
+        definition itself keeps (`self.softmax(x)`) is not found where its making is.
+
+        Args:
+            part: A class, a function or another statement.
+            entry: What of it is executed first, in which words are looked for.
+        """
+        nodes = list(ast.walk(part))
+        words = _within(entry, self.words) if entry is not None else ()
+        return frozenset({*words, *self._named(nodes), *self._shaped(nodes)})
+
+    def _named(self, nodes: list[ast.AST]) -> set[int]:
+        mentions = [(node, name) for node in nodes if (name := _mentioned(node)) in self.names]
+        bound = {
+            node.lineno
+            for node, _ in mentions
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+        return bound or {_line(node) for node, _ in mentions}
+
+    def _shaped(self, nodes: list[ast.AST]) -> set[int]:
+        found = [node for node in nodes if any(_fits(shape, node) for shape in self.shapes)]
+        made = {
+            target.attr
+            for node in nodes
+            if isinstance(node, ast.Assign) and any(one in found for one in ast.walk(node.value))
+            for target in node.targets
+            if isinstance(target, ast.Attribute)
+        }
+        return {_line(node) for node in found if _own_attribute(node) not in made}
+
+
+@functools.cache
+def code_pattern(text: str) -> CodePattern:
+    """A pattern as instructors write it: `softmax() | Softmax()`, `_ ** -0.5 | sqrt()`, `loop`, `scale`.
+
+    Raises:
+        ValueError: It is none; the sentence says what is wrong.
+    """
+    words, names, shapes = set(), set(), []
+    for part in (each.strip() for each in text.split("|")):
+        if part in _STATEMENTS or part in _PLACES:
+            words.add(part)
+            continue
+        try:
+            shape = ast.parse(part, mode="eval").body
+        except (SyntaxError, ValueError) as error:
+            raise ValueError(f"`{part}` is no name, call or expression") from error
+        if isinstance(shape, ast.Name) and shape.id != ANYTHING:
+            names.add(shape.id)
+        elif isinstance(shape, ast.Name):
+            raise ValueError("`_` alone would be found everywhere")
+        else:
+            shapes.append(shape)
+    return CodePattern(frozenset(words), frozenset(names), tuple(shapes))
+
+
+def looked_for(paragraph: str, source: str) -> tuple[str, ...]:
+    """The patterns that a paragraph lists, the likeliest first; commas within brackets part nothing.
+
+    Args:
+        source: Who lists them, for messages.
+
+    Raises:
+        CourseError: One of them is none.
+    """
+    pieces, depth = [""], 0
+    for sign in re.sub(r"`|\.\s*$", "", paragraph):
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += sign
+    patterns = tuple(piece.strip() for piece in pieces if piece.strip())
+    for pattern in patterns:
+        try:
+            code_pattern(pattern)
+        except ValueError as error:
+            raise CourseError(
+                f"{source}: it cannot be looked for: {error}. Write names, calls (`softmax()`), expressions "
+                f"with `_` for anything, or {', '.join([*_STATEMENTS, *_PLACES])}."
+            ) from error
+    return patterns
+
+
+def _within(entry: ast.FunctionDef, words: frozenset[str]) -> Iterator[int]:
+    kinds = tuple(kind for word in words for kind in _STATEMENTS.get(word, ()))
+    yield from (node.lineno for node in ast.walk(entry) if kinds and isinstance(node, kinds))
+    if BODY in words:
+        yield entry.body[0].lineno
+    for loop in _outer_loops(entry):
+        if LOOP in words:
+            yield loop.body[0].lineno
+        if LOOP_END in words:
+            yield loop.body[-1].lineno
+
+
+def _outer_loops(node: ast.AST) -> Iterator[ast.For | ast.While]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.For | ast.While):
+            yield child
+        else:
+            yield from _outer_loops(child)
+
+
+def _mentioned(node: ast.AST) -> str | None:
+    """The name that a node mentions: a variable's, an attribute's or an argument's."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.arg if isinstance(node, ast.keyword) else None
+
+
+def _line(node: ast.AST) -> int:
+    """Where a person looks for it: of a call or an attribute, where its name stands."""
+    named = node.func if isinstance(node, ast.Call) else node
+    if isinstance(named, ast.Attribute):
+        return named.end_lineno or named.lineno
+    return node.lineno  # type: ignore[attr-defined, no-any-return]
+
+
+def _own_attribute(node: ast.AST) -> str | None:
+    """`softmax` of `self.softmax(x)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    holder = node.func.value
+    return node.func.attr if isinstance(holder, ast.Name) and holder.id == "self" else None
+
+
+def _fits(shape: ast.expr, node: ast.AST) -> bool:
+    """Whether a node is of the kind that an expression of a pattern shows."""
+    if isinstance(shape, ast.Name):
+        return shape.id == ANYTHING or _mentioned(node) == shape.id
+    if isinstance(shape, ast.Call):
+        return isinstance(node, ast.Call) and _calls(shape, node)
+    if isinstance(shape, ast.Attribute):
+        same = isinstance(node, ast.Attribute) and node.attr == shape.attr
+        return same and _fits(shape.value, node.value)  # type: ignore[attr-defined]
+    if isinstance(shape, ast.BinOp):
+        same = isinstance(node, ast.BinOp) and type(node.op) is type(shape.op)
+        return same and _fits(shape.left, node.left) and _fits(shape.right, node.right)  # type: ignore[attr-defined]
+    if isinstance(shape, ast.UnaryOp):
+        same = isinstance(node, ast.UnaryOp) and type(node.op) is type(shape.op)
+        return same and _fits(shape.operand, node.operand)  # type: ignore[attr-defined]
+    if isinstance(shape, ast.Subscript):
+        same = isinstance(node, ast.Subscript) and _fits(shape.value, node.value)
+        return same and _fits(shape.slice, node.slice)  # type: ignore[attr-defined]
+    if isinstance(shape, ast.Constant):
+        return isinstance(node, ast.Constant) and (type(node.value), node.value) == (
+            type(shape.value),
+            shape.value,
+        )
+    return ast.dump(shape) == ast.dump(node)
+
+
+def _calls(shape: ast.Call, node: ast.Call) -> bool:
+    """Whether a call is of the name and has at least the arguments that the pattern shows."""
+    name = _mentioned(shape.func)
+    if name != ANYTHING and _mentioned(node.func) != name:
+        return False
+    if isinstance(shape.func, ast.Attribute):
+        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if holder is None or not _fits(shape.func.value, holder):
+            return False
+    if len(node.args) < len(shape.args):
+        return False
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    return all(map(_fits, shape.args, node.args)) and all(
+        keyword.arg in given and _fits(keyword.value, given[keyword.arg]) for keyword in shape.keywords
+    )

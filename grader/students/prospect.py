@@ -1,0 +1,233 @@
+"""What a check on a student's own machine says of the grade: what is sure, and what is decided later."""
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from grader.domain.assignment import SUBMISSION, Assignment, ForbiddenRule
+from grader.domain.evidence import Status
+from grader.domain.measure import Measure
+from grader.domain.plan import Plan
+from grader.domain.program import Place, Program
+from grader.students.own_check import LocalCheck
+
+
+class Outcome(IntEnum):
+    """How a check ended, as the exit code of `grader check`; 2 stands for a file that cannot be checked."""
+
+    RIGHT = 0
+    CHECK_FAILS = 1
+    NOT_TRAINED = 3
+
+
+@dataclass(frozen=True)
+class OpenCheck:
+    """A check that is made when it is graded, of something that no public check looks at.
+
+    Attributes:
+        points: That it decides, of those of its component.
+    """
+
+    component: str
+    title: str
+    points: float
+
+
+@dataclass(frozen=True)
+class KnownPoints:
+    """The points of the rubric, by what decides them.
+
+    Attributes:
+        sure: Public checks that pass decide them.
+        lost: Public checks that do not pass, or parts that are not allowed, cost them as things are.
+        hidden: Checks that are made when it is graded decide them.
+        code: All that checks decide.
+        trained: What trainings decide.
+        people: What people give.
+        open_checks: What no public check looks at.
+    """
+
+    sure: float
+    lost: float
+    hidden: float
+    code: float
+    trained: float
+    people: float
+    open_checks: tuple[OpenCheck, ...] = ()
+
+    @property
+    def maximum(self) -> float:
+        """All points."""
+        return self.code + self.trained + self.people
+
+
+@dataclass(frozen=True)
+class PlannedTraining:
+    """A model that would be trained.
+
+    Attributes:
+        rebuilt: Where the variable of the model is given a model, where there are several such places: the
+            last one counts.
+        absent: Modules that the training uses and that are not installed here.
+    """
+
+    measure: Measure
+    plan: Plan
+    rebuilt: tuple[Place, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """All that a check on one's own machine tells of a grade.
+
+    Attributes:
+        done: The parts of which every public check passes, in the order of the assignment.
+        not_done: The others.
+        forbidden: Names of parts that are used and not allowed.
+        trainings: What would be trained, by measure, in their order.
+    """
+
+    outcome: Outcome
+    done: tuple[str, ...]
+    not_done: tuple[str, ...]
+    points: KnownPoints
+    forbidden: tuple[str, ...]
+    trainings: tuple[PlannedTraining, ...]
+
+
+def prospect(assignment: Assignment, found: LocalCheck) -> Prospect:
+    """What is known of a homework's grade after its public checks were made."""
+    passed = {finding.check for finding in found.findings if finding.status is Status.PASSED}
+    judged = {check.component for check in assignment.checks} - {SUBMISSION}
+    failing = {check.component for check in assignment.checks if check.id not in passed}
+    parts = [component.name for component in assignment.components if component.name in judged]
+    forbidden = _forbidden(assignment, found)
+    if failing or forbidden:
+        outcome = Outcome.CHECK_FAILS
+    else:
+        outcome = Outcome.RIGHT if found.can_be_trained else Outcome.NOT_TRAINED
+    return Prospect(
+        outcome,
+        tuple(name for name in parts if name not in failing),
+        tuple(name for name in parts if name in failing),
+        known_points(assignment, passed, costs={rule.costs for rule in forbidden.values()}),
+        tuple(forbidden),
+        tuple(_trainings(assignment, found)),
+    )
+
+
+def known_points(assignment: Assignment, passed: Collection[str], costs: Collection[str] = ()) -> KnownPoints:
+    """The points by what decides them.
+
+    Args:
+        passed: The ids of the public checks that pass.
+        costs: The items and components that parts which are not allowed cost.
+    """
+    sure, lost, hidden, code = 0.0, 0.0, 0.0, 0.0
+    open_checks: list[OpenCheck] = []
+    shares = [
+        (component, worth, bool({item.id, component} & set(costs)))
+        for item in assignment.rubric
+        for component, worth in (item.components or {}).items()
+    ]
+    for component, worth, costly in shares:
+        code += worth
+        if costly:
+            lost += worth
+            continue
+        public = [check for check in assignment.checks if check.component == component]
+        further = [check for check in assignment.hidden_checks if check.component == component]
+        whole = sum(check.weight for check in public) + sum(check.weight for check in further)
+        each = worth / (whole or 1.0)
+        sure += each * sum(check.weight for check in public if check.id in passed)
+        lost += each * sum(check.weight for check in public if check.id not in passed)
+        hidden += each * sum(check.weight for check in further)
+        open_checks += [
+            OpenCheck(component, check.title, each * check.weight) for check in further if not check.seen
+        ]
+    measured = sum(item.points for item in assignment.rubric if item.measured is not None or item.study)
+    people = sum(item.points for item in assignment.rubric if item.by_person)
+    return KnownPoints(sure, lost, hidden, code, measured, people, tuple(open_checks))
+
+
+def _forbidden(assignment: Assignment, found: LocalCheck) -> dict[str, ForbiddenRule]:
+    """The parts that are used and cost points: name -> the rule."""
+    rules = {rule.pattern: rule for rule in assignment.forbidden if rule.policy == "forbid"}
+    uses = [*(use for use in found.program.forbidden if use.reached_from), *found.forbidden]
+    return {use.name: rules[use.rule] for use in uses if use.rule in rules}
+
+
+def _trainings(assignment: Assignment, found: LocalCheck) -> Iterator[PlannedTraining]:
+    for measure in assignment.measures:
+        plan = found.plans.get(measure.id)
+        if plan is not None:
+            program = found.program.read_for(measure.id)
+            yield PlannedTraining(measure, plan, _builds(program, plan), _absent(program, found.stand_ins))
+
+
+def _absent(program: Program, stand_ins: Collection[str]) -> tuple[str, ...]:
+    """The modules that are not there and that the training needs; what only reports is left out of it."""
+    imported = [statement for statement in program.script.statements if statement.kind == "import"]
+    others = "\n".join(s.source for s in program.script.statements if s.kind != "import")
+    return tuple(
+        module
+        for module in stand_ins
+        for statement in imported
+        if re.search(rf"\b{re.escape(module)}\b", statement.source)
+        and any(re.search(rf"\b{re.escape(name)}\b", others) for name in statement.binds)
+    )
+
+
+def _builds(program: Program, plan: Plan) -> tuple[Place, ...]:
+    """Where, outside of functions, the variable of the model that counts is given a new model.
+
+    One place says nothing. Of several the last before the loop that trains it counts, as a trial has shown,
+    and a student may mean another one.
+    """
+    stages = plan.rehearsal.stages if plan.rehearsal is not None else ()
+    trained = (stages[-1].called or stages[-1].loop) if stages else None
+    if trained is None:
+        return ()
+    files = list(program.source or {})
+    model, kind = program.script.model, program.script.model_class
+    if not model.isidentifier() or not kind:
+        return ()
+    places = []
+    for file, text in (program.source or {}).items():
+        if file in program.modules:
+            continue
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            continue  # a cell with magics: what it holds is told by others
+        places += [
+            Place(file, node.lineno)
+            for node in _outside_functions(tree)
+            if isinstance(node, ast.Assign)
+            and any(isinstance(target, ast.Name) and target.id == model for target in node.targets)
+            and _constructs(node.value, kind)
+        ]
+    before = [place for place in places if _order(place, files) <= _order(trained, files)]
+    return tuple(before) if len(before) > 1 else ()
+
+
+def _order(place: Place, files: list[str]) -> tuple[int, int]:
+    return files.index(place.file) if place.file in files else len(files), place.line
+
+
+def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(tree):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield child
+            yield from _outside_functions(child)
+
+
+def _constructs(value: ast.AST, kind: str) -> bool:
+    """Whether an expression calls a class by its name."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == kind
+        for node in ast.walk(value)
+    )
