@@ -107,7 +107,13 @@ class NotebookPage(Page):
     def _print(self, text: Text, indent: int) -> None:
         """Whatever else a page prints stands as on a terminal."""
         self._plain._print(text, indent)
-        self._blocks.append(_block(Markup("{}").format(text.plain), f"white-space:pre-wrap;{MONO}", indent))
+        self._blocks.append(
+            _block(
+                Markup("{}").format(text.plain),
+                f"white-space:pre;overflow:hidden;text-overflow:ellipsis;{MONO}",
+                indent,
+            )
+        )
 
 
 def _block(words: Markup, style: str = "", indent: int = 0, *, above: bool = False) -> Markup:

@@ -23,13 +23,13 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, inner = heads, heads * dim_head
         self.qkv = nn.Linear(dim, 3 * inner, bias=False)
-        self.out = nn.Linear(inner, dim)
+        self.out, self.dropout = nn.Linear(inner, dim), nn.Dropout(dropout)
 
     def forward(self, x):
         q, k, v = (rearrange(t, "b n (h d) -> b h n d", h=self.heads) for t in self.qkv(x).chunk(3, -1))
         weights = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1)
         print("a line of the cell's")
-        return self.out(rearrange(weights @ v, "b h n d -> b n (h d)"))
+        return self.dropout(self.out(rearrange(weights @ v, "b h n d -> b n (h d)")))
 print("executed")
 """
 

@@ -9,6 +9,7 @@ import pytest
 
 from grader.cli.page import Page
 from grader.jupyter.notebook_page import NotebookPage
+from grader.reports.student.excerpt import CodeLine
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'"
 
@@ -21,6 +22,7 @@ def everything(page: Page, words: str) -> None:
     page.detail(words, style="dim", indent=8)
     page.printed(words)
     page.code(words, words)
+    page.excerpt(words, (CodeLine(1, words, False), CodeLine(7, words, True)))
     page.pairs([(words, words)])
     page.verdict(False, f"“{words}”")
     page.blank()
@@ -79,4 +81,4 @@ def test_no_colors_of_a_terminal_in_the_text(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_it_does_not_know_stands_as_on_a_terminal(show: Callable[[NotebookPage], None]) -> None:
     page = NotebookPage()
     show(page)
-    assert "white-space:pre-wrap" in page.bundle()["text/html"]
+    assert "white-space:pre;" in page.bundle()["text/html"]
