@@ -19,8 +19,9 @@ FIRST_ID = {
     "vit_cifar10/mistaken": 400103001,
     "vit_finetune/correct": 400104001,
     "vit_finetune/mistaken": 400105001,
+    "vit_defects/mistaken": 400106001,
 }
-OWN_ID = re.compile(r"\b40010[2-5]0\d\d\b")
+OWN_ID = re.compile(r"\b40010[2-6]0\d\d\b")
 
 
 def homeworks(group: str) -> dict[str, Path]:

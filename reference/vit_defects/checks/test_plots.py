@@ -225,7 +225,7 @@ def names_somewhere(axes, class_names):
 
 @pytest.mark.component("plot_confusion_matrix")
 @pytest.mark.weight(1)
-@pytest.mark.explains("confusion_matrix_names_the_classes")
+@pytest.mark.explains("confusion_matrix_names_the_classes", "confusion_matrix_counts_every_image")
 def test_confusion_matrix_is_labeled(student, reference, class_names):
     """The confusion matrix carries the class names on both axes, each beside its own row and column."""
     data, run = drawn(student, "plot_confusion_matrix", class_names)

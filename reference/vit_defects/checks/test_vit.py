@@ -122,7 +122,7 @@ def test_vit_projects_all_patches_alike(student, reference):
 
 @pytest.mark.because("vit_cuts_patches")
 @pytest.mark.weight(1)
-@pytest.mark.explains("vit_has_a_class_token")
+@pytest.mark.explains("vit_has_a_class_token", "vit_pools_as_it_is_told")
 def test_vit_puts_a_class_token_in_front(student, reference):
     """A learnable class token stands in front of the patches: number of patches + 1 tokens."""
     sizes = reference.oracle.doable(student)
