@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from grader.domain.quoting import as_code
 
+# the student's own checks, which are no part of a homework: nothing is said of them
+OWN_CELL = re.compile(r"^%%check\b")
+OWN_LINE = re.compile(r"^\s*%(?:re)?load_ext\s+grader\s*(?:#.*)?$")
 KEEP_BODY = {"time", "timeit", "capture", "prun", "python", "python3"}
 LINE = re.compile(r"^(?P<indent>\s*)(?:%|!|\?)")
 QUESTION = re.compile(r"^(?P<indent>\s*)[\w.\[\]'\"*]+\s*\?{1,2}\s*(?:#.*)?$")
@@ -75,7 +78,9 @@ def plain(text: str, own: Iterable[str] = ()) -> Plain:
     lines = text.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
     aside: list[SetAside] = []
-    if lines[first].startswith("%%"):
+    if OWN_CELL.match(lines[first]):
+        lines[first] = ""
+    elif lines[first].startswith("%%"):
         magic = re.split(r"[^A-Za-z0-9_]", lines[first][2:], maxsplit=1)[0]
         reason = f"the notebook magic {as_code(f'%%{magic}')} is not executed"
         aside.append(SetAside(first + 1, lines[first].strip(), reason))
@@ -94,7 +99,8 @@ def plain(text: str, own: Iterable[str] = ()) -> Plain:
         elif kept is None:
             state.read(line)
         else:
-            aside.append(SetAside(index + 1, line.strip(), _reason(line)))
+            if not OWN_LINE.match(line):
+                aside.append(SetAside(index + 1, line.strip(), _reason(line)))
             lines[index] = kept
             while line.rstrip().endswith("\\") and index + 1 < len(lines):
                 index += 1

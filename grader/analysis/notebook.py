@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.domain.errors import SubmissionError
-from grader.domain.program import cell_name
+from grader.domain.program import cell_name, executed_name
 
 CURRENT_FORMAT = 4
 MOST_RUNS = 999_999_999  # a larger count is no one's
 MOST_PRINTED = 400_000  # characters of a cell, from the end
+# in the metadata of an output: what `grader.check` showed, which is nothing that the homework printed
+OWN_CHECK = "vit_grader_check"
 REMEDY = "Open it in Jupyter, save it again and hand in the saved file."
 
 
@@ -35,7 +37,9 @@ def is_notebook(text: str) -> bool:
     return isinstance(content, dict) and ("cells" in content or "worksheets" in content)
 
 
-def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ...]]:
+def code_cells(
+    name: str, text: str, *, executed: bool = False
+) -> tuple[tuple[RawCell, ...], tuple[str, ...]]:
     """The code cells of a notebook, and notes about how it was read.
 
     Formats before 4 keep cells in worksheets and a cell's text under `input` (nbformat, "Changes"); nothing
@@ -44,13 +48,15 @@ def code_cells(name: str, text: str) -> tuple[tuple[RawCell, ...], tuple[str, ..
     Args:
         name: The file's name, for messages.
         text: Its content.
+        executed: It is what a kernel executed: see `executed_notebook`.
 
     Raises:
         SubmissionError: It is no notebook, is damaged, or has no code.
     """
     content, cells = notebook_cells(name, text)
     found = []
-    for called, cell in zip(cell_names(cells), cells, strict=True):
+    names = [executed_name(cell["execution_count"]) for cell in cells] if executed else cell_names(cells)
+    for called, cell in zip(names, cells, strict=True):
         if _is_code(cell):
             source = cell_text(cell)
             if source.strip():
@@ -140,11 +146,14 @@ def joined(value: Any) -> str:
 
 
 def _printed(cell: dict[str, Any]) -> str:
-    """The text among a cell's outputs, without errors."""
+    """The text among a cell's outputs, without errors and without what checks showed."""
     outputs = cell.get("outputs")
     parts = []
     for output in outputs if isinstance(outputs, list) else ():
         if not isinstance(output, dict) or output.get("output_type") in ("error", "pyerr"):
+            continue
+        metadata = output.get("metadata")
+        if isinstance(metadata, dict) and OWN_CHECK in metadata:
             continue
         data = output.get("data")
         text = joined(output.get("text", data.get("text/plain") if isinstance(data, dict) else None))

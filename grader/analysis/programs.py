@@ -33,7 +33,12 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def program(
-    path_name: str, data: bytes, rules: ProgramRules, modules: Mapping[str, bytes] | None = None
+    path_name: str,
+    data: bytes,
+    rules: ProgramRules,
+    modules: Mapping[str, bytes] | None = None,
+    *,
+    executed: bool = False,
 ) -> Program:
     """The program that a submitted file holds, with the modules beside it that it imports.
 
@@ -42,6 +47,7 @@ def program(
         data: Its content.
         rules: What it is read by.
         modules: Python files beside it: name, with the folders before it -> content.
+        executed: It is what a kernel executed: see `executed_notebook`.
 
     Raises:
         SubmissionError: The file cannot be read as a script or a notebook; the sentence says where and why.
@@ -49,7 +55,7 @@ def program(
     name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
     try:
         with _ONE_AT_A_TIME:
-            read = source(name, data, modules)
+            read = source(name, data, modules, executed=executed)
             return _together(
                 _analyzed(read, rules),
                 {measure: _analyzed(read, each) for measure, each in rules.further.items()},

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from grader.analysis.cell import Cell
+from grader.analysis.check_commands import without_checks
 from grader.analysis.decoding import text as decoded_text
 from grader.analysis.joining import OwnModule, joined, own_module
 from grader.analysis.magics import plain, run_file, written_file
@@ -51,13 +52,16 @@ class Source:
     modules: tuple[str, ...] = ()
 
 
-def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> Source:
+def source(
+    name: str, data: bytes, modules: Mapping[str, bytes] | None = None, *, executed: bool = False
+) -> Source:
     """The cells of a script or a notebook, with those of the modules that it imports.
 
     Args:
         name: The submitted file's name, without folders.
         data: Its content.
         modules: Python files beside it: name, with the folders before it -> content.
+        executed: It is what a kernel executed: see `executed_notebook`.
 
     Raises:
         SubmissionError: It cannot be read, or nothing in it is correct Python; the sentence says where.
@@ -66,7 +70,7 @@ def source(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -
     decoded, notes = decoded_text(name, data, lambda text: named_notebook or _parses(text))
     files = {file: (file, _module_text(file, content)) for file, content in (modules or {}).items()}
     if named_notebook or is_notebook(decoded):
-        raw, more = code_cells(name, decoded)
+        raw, more = code_cells(name, decoded, executed=executed)
         if not named_notebook:
             more = (*more, f"{name} is a notebook under another name; it was read as one.")
         cells = {cell.name: cell.text for cell in raw}
@@ -129,6 +133,7 @@ def _assembled(
     """
     reading, beside = _Reading(name), _Reading(name)
     cells = [cell for file, text in raw if (cell := reading.cell(file, text, files)) is not None]
+    cells = list(without_checks(cells))
     run = {module for _, text in raw for line in text.split("\n") if (module := run_file(line, files))}
     modules: list[OwnModule] = []
     for module, (file, text) in files.items():

@@ -12,7 +12,7 @@ from grader.domain.errors import UsageError
 
 
 @click.command("check")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("part_and_file", nargs=-1, metavar="[PART] [FILE]")
 @click.option("--details", is_flag=True, help="List every statement that was left out on loading.")
 @click.option("--watch", is_flag=True, help="Check again each time the file is saved, until Ctrl-C.")
 @click.option("--no-try", is_flag=True, help="Leave out the trial of the training.")
@@ -20,7 +20,7 @@ from grader.domain.errors import UsageError
 @warm_options
 @assignment_options
 def command(
-    file: Path | None,
+    part_and_file: tuple[str, ...],
     details: bool,
     watch: bool,
     no_try: bool,
@@ -32,10 +32,11 @@ def command(
 ) -> None:
     """Run the public checks on your homework.
 
-    FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. Only
-    definitions are executed for the checks, and nothing of yours is overwritten. Then the training is tried
-    on a few made-up images, for 10 s at most, and what would be trained is told. It ends with all that can be
-    known: which parts are done, which points are sure, and what decides the others.
+    FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. With
+    the name of a PART, only that part's checks are made. Only definitions are executed for the checks, and
+    nothing of yours is overwritten. Then the training is tried on a few made-up images, for 10 s at most, and
+    what would be trained is told. It ends with all that can be known: which parts are done, which points are
+    sure, and what decides the others.
 
     \b
     Exit codes:
@@ -49,13 +50,17 @@ def command(
     Examples:
       grader check
       grader check homework.ipynb
+      grader check Attention
+      grader check Attention homework.ipynb
       grader check --watch
       grader check reference/vit_defects/solution.py --assignment vit_defects
     """
+    from grader.cli.check_words import part_and_its_file
     from grader.students.warm.question import early_question
 
-    # a warm process works while this one loads what shows its findings
-    early = warm and not watch and assignment_id is None
+    part, file = part_and_its_file(part_and_file)
+    # a warm process works while this one loads what shows its findings; a part must be known to be one first
+    early = warm and not watch and not part and assignment_id is None
     question = early_question(Path.cwd(), file, folder, tried=not no_try) if early else None
     from grader.cli.check_view import CheckView, check_document
     from grader.students.homework import HomeworkRequest, homework
@@ -65,7 +70,7 @@ def command(
     if watch and as_json:
         raise UsageError("--watch is for people and --json for programs. Give one of them.")
     own = homework(HomeworkRequest(Path.cwd(), file, folder, assignment_id, course))
-    path, local = own.path, own.local
+    path, local = own.path, own.local.of_part(part) if part else own.local
     if watch:
         from grader.cli.check_watch import watch_file
 
@@ -74,9 +79,13 @@ def command(
     if as_json:
         found = quick_check(path, local, tried=not no_try, warm=warm, question=question)
         outcome = prospect(local.assignment, found).outcome
-        click.echo(json.dumps(check_document(path, local.assignment, found), ensure_ascii=False, indent=1))
+        click.echo(
+            json.dumps(
+                check_document(path, local.assignment, found, local.part), ensure_ascii=False, indent=1
+            )
+        )
     else:
-        with CheckView(path, local.assignment, values=local.values) as view:
+        with CheckView(path, local.assignment, values=local.values, part=local.part) as view:
             found = quick_check(
                 path,
                 local,

@@ -9,8 +9,10 @@ from typing import Any
 from rich.status import Status as Spinner
 
 from grader.cli.page import Page
+from grader.cli.part_view import part_document, show_part_verdict
 from grader.cli.verdict_view import show_verdict, verdict_document
 from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.causes import ToldCause, told_causes
 from grader.domain.drawn_values import Value, shown_values
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import clipped, counted, listed, quantity
@@ -18,7 +20,6 @@ from grader.domain.measure import Measure, call_in_words
 from grader.domain.plan import Plan
 from grader.domain.program import ForbiddenUse, Omission, Place, Program, cell_number
 from grader.domain.quoting import as_code, named
-from grader.reports.student.causes import ToldCause, told_causes
 from grader.reports.student.excerpt import excerpt
 from grader.reports.student.plan_rows import plan_rows
 from grader.students.own_check import LocalCheck
@@ -58,11 +59,13 @@ class CheckView:
         assignment: Assignment,
         page: Page | None = None,
         values: Mapping[str, Value] | None = None,
+        part: str = "",
     ) -> None:
         self._page = page or Page()
         self._path = path
         self._assignment = assignment
         self._values = values or {}
+        self._part = part  # the only one that is asked for
         self._program: Program | None = None
         self._waiting: dict[str, list[Finding]] = {}  # component -> those that are not shown yet
         self._done = 0
@@ -141,6 +144,8 @@ class CheckView:
         page, program = self._page, found.program
         self._show_names(found)
         self._show_forbidden(found)
+        if self._part:
+            return show_part_verdict(page, found, self._assignment, self._part)
         self._show_plans(found)
         notes = [
             *(note.text for note in program.notes),
@@ -245,7 +250,7 @@ def show_omissions(page: Page, program: Program, *, details: bool, replayed: boo
     if not details:
         for reason, places in _by_reason(omissions).items():
             page.item("note", f"{reason} ({_listed_places(places)})")
-        page.detail("Line by line: grader check --details", style="dim", indent=2)
+        page.command("Line by line", "grader check --details", indent=2)
         return
     width = max(len(str(omission.place)) for omission in omissions) + 2
     for omission in omissions:
@@ -307,14 +312,19 @@ def _value(written: str) -> str:
     return written if NUMBER.match(written) else as_code(written)
 
 
-def check_document(path: Path, assignment: Assignment, found: LocalCheck) -> dict[str, Any]:
-    """What was found, for programs; findings have the keys of results.json."""
+def check_document(path: Path, assignment: Assignment, found: LocalCheck, part: str = "") -> dict[str, Any]:
+    """What was found, for programs; findings have the keys of results.json.
+
+    Args:
+        part: The only one that was asked for, whose checks alone the assignment has; empty: all were.
+    """
     program = found.program
+    known = part_document(found, assignment, part) if part else verdict_document(found, assignment)
     return {
         "assignment": assignment.id,
         "file": path.name,
         "passed": found.passed,
-        **verdict_document(found, assignment),
+        **known,
         "findings": [
             {
                 "check": one.check,

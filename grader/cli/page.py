@@ -24,8 +24,15 @@ class Page:
         console: The terminal or the file.
     """
 
-    def __init__(self, file: IO[str] | None = None) -> None:
-        self.console = console(file=file or sys.stdout, highlight=False, markup=False, emoji=False)
+    def __init__(self, file: IO[str] | None = None, *, terminal: bool | None = None) -> None:
+        """Begin.
+
+        Args:
+            terminal: Whether the file is a terminal; None: it says so itself, or the surroundings do.
+        """
+        self.console = console(
+            file=file or sys.stdout, highlight=False, markup=False, emoji=False, force_terminal=terminal
+        )
         if self.console.is_terminal:
             self.console.width = min(self.console.width, WIDEST)
         encoding = getattr(self.console.file, "encoding", None) or "utf-8"
@@ -65,6 +72,10 @@ class Page:
     def detail(self, text: str, *, style: str = "", indent: int = 4) -> None:
         """A line that belongs to the one above."""
         self._print(prose(text, style), indent)
+
+    def command(self, purpose: str, command: str, *, indent: int = 4) -> None:
+        """What a command line would tell besides."""
+        self.detail(f"{purpose}: {command}", style="dim", indent=indent)
 
     def printed(self, text: str, *, style: str = "", indent: int = 4) -> None:
         """A line of what a program printed or raised, however long it is."""

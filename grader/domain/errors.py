@@ -6,7 +6,8 @@ GraderException
 │   ├── SubmissionError     the student: a file that cannot be read or graded
 │   ├── UsageError          the operator: a wrong path, a missing option
 │   │   ├── ReadOnlyBook    the gradebook may only be read
-│   │   └── MarkRefused     marks are wrong, each for a reason that is told
+│   │   ├── MarkRefused     marks are wrong, each for a reason that is told
+│   │   └── NoAssignmentFound   no folder that a course handed out is where one is looked for
 │   └── EngineError         us
 │       ├── OutOfPatienceError  the judge computed for too long on what a submission answered
 │       └── SandboxError    the machine does not give the isolation that was asked for
@@ -63,6 +64,10 @@ class UsageError(GraderError):
 
 class ReadOnlyBook(UsageError):
     """Something was to be kept in a gradebook that may only be read. Nothing was."""
+
+
+class NoAssignmentFound(UsageError):
+    """No assignment was named, and none is where it is looked for, or several are."""
 
 
 class EngineError(GraderError):

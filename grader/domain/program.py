@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from grader.domain.note import Note
 
-# as Jupyter counts: `In [4], cell 9`; records of older versions have `cell 9` alone, as have cells of text
-_CELL = re.compile(r"(?:In \[(?P<run>\d{1,9}| )\], )?cell (?P<number>\d{1,9})")
+# as Jupyter counts: `In [4], cell 9`; records of older versions have `cell 9` alone, as have cells of text,
+# and what a kernel executed is `In [4]` alone
+_CELL = re.compile(r"(?:In \[(?P<run>\d{1,9}| )\], )?cell (?P<number>\d{1,9})|In \[(?P<executed>\d{1,9})\]")
 _IN_RUN = re.compile(r"In \[(?P<run>\d{1,9}| )\], line (?P<line>\d{1,9}) \(cell (?P<number>\d{1,9})\)")
-_IN_CELL = re.compile(r"(?P<file>cell \d{1,9}), line (?P<line>\d{1,9})")
+_IN_CELL = re.compile(r"(?P<file>cell \d{1,9}|In \[\d{1,9}\]), line (?P<line>\d{1,9})")
 _FILE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 TRAINING = "the training"  # beside graded names: what the loop, the recipe and the transforms depend on
@@ -60,10 +61,15 @@ def cell_name(number: int, run: str = "") -> str:
     return f"In [{run}], cell {number}" if run else f"cell {number}"
 
 
+def executed_name(run: int) -> str:
+    """What a kernel executed, as `Place.file` has it: `In [4]`, which has no place in a file."""
+    return f"In [{run}]"
+
+
 def cell_number(file: str) -> int | None:
     """The number, among all cells, of the cell that `Place.file` names; None where it is a file."""
     cell = _CELL.fullmatch(file)
-    return int(cell["number"]) if cell else None
+    return int(cell["number"] or cell["executed"]) if cell else None
 
 
 def cell_run(file: str) -> int | None:

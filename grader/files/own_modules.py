@@ -36,9 +36,14 @@ def spoken_of(code: bytes, others: Mapping[str, bytes]) -> tuple[str, ...]:
     return tuple(name for name in others if name in found)
 
 
-def modules_beside(path: Path) -> dict[str, bytes]:
-    """The files beside a homework, or in folders beside it, that its imports speak of: name -> content."""
-    code = path.read_bytes()
+def modules_beside(path: Path, code: bytes | None = None) -> dict[str, bytes]:
+    """The files beside a homework, or in folders beside it, that its imports speak of: name -> content.
+
+    Args:
+        path: The homework.
+        code: Its content, where it is no file; None: it is read.
+    """
+    code = path.read_bytes() if code is None else code
     beside = {
         file.relative_to(path.parent).as_posix(): file.read_bytes()
         for file in _python_files(path.parent, DEEPEST, _imported_words(code))

@@ -44,7 +44,7 @@ def check_on_every_save(
 
         def check_again(checks: "Checks") -> None:
             def attempt(read: Callable[[Program], None], report: Callable[[Finding], None]) -> LocalCheck:
-                return checked_again(checks, path, assignment, workers, read, report)
+                return checked_again(checks, path, assignment, workers, read, report, part=local.part)
 
             show(attempt)
             workers.warm_up()

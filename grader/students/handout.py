@@ -1,14 +1,17 @@
 """Which assignment a command on a student's own file is about."""
 
+import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grader.course.locate import Course, located_course, student_assignment
 from grader.course.value_choices import own_values
-from grader.domain.assignment import Assignment
+from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.drawn_values import Value
-from grader.domain.errors import UsageError
+from grader.domain.errors import NoAssignmentFound, UsageError
+from grader.domain.formatting import listed
+from grader.domain.quoting import named
 from grader.students.handed_out import (
     ASSIGNMENT_FILE,
     PUBLIC_CHECKS,
@@ -24,16 +27,43 @@ class LocalAssignment:
     Attributes:
         datasets: The folder of its data set files.
         values: What was drawn for this copy, by name.
+        part: The only part that is asked for, whose checks alone the assignment has; empty: all are.
     """
 
     assignment: Assignment
     datasets: Path
     values: dict[str, Value] = field(default_factory=dict)
+    part: str = ""
 
     @property
     def public_checks(self) -> Path:
         """The check file."""
         return self.assignment.folder / PUBLIC_CHECKS
+
+    def of_part(self, part: str) -> "LocalAssignment":
+        """The same with the checks of one part alone.
+
+        Raises:
+            UsageError: There is no such part.
+        """
+        checks = tuple(spec for spec in self.assignment.checks if spec.component == part)
+        if part == SUBMISSION or not checks:
+            raise UsageError(_no_part(part, parts(self.assignment)))
+        return replace(self, assignment=replace(self.assignment, checks=checks), part=part)
+
+
+def parts(assignment: Assignment) -> tuple[str, ...]:
+    """The names of the parts that have checks, in their order."""
+    found = dict.fromkeys(spec.component for spec in assignment.checks)
+    return tuple(name for name in found if name != SUBMISSION)
+
+
+def _no_part(part: str, known: Sequence[str]) -> str:
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(part.lower(), lower, n=1)
+    meant = f" Is `{lower[close[0]]}` meant?" if close else ""
+    names = listed([f"`{name}`" for name in known], limit=len(known))
+    return f"There is no part {named(part)}.{meant} The parts that can be checked are {names}."
 
 
 def local_assignment(
@@ -54,7 +84,8 @@ def local_assignment(
         course: The course's folder; it is found like everywhere when it is not given.
 
     Raises:
-        UsageError: There is no assignment.
+        NoAssignmentFound: None was named, and none is there, or several are.
+        UsageError: What was named is none.
         CourseError: One of its files is malformed.
     """
     if folder is not None:
@@ -73,10 +104,10 @@ def local_assignment(
         if len(meant or assignments) == 1:
             return _template(found, (meant or assignments)[0])
         known = ", ".join(found.assignments())
-        raise UsageError(
+        raise NoAssignmentFound(
             f"Which assignment of the course is meant? Say so: --assignment ID ({known or 'none yet'})."
         )
-    raise UsageError(
+    raise NoAssignmentFound(
         f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_CHECKS} are not in {_named(near)}. "
         "Go to the folder that the course handed out, or name it: --assignment-folder FOLDER."
     )

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -60,15 +60,17 @@ def local_check(
     read: Callable[[Program], None] = lambda program: None,
     report: Callable[[Finding], None] = lambda finding: None,
     tried: bool = True,
+    code: bytes | None = None,
 ) -> LocalCheck:
-    """Run the public checks on a file.
+    """Run the public checks on a file, or those of one part.
 
     Args:
-        path: The homework.
+        path: The homework, or where it would be.
         local: Its assignment.
         read: Told the program once the file is read.
         report: Told each finding as it is made.
-        tried: Try the training, too.
+        tried: Try the training, too, unless one part alone is asked for.
+        code: The homework's content, where it is no file; None: the file is read.
 
     Raises:
         UsageError: There is no such file.
@@ -79,13 +81,15 @@ def local_check(
     with OwnWorkers(
         assignment, path.parent
     ) as workers:  # its first worker loads torch while we read and import
-        program = own_program(path, assignment)
+        program = own_program(path, assignment, code)
         read(program)
-        return with_checks(
-            local,
-            assignment,
-            lambda checks: found_by(checks, path, program, assignment, workers, report, tried=tried),
-        )
+
+        def used(checks: "Checks") -> LocalCheck:
+            return found_by(
+                checks, path, program, assignment, workers, report, tried=tried, part=local.part, code=code
+            )
+
+        return with_checks(local, assignment, used)
 
 
 def checked_again(
@@ -97,12 +101,14 @@ def checked_again(
     report: Callable[[Finding], None],
     *,
     tried: bool = False,
+    part: str = "",
 ) -> LocalCheck:
     """What checks that stay collected find out about a file as it is now.
 
     Args:
         assignment: With the limits that hold here: see `patient`.
         read, report, tried: See `local_check`.
+        part: See `found_by`.
 
     Raises:
         UsageError: There is no such file.
@@ -110,7 +116,7 @@ def checked_again(
     """
     program = own_program(path, assignment)
     read(program)
-    return found_by(checks, path, program, assignment, workers, report, tried=tried)
+    return found_by(checks, path, program, assignment, workers, report, tried=tried, part=part)
 
 
 def found_by(
@@ -122,21 +128,41 @@ def found_by(
     report: Callable[[Finding], None],
     *,
     tried: bool = False,
+    part: str = "",
+    code: bytes | None = None,
 ) -> LocalCheck:
     """What the collected checks find out about a program.
 
     Args:
         assignment: With the limits that hold here: see `patient`.
         tried: Try the training, too.
+        part: The only part that is asked for: its checks alone are made, and of the program that alone is
+            told which concerns it; empty: all are.
+        code: The homework's content, where it is no file.
     """
-    found = checks.examined(own_student(path, program, assignment, workers), report=report)
+    student = own_student(path, program, assignment, workers, code)
+    found = checks.examined(student, report=report, components=(part,) if part else None)
     uses = run_time_uses(assignment, program, program.forbidden, found.watched.reached)
     findings = tuple(found.findings)
+    if part:
+        reached = tuple(use for use in uses if part in use.reached_from)
+        return LocalCheck(of_part(program, part), findings, found.parameters, found.stand_ins, reached)
     if tried:
-        plans = own_plans(path, program, assignment, workers, findings, CHECK_SECONDS)
+        plans = own_plans(path, program, assignment, workers, findings, CHECK_SECONDS, code)
     else:
         plans = untried_plans(program, assignment)
     return LocalCheck(program, findings, found.parameters, found.stand_ins, uses, plans)
+
+
+def of_part(program: Program, part: str) -> Program:
+    """A program, of whose faults those are told that concern one part."""
+    return replace(
+        program,
+        near_names=tuple(near for near in program.near_names if near.expected == part),
+        forbidden=tuple(use for use in program.forbidden if part in use.reached_from),
+        unresolved=tuple((graded, name) for graded, name in program.unresolved if graded == part),
+        omissions=tuple(left for left in program.omissions if left.broken),
+    )
 
 
 def with_checks(local: LocalAssignment, assignment: Assignment, use: Callable[["Checks"], Result]) -> Result:

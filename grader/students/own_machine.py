@@ -52,8 +52,12 @@ def file_content(path: Path) -> bytes:
         raise UsageError(f"{path} cannot be read ({error.strerror}). Change its permissions.") from error
 
 
-def own_program(path: Path, assignment: Assignment) -> Program:
+def own_program(path: Path, assignment: Assignment, code: bytes | None = None) -> Program:
     """The program in a student's file, with the modules beside it that it imports.
+
+    Args:
+        path: The file, or where it would be.
+        code: What a kernel executed, which is no file: see `executed_notebook`; None: the file is read.
 
     Raises:
         UsageError: There is no such file.
@@ -61,12 +65,13 @@ def own_program(path: Path, assignment: Assignment) -> Program:
     """
     from grader.analysis import program
 
-    data = file_content(path)
+    data = file_content(path) if code is None else code
     _require_provided(path, assignment)
-    code = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
-    if path.suffix.lower() not in code:
-        raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(code)} file.")
-    return program(path.name, data, assignment.program_rules, modules_beside(path))
+    suffixes = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
+    if path.suffix.lower() not in suffixes:
+        raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(suffixes)} file.")
+    modules = modules_beside(path, code)
+    return program(path.name, data, assignment.program_rules, modules, executed=code is not None)
 
 
 def _require_provided(path: Path, assignment: Assignment) -> None:
@@ -87,14 +92,15 @@ def _require_provided(path: Path, assignment: Assignment) -> None:
             )
 
 
-def own_seed(path: Path, purpose: str, run: int = 1) -> int:
+def own_seed(path: Path, purpose: str, run: int = 1, code: bytes | None = None) -> int:
     """A seed from the file's content: other inputs after every change, the same for the same file.
 
     Args:
         purpose: `checks` or `training`; a seed for one says nothing of the other.
         run: Which of several trainings it is for, 1-based.
+        code: The file's content, where it is no file.
     """
-    digest = hashlib.sha256(file_content(path)).hexdigest()
+    digest = hashlib.sha256(file_content(path) if code is None else code).hexdigest()
     return submission_seed(PUBLIC_KEY, purpose, digest, run, bits=31)
 
 
@@ -194,11 +200,14 @@ class OwnWorkers:
         self.close()
 
 
-def own_student(path: Path, program: Program, assignment: Assignment, workers: OwnWorkers) -> "Student":
+def own_student(
+    path: Path, program: Program, assignment: Assignment, workers: OwnWorkers, code: bytes | None = None
+) -> "Student":
     """The student's file as the checks see it. Imports torch.
 
     Args:
         assignment: With the limits that hold here: see `patient`.
+        code: The file's content, where it is no file.
     """
     import torch
 
@@ -206,7 +215,8 @@ def own_student(path: Path, program: Program, assignment: Assignment, workers: O
 
     torch.set_num_threads(1)  # the checks are small, and the worker needs the other cores
     files = own_files(path.parent, assignment)
-    return Student(workers, program, assignment, seed=own_seed(path, "checks"), pictures=False, files=files)
+    seed = own_seed(path, "checks", code=code)
+    return Student(workers, program, assignment, seed=seed, pictures=False, files=files)
 
 
 def own_files(folder: Path, assignment: Assignment) -> dict[str, bytes]:

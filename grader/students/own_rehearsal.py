@@ -34,6 +34,7 @@ def own_plans(
     workers: OwnWorkers,
     findings: tuple[Finding, ...] = (),
     seconds: float | None = None,
+    code: bytes | None = None,
 ) -> dict[str, Plan]:
     """What would be trained, by the measure's id, tried where there is something to try. Imports torch.
 
@@ -41,20 +42,22 @@ def own_plans(
         assignment: With the limits that hold here: see `patient`.
         findings: What the checks have found out before.
         seconds: How long each trial may take at most; None: as long as where it is graded.
+        code: The file's content, where it is no file.
     """
+    seed = own_seed(path, "training", code=code)
     return {
-        measure: _tried(path, program.read_for(measure), plan, assignment, workers, findings, seconds)
+        measure: _tried(program.read_for(measure), plan, assignment, workers, findings, seed, seconds)
         for measure, plan in untried_plans(program, assignment).items()
     }
 
 
 def _tried(
-    path: Path,
     program: Program,
     plan: Plan,
     assignment: Assignment,
     workers: OwnWorkers,
     findings: tuple[Finding, ...],
+    seed: int,
     seconds: float | None,
 ) -> Plan:
     if plan.missing or any(finding.kind in STOPS for finding in findings):
@@ -63,7 +66,6 @@ def _tried(
 
     data = assignment.required_data()
     images = made_up_images(data.classes, data.image_shape)
-    seed = own_seed(path, "training")
     job = Job(
         program,
         assignment.limits,
@@ -88,7 +90,7 @@ def tried_plan(
     plan = plan_of(program.script)
     if measure.call is not None or not assignment.required_data().are_images:
         return plan
-    return _tried(path, program, plan, assignment, workers, (), CHECK_SECONDS)
+    return _tried(program, plan, assignment, workers, (), own_seed(path, "training"), CHECK_SECONDS)
 
 
 def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:

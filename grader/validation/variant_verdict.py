@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
+from grader.domain.causes import told_causes
 from grader.domain.evidence import Finding, FindingKind, Status
 from grader.domain.formatting import clipped, listed
-from grader.reports.student.causes import told_causes
 from grader.validation.trials import TrialOutcome
 
 _MESSAGE = 200  # characters of a finding's message that a sentence quotes

@@ -1,4 +1,4 @@
-"""The line that is told of a known mistake is one that the mistake changes: a wrong line is worse than none."""
+"""The line that is told of a known mistake is one that the mistake changes: better none than a wrong one."""
 
 from collections.abc import Iterator
 from pathlib import Path

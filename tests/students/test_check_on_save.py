@@ -116,3 +116,15 @@ def test_a_module_that_is_saved_counts_as_a_save(tmp_path):
     watcher = Watcher(path)
     helpers.write_text("x = 2\n", encoding="utf-8")
     assert watcher.reaches(1)
+
+
+def test_one_part_alone_is_checked_after_each_save(course_root, tmp_path, warm_workers):
+    folder = tmp_path / "vit"
+    shutil.copytree(course_root / "template" / "vit_defects", folder)
+    path, made = folder / "homework.py", []
+    local = local_assignment((folder,)).of_part("Attention")
+    check_on_every_save(
+        path, local, iter([None]), lambda attempt: made.append(attempt(lambda read: None, lambda found: None))
+    )
+    assert len(made) == 2 and not any(check.plans or check.passed for check in made)
+    assert {found.component for check in made for found in check.findings} == {"Attention"}

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.causes import ToldCause, told_causes
 from grader.domain.evidence import Blame, Evidence, Finding, FindingKind, Status
 from grader.domain.score import ComponentScore, Score
-from grader.reports.student.causes import ToldCause, told_causes
 from grader.reports.student.excerpt import CodeLine, excerpt
 
 

@@ -72,7 +72,7 @@ def quick_check(
     # without a folder of the user's own, or room in it, everything is as if there were no such processes
     if warm and question is None:
         with contextlib.suppress(Unanswered, OSError):
-            question = Question.asked(folder, path, tried=tried)
+            question = Question.asked(folder, path, tried=tried, part=local.part)
     if warm and question is not None:
         with contextlib.suppress(Unanswered):
             return _answered(question, reported)

@@ -47,18 +47,21 @@ class Question:
     Attributes:
         file: The homework as it was named.
         tried: Whether the training is to be tried, too.
+        part: The only part that is to be checked; empty: all are.
     """
 
     connection: socket.socket
     file: Path
     tried: bool
+    part: str = ""
 
     @classmethod
-    def asked(cls, folder: Path, file: Path, *, tried: bool) -> "Question":
+    def asked(cls, folder: Path, file: Path, *, tried: bool, part: str = "") -> "Question":
         """Ask for a check.
 
         Args:
             folder: The assignment's, as students have it.
+            part: One that there is; empty: all.
 
         Raises:
             OSError: No warm process listens, or there can be none.
@@ -75,12 +78,13 @@ class Question:
                     "folder": str(Path.cwd()),
                     "environment": dict(os.environ),
                     "tried": tried,
+                    "part": part,
                 },
             )
         except BaseException:
             connection.close()
             raise
-        return cls(connection, file, tried)
+        return cls(connection, file, tried, part)
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """What it answers; the connection is closed behind the last that is read.

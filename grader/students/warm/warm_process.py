@@ -284,6 +284,7 @@ class _Maker:
                 lambda program: told("program", Program, program),
                 report,
                 tried=asked["tried"],
+                part=asked["part"],
             )
         done.set()  # who asked leaves now
         told("found", LocalCheck, found)

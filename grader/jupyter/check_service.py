@@ -1,0 +1,235 @@
+"""The process that makes a kernel's checks: it reads requests, one a line, and tells what comes of each.
+
+It stays when a request is answered, with everything loaded, so that the next check takes a second; it ends
+with the kernel, or when nobody asked for a while. The student's code runs in workers of its own, as for
+`grader check`.
+"""
+
+import dataclasses
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from grader.domain.errors import GraderError, NoAssignmentFound
+
+if TYPE_CHECKING:
+    from grader.domain.evidence import Finding
+    from grader.judge.examination import Checks
+    from grader.jupyter.notebook_page import NotebookPage
+    from grader.students.handout import LocalAssignment
+    from grader.students.own_machine import OwnWorkers
+
+NAME = "notebook.ipynb"  # the notebook need not be a file, and has no name then
+IDLE_SECONDS = 600.0
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What a kernel asks for.
+
+    Attributes:
+        executions: What it executed, in order: number, text, and the cell's id where it is known.
+        working: The folder that it works in.
+        part: The only part that is asked for; empty: all are.
+        folder: The assignment's folder, where it was named.
+    """
+
+    executions: tuple[tuple[int, str, str], ...]
+    working: str
+    part: str = ""
+    folder: str | None = None
+
+
+def requested(line: str) -> CheckRequest:
+    """The request of a line."""
+    fields = json.loads(line)
+    return CheckRequest(
+        tuple((number, text, cell) for number, text, cell in fields["executions"]),
+        fields["working"],
+        fields["part"],
+        fields["folder"],
+    )
+
+
+class CheckService:
+    """Answers requests one after another, and keeps what those about one assignment need."""
+
+    def __init__(self, requests: Iterator[CheckRequest], tell: Tell) -> None:
+        self._requests = requests
+        self._tell = tell
+
+    def serve(self) -> None:
+        """Answer all."""
+        following = next(self._requests, None)
+        while (request := following) is not None:
+            try:
+                following = self._about_one_assignment(request)
+            except GraderError as error:
+                self._refuse(request, error)
+                following = next(self._requests, None)
+
+    def _about_one_assignment(self, first: CheckRequest) -> CheckRequest | None:
+        """Answer requests that are about the assignment of the first; returns the one that is not."""
+        from grader.students.own_check import with_checks
+        from grader.students.own_machine import OwnWorkers, patient
+
+        local, version = _assignment(first), _version(first)
+        _of_part(local, first.part)  # what is not there is told before anything slow
+        assignment = patient(local.assignment)
+        with OwnWorkers(assignment, Path(first.working)) as workers:
+
+            def used(checks: "Checks") -> CheckRequest | None:
+                request: CheckRequest | None = first
+                while request is not None and _version(request) == version:
+                    try:
+                        self._answer(request, _of_part(local, request.part), checks, workers)
+                    except GraderError as error:
+                        self._refuse(request, error)
+                    workers.warm_up()
+                    request = next(self._requests, None)
+                return request
+
+            return with_checks(local, assignment, used)
+
+    def _answer(
+        self, request: CheckRequest, local: "LocalAssignment", checks: "Checks", workers: "OwnWorkers"
+    ) -> None:
+        from grader.analysis.executed_cells import Execution, executed_notebook
+        from grader.cli.check_view import CheckView
+        from grader.jupyter.notebook_page import NotebookPage
+        from grader.students.own_check import found_by
+        from grader.students.own_machine import own_program, patient
+        from grader.students.prospect import Outcome
+
+        path, page = Path(request.working) / NAME, NotebookPage()
+        code = executed_notebook(Execution(*one) for one in request.executions)
+        assignment, done = patient(local.assignment), 0
+        page.title(f"{NAME}: {assignment.title}")
+        with CheckView(path, local.assignment, page, local.values, local.part) as view:
+            program = own_program(path, assignment, code)
+            view.read(program)
+
+            def report(found: "Finding") -> None:
+                nonlocal done
+                done += 1
+                view.finding(found)
+                total = len(assignment.checks)
+                self._show(page, f"{done} of {total} checks done" if done < total else "Looking at the model")
+
+            found = found_by(
+                checks, path, program, assignment, workers, report, tried=True, part=local.part, code=code
+            )
+        right = view.rest(found, details=False) is Outcome.RIGHT
+        self._tell(_answer(page.bundle(), passed=right, findings=found.findings))
+
+    def _show(self, page: "NotebookPage", progress: str) -> None:
+        self._tell(_answer(page.bundle(progress), last=False))
+
+    def _refuse(self, request: CheckRequest, error: GraderError) -> None:
+        from grader.jupyter.notebook_page import NotebookPage
+
+        page = NotebookPage()
+        page.verdict(False, _sentence(request, error))
+        self._tell(_answer(page.bundle()))
+
+
+def _answer(
+    shown: dict[str, str], *, passed: bool = False, findings: Sequence["Finding"] = (), last: bool = True
+) -> dict[str, Any]:
+    from grader.analysis.notebook import OWN_CHECK
+
+    return {
+        "shown": shown,
+        "metadata": {OWN_CHECK: True},
+        "passed": passed,
+        "findings": [dataclasses.asdict(one) for one in findings],
+        "last": last,
+    }
+
+
+def _assignment(request: CheckRequest) -> "LocalAssignment":
+    from grader.students.handout import local_assignment
+
+    folder = Path(request.working, request.folder) if request.folder is not None else None
+    return local_assignment((Path(request.working),), folder=folder)
+
+
+def _of_part(local: "LocalAssignment", part: str) -> "LocalAssignment":
+    return local.of_part(part) if part else local
+
+
+def _version(request: CheckRequest) -> tuple[str, str | None, tuple[int, ...]]:
+    """Which assignment a request is about: where it is, and when its files were written."""
+    from grader.course.contradictions import FILE
+    from grader.students.handed_out import PUBLIC_CHECKS
+
+    folder = Path(request.working, request.folder or "")
+    files = [folder / name for name in (FILE, PUBLIC_CHECKS)]
+    written = tuple(path.stat().st_mtime_ns for path in files if path.is_file())
+    return request.working, request.folder, written
+
+
+def _sentence(request: CheckRequest, error: GraderError) -> str:
+    """What went wrong, for whoever sits before a notebook."""
+    if isinstance(error, NoAssignmentFound):
+        return (
+            "No assignment was found: the folder that the course handed out is not where the notebook works "
+            f"({request.working}). Copy it to this machine and name it once: "
+            '`grader.check(assignment="FOLDER")`.'
+        )
+    return str(error)
+
+
+def main() -> None:
+    """Serve the process that started this one, over standard input and output."""
+    signal.signal(signal.SIGTERM, _stop)
+    # whatever else prints does not get between the answers
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def tell(answer: dict[str, Any]) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    try:
+        CheckService(_requests(), tell).serve()
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(1)  # the reader of requests may still wait for one
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """What pytest lets through."""
+    raise KeyboardInterrupt
+
+
+def _requests() -> Iterator[CheckRequest]:
+    """The requests, until there will be none, or there was none for a while."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            return
+        if not line:
+            return
+        yield requested(line)
+
+
+if __name__ == "__main__":
+    main()
