@@ -89,7 +89,8 @@ def test_bare_template_earns_nothing_and_is_told_where_to_start(
 
 @pytest.mark.uploads("missing_scale")
 def test_one_mistake_costs_half_of_its_component(results: dict[str, Any]) -> None:
-    assert points(result_of("missing_scale", results))["model"] == 31
+    # the proof weighs half of Attention's 8 points, and a public check that shows the same a little
+    assert 30.5 < points(result_of("missing_scale", results))["model"] < 31
 
 
 @pytest.mark.slow
