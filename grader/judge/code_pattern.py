@@ -130,6 +130,17 @@ def looked_for(paragraph: str, source: str) -> tuple[str, ...]:
     return patterns
 
 
+def bound_names(source: str, pattern: CodePattern) -> set[str]:
+    """The variables and attributes to which a statement assigns an expression of a pattern."""
+    return {
+        name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Assign) and any(_fits(shape, node.value) for shape in pattern.shapes)
+        for target in node.targets
+        if (name := _mentioned(target)) is not None
+    }
+
+
 def _within(entry: ast.FunctionDef, words: frozenset[str]) -> Iterator[int]:
     kinds = tuple(kind for word in words for kind in _STATEMENTS.get(word, ()))
     yield from (node.lineno for node in ast.walk(entry) if kinds and isinstance(node, kinds))

@@ -11,7 +11,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from grader.judge.code_pattern import looked_for
 from grader.judge.course_code import CourseCode
 from grader.judge.fault import explained
 from grader.judge.folding import Folding
+from grader.judge.own_names import with_own_names
 from grader.judge.patience import OutOfPatienceError, patience
 from grader.judge.place import place_of
 from grader.judge.random_part import RandomPart
@@ -272,7 +273,8 @@ class Checks:
             flags = tuple(student.flagged)
             error = so_far.random_part.failure(error, student, spec) or error
             where = place_of(student.program, spec.component, self._names_of(error))
-            found = flagged(finding(spec, error, where=where, seconds=seconds), flags, where)
+            found = self._in_own_names(finding(spec, error, where=where, seconds=seconds), student)
+            found = flagged(found, flags, where)
             ends.append(_End(found, error))
             if isinstance(error, WorkerFault) and error.kind == "time":
                 so_far.hung[spec.component] = spec.id, explained(error)
@@ -280,6 +282,14 @@ class Checks:
             if found.status is not Status.PASSED and not so_far.folding.says_nothing_new(spec, error):
                 break  # the other parameters of the check would say the same again
         return ends
+
+    def _in_own_names(self, found: Finding, student: Student) -> Finding:
+        """A finding whose hint, if it is a known mistake's, has the student's own names."""
+        known = self.code.mistakes if self.code is not None else {}
+        mistake = known.get(found.diagnosis or "")
+        if mistake is None or found.hint != mistake.hint:
+            return found
+        return replace(found, hint=with_own_names(found.hint, student.program, found.component))
 
     def _names_of(self, error: BaseException | None) -> tuple[str, ...]:
         """What to look for in the student's source: what the check says, or the mistake that is named."""

@@ -1,4 +1,4 @@
-"""The line that is told of a known mistake is one that the mistake changes: better none than a wrong one."""
+"""The line that is told of a known mistake is one that the mistake changes, and what is told is short."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +15,7 @@ from grader.judge.course_code import Mistake, course_code
 from grader.judge.place import place_of
 
 REFERENCE = Path(__file__).parents[2] / "reference"
+MOST_WORDS = 80
 LEAST = {"vit_defects": 120, "vit_cifar10": 70, "vit_finetune": 85}  # mistakes whose line is told
 # lines that are right by themselves: what is missing belongs beside them, or what they use is wrong
 # fmt: off
@@ -70,3 +71,12 @@ def test_the_line_of_a_mistake_is_the_one_to_change(name: str) -> None:
     assert len(found) >= LEAST[name]
     beside = {mistake: line for mistake, line, in_solution in found if in_solution}
     assert set(beside) == BESIDE[name], beside
+
+
+@pytest.mark.parametrize("name", sorted(LEAST))
+def test_what_is_told_of_a_mistake_is_short(name: str) -> None:
+    words = {
+        mistake.id: len(f"{mistake.message} {mistake.hint}".split())
+        for mistake in course_code(read_assignment(REFERENCE / name)).mistakes.values()
+    }
+    assert {mistake: count for mistake, count in words.items() if count > MOST_WORDS} == {}

@@ -1,6 +1,6 @@
 """Dropout acts in evaluation mode, too.
 
-nn.Dropout knows the mode; F.dropout has to be told by training=self.training.
+nn.Dropout knows the mode; {F = torch.nn.functional}.dropout has to be told by training=self.training.
 
 Look for: F.dropout(), dropout()
 """

@@ -1,6 +1,7 @@
 """Attention drops values in evaluation mode too, so that it gives different outputs for the same input.
 
-Use nn.Dropout, which model.eval() switches off; F.dropout has to be told: F.dropout(x, p, self.training).
+Use nn.Dropout, which model.eval() switches off; {F = torch.nn.functional}.dropout has to be told: {F =
+torch.nn.functional}.dropout(x, p, self.training).
 
 Look for: dropout()
 """

@@ -1,7 +1,7 @@
 """The heads of one token look at each other instead of the tokens of one head: no information passes
 between tokens. The scores should have the shape (batch, heads, tokens, tokens).
 
-Move the axis of the heads in front of the tokens before q k^T: transpose(1, 2) or rearrange.
+Move the axis of the heads in front of the tokens before q k^T: transpose(1, 2).
 
 Look for: view() | reshape() | rearrange()
 """

@@ -1,7 +1,8 @@
 """The class token is not learned: no parameter of the model changes the first token, so training cannot
 either.
 
-Make it an nn.Parameter: self.class_token = nn.Parameter(torch.randn(1, 1, dim)).
+Make it an nn.Parameter: self.{class_token = randn(1, 1, _) | zeros(1, 1, _)} = nn.Parameter(torch.randn(1, 1,
+dim)).
 
 Look for: randn(1, 1, _) | zeros(1, 1, _) | rand(1, 1, _) | ones(1, 1, _), cls_token | class_token
 """

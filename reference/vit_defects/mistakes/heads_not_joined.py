@@ -1,7 +1,7 @@
 """The heads are joined by a plain reshape while they are still an axis before the tokens, so that features
 of different tokens get mixed. The head axis has to come after the token axis before the two are merged.
 
-Use rearrange(out, "b h n d -> b n (h d)"), or transpose(1, 2) before reshape.
+Use transpose(1, 2) before reshape(b, n, heads * dim_head).
 
 Look for: (_ @ _).reshape() | (_ @ _).view(), reshape() | view()
 """

@@ -2,7 +2,7 @@
 tokens instead of some of the features of every token. Features have to be cut, and the head axis moved
 before the tokens.
 
-Use rearrange(q, "b n (h d) -> b h n d", h=heads), or view(b, n, heads, dim_head).transpose(1, 2).
+Use view(b, n, heads, dim_head).transpose(1, 2).
 
 Look for: view() | reshape() | rearrange()
 """

@@ -1,6 +1,6 @@
 """The sign of the loss is wrong: each step makes the cross-entropy larger.
 
-loss = F.cross_entropy(scores, labels), without a minus.
+loss = {F = torch.nn.functional}.cross_entropy(scores, labels), without a minus.
 
 Look for: -cross_entropy() | -criterion(), cross_entropy() | criterion()
 """

@@ -1,7 +1,7 @@
 """The softmax within the loss runs over the images of the batch instead of over the classes: what is
 learned is which image of a batch shows a class, not which class an image shows.
 
-Use F.cross_entropy, or log_softmax(dim=1).
+Use {F = torch.nn.functional}.cross_entropy, or log_softmax(dim=1).
 
 Look for: log_softmax(dim=0) | softmax(dim=0), log_softmax() | softmax()
 """

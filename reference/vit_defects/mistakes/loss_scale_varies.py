@@ -1,6 +1,7 @@
 """The loss is scaled by another factor for every batch: some batches count more than others.
 
-Take the mean over each batch, loss = F.cross_entropy(scores, labels), and call backward() on that.
+Take the mean over each batch, loss = {F = torch.nn.functional}.cross_entropy(scores, labels), and call
+backward() on that.
 
 Look for: cross_entropy() | criterion()
 """

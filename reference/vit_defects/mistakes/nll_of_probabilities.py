@@ -1,7 +1,8 @@
 """nll_loss is given probabilities, but it wants their logarithms: without the logarithm, confident mistakes
 are hardly punished and learning stalls.
 
-Use F.cross_entropy with the scores, or F.nll_loss with log_softmax.
+Use {F = torch.nn.functional}.cross_entropy with the scores, or {F = torch.nn.functional}.nll_loss with
+log_softmax.
 
 Look for: nll_loss() | NLLLoss()
 """

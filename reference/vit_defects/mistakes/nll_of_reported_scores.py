@@ -1,6 +1,6 @@
 """The loss is nll_loss of scores that are not logarithms of probabilities.
 
-Use F.cross_entropy, which applies log_softmax first.
+Use {F = torch.nn.functional}.cross_entropy, which applies log_softmax first.
 
 Look for: nll_loss() | NLLLoss()
 """

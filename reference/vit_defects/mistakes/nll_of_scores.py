@@ -1,7 +1,8 @@
 """The loss is nll_loss of scores that are not logarithms of probabilities: it can fall without end, whatever
 the model says.
 
-Use F.cross_entropy, which applies log_softmax first, or return F.log_softmax(scores, dim=-1) from ViT.
+Use {F = torch.nn.functional}.cross_entropy, which applies log_softmax first, or return {F =
+torch.nn.functional}.log_softmax(scores, dim=-1) from ViT.
 
 Look for: nll_loss() | NLLLoss()
 """

@@ -1,8 +1,8 @@
 """evaluate reports the same numbers for different data sets, on which the model does differently well: they
 are not computed from the scores and the labels.
 
-Add up F.cross_entropy(scores, labels, reduction="sum") and (scores.argmax(dim=1) == labels).sum() over the
-batches of data_loader.
+Add up {F = torch.nn.functional}.cross_entropy(scores, labels, reduction="sum") and (scores.argmax(dim=1) ==
+labels).sum() over the batches of data_loader.
 """
 
 

@@ -1,7 +1,7 @@
 """A softmax is applied to the scores before cross_entropy, which applies its own: with two of them the
 gradients become very small.
 
-Give the scores to F.cross_entropy as they come from the model.
+Give the scores to {F = torch.nn.functional}.cross_entropy as they come from the model.
 
 Look for: softmax() | Softmax()
 """

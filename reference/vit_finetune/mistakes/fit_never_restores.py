@@ -1,6 +1,6 @@
 """The best weights are never restored: the model is left with those of the last epoch.
 
-stopping.restore(model) in the end.
+{stopping = EarlyStopping()}.restore(model) in the end.
 
 Look for: end
 """
