@@ -18,6 +18,7 @@ GraderException
     ├── WorkerFault         the worker hung, died or talked nonsense: the student's
     ├── StudentRaised       the worker says that the student's code raised
     ├── Unanswered          a warm process on a student's machine did not answer to the end
+    ├── _Stopped            a warm process on a student's machine is to end
     ├── Silence             a process that was asked did not answer
     ├── ProtocolError       the other side sent what is no frame
     │   └── ClosedError     it is gone

@@ -1,5 +1,6 @@
 """A forbidden part that is hidden costs what it costs in the open."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -59,6 +60,7 @@ def test_what_is_only_flagged_keeps_its_points(shares: Any, number: int) -> None
 def test_a_disturbed_watch_leaves_the_points_to_a_person(shares: Any) -> None:
     found = shares(137)
     assert found["Attention"].points is None
-    assert (
-        "The watch for forbidden parts was disturbed (noticed after: Attention" in found["Attention"].reason
+    told = re.search(
+        r"The watch for forbidden parts was disturbed \(noticed after: ([\w, ]+)\)", found["Attention"].reason
     )
+    assert told and "Attention" in told[1]

@@ -126,8 +126,10 @@ def test_a_scale_is_in_the_initial_weights_only_where_it_follows_dim_head(
         r"( +)(self\.to_qkv = .*\n)", rf"\1\2\1{BEGINS.format(factor)}\n", solved.replace("* self.scale", "")
     )
     assert BEGINS.format(factor) in made
-    (found,) = [f for f in examined(made, components=("Attention",)).findings if f.status != "passed"]
-    assert (str(found.status), found.label or "") == expected
+    lost = [f for f in examined(made, components=("Attention",)).findings if f.status != "passed"]
+    told = [f for f in lost if not f.because and f.check == "attention_matches_oracle"]
+    assert [(str(f.status), f.label or "") for f in told] == [expected]
+    assert all(f.because == "attention_matches_oracle" for f in lost if f not in told)
 
 
 LOSSES = {

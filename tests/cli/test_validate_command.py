@@ -102,7 +102,7 @@ def test_an_assignment_that_is_right_passes(validated):
     assert result.exit_code == 0, result.output
     summary = (
         "reference full; template 0; forms 1 of 1 at full marks; "
-        "mistakes 1 of 1 detected, 1 named (100 %); 0 cost another component."
+        "mistakes 1 of 1 detected, 1 named (100 %); 0 cost another component; 1.00 messages for a mistake."
     )
     assert summary in result.stdout
     rows = {line.split()[0]: line for line in result.stdout.splitlines() if line.split()}
@@ -259,7 +259,8 @@ def test_only_some_are_tried(validated):
     """What only a whole run can show is not told then."""
     result = validated(arguments=("tiny", "--only", "trip*"))
     assert result.exit_code == 0
-    assert "✓ mistakes 1 of 1 detected, 1 named (100 %); 0 cost another component." in result.stdout
+    summary = "mistakes 1 of 1 detected, 1 named (100 %); 0 cost another component; 1.00 messages"
+    assert f"✓ {summary}" in result.stdout
     assert "Notes" not in result.stdout and "added" not in result.stdout
     unknown = validated(arguments=("tiny", "--only", "xyz"))
     assert unknown.exit_code == 2 and "--only xyz: no variant has such a name." in unknown.output

@@ -326,7 +326,7 @@ def test_a_student_checks_and_packs_them(
     (folder / "curves.json").write_text("[3]")
     (folder / "summary.md").unlink()  # it is packed without
     unclear = run("pack", folder, "--id", ID)
-    assert unclear.exit_code == 0, "the name of the role counts"
+    assert unclear.exit_code == 1 and "Begin with `summary`" in unclear.output, "the name of the role counts"
     (folder / "curve.json").unlink()
     (folder / "curve2.json").write_text("[4]")
     unclear = run("pack", folder, "--id", ID, "--force")
@@ -334,7 +334,7 @@ def test_a_student_checks_and_packs_them(
     unknown = run("pack", folder, "--id", ID, "--file", f"plot={folder / 'curves.json'}")
     assert unknown.exit_code == 2 and "asks for no such file. It asks for code" in unknown.output
     packed = run("pack", folder, "--id", ID, "--force", "--file", f"curve={folder / 'curves.json'}")
-    assert packed.exit_code == 0, packed.output
+    assert packed.exit_code == 1 and "Everything is in" in packed.output, "the summary is missing"
     assert sorted(path.name for path in (folder / "handin").iterdir()) == [
         f"{ID}_Survey.pth",
         f"{ID}_Survey.py",

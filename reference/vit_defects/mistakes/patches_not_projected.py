@@ -3,7 +3,7 @@ numbers, so that it works only where the two are equal by chance.
 
 Apply nn.Linear(channels * patch_size**2, dim) to the patches before the class token is put in front.
 
-Look for: cat() | concat()
+Look for: to_patches() | Rearrange() | rearrange() | unfold(), cat() | concat()
 """
 
 
