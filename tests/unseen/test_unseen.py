@@ -57,6 +57,39 @@ OF_FINETUNE = {
     "unfreeze_resets_blocks_only": ("unfreeze", ""),
     "zero_grad_once": ("train_one_epoch", "epoch_without_zero_grad"),
 }
+# homework with one mistake or two -> the parts with their names
+OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
+    "s01": {("ViT", "no_positions")},
+    "s02": {("FeedForward", "dropout_in_evaluation")},
+    "s03": {("Attention", "first_query_only")},
+    "s04": {("Transformer", "no_feed_forward_residual"), ("train_epoch", "history_keeps_graph")},
+    "s05": {("ViT", "softmax_output")},
+    "s06": {("PreNorm", "post_norm_residual")},
+    "s07": {("Attention", "keys_are_queries"), ("evaluate", "accuracy_per_batch")},
+    "s08": {("Attention", "softmax_over_queries")},
+    "s09": {("PreNorm", "keywords_dropped"), ("ViT", "mean_pooling_ignored")},
+    "s10": {("FeedForward", "hidden_dim_ignored"), ("plot_classwise_predictions", "not_four_per_class")},
+    "s11": {("Attention", "heads_not_joined")},
+    "s12": {("ViT", "image_size_fixed")},
+    "s13": {("train_epoch", "zero_grad_before_step")},
+    "s14": {("Transformer", "shared_layers")},
+    "s15": {("train_epoch", "missing_zero_grad")},
+    "s16": {("FeedForward", "feed_forward_no_activation")},
+    "s17": set(),  # the mean of the batches' means is taken for an average, too
+    "s18": {("train_epoch", "loss_not_reported")},  # a row for a class without images is not asked for
+    "s19": {("ViT", "channels_fixed"), ("plot_classwise_predictions", "samples_per_class_ignored")},
+    "s20": {("ViT", "positions_not_kept"), ("plot_confusion_matrix", "confusion_transposed")},
+    "s21": {("ViT", "random_in_forward")},
+    "s22": {("Transformer", "unregistered_layers")},
+    "s23": {("plot_classwise_predictions", "labels_exchanged")},
+    "s24": {("Attention", "heads_averaged")},
+    "s25": {("plot_confusion_matrix", "confusion_not_drawn")},
+    "s26": {("ViT", "class_token_last")},
+    "s27": {("Transformer", "dropout_not_handed_on"), ("evaluate", "missing_eval_mode")},
+    "s28": {("Attention", "scale_by_dim")},
+    "s29": {("Attention", "heads_not_projected")},
+    "s30": {("ViT", "patches_mixed")},
+}
 MISTAKES = {"vit_cifar10": OF_CIFAR10, "vit_finetune": OF_FINETUNE}
 
 
@@ -97,3 +130,15 @@ def test_each_mistake_is_found_in_its_own_part(tmp_path: Path, assignment: str) 
         assert {f["diagnosis"] or "" for f in failed if not f.get("because")} == (
             {diagnosis} if part else set()
         ), name
+
+
+@pytest.mark.slow
+def test_mistakes_of_the_first_assignment_are_told_as_what_they_are(tmp_path: Path) -> None:
+    """One or two in each of thirty homeworks, and no third part is blamed."""
+    results = graded("vit_defects/mistaken", tmp_path)
+    assert set(results) == set(OF_DEFECTS)
+    for name, result in results.items():
+        failed = [f for f in result["findings"] if f["status"] != "passed"]
+        told = {(f["component"], f["diagnosis"] or "") for f in failed if not f.get("because")}
+        assert told == OF_DEFECTS[name], name
+        assert {f["component"] for f in failed} == {part for part, _ in OF_DEFECTS[name]}, name
