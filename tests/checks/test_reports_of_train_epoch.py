@@ -34,7 +34,7 @@ HONEST = {
     "every tenth, two decimals": (
         "",
         "if i % 10 == 0: print(f'batch {i}/{batches} loss {loss:.2f}')",
-        "loss_history.append(loss.item())",
+        "pass",
     ),
     "the average, returned": ("", "pass", "return total / count"),
     "the average, with smoothing": ("label_smoothing=0.1", "pass", "loss_history.append(total / count)"),
@@ -55,7 +55,7 @@ HONEST = {
             bar = tqdm(total=batches)
         bar.update()
         bar.set_postfix(loss=loss.item())""",
-        "loss_history.append(total / count)",
+        "pass",
     ),
     "rounded": ("", "pass", "loss_history.append(round(total / count, 2))"),
 }

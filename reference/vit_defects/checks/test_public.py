@@ -357,9 +357,10 @@ def test_attention_is_as_sharp_for_wide_heads(student):
         ]
         if 0.7 < made[1] / max(made[0], 1e-9) < 1.4:
             return
+        how = "more" if ratio > 1 else "less"
         raise Mismatch(
-            f"With dim_head=128 the scores differ {ratio:.1f} times as much as with dim_head=8; divided by "
-            "sqrt(dim_head) they differ about as much.",
+            f"With dim_head=128 the scores differ much {how} than with dim_head=8. "
+            "Divided by sqrt(dim_head) they differ about as much.",
             hint="scores = q @ k.transpose(-2, -1) / sqrt(dim_head), before the softmax.",
         )
 
@@ -832,15 +833,15 @@ def fresh_epoch(student, class_names):
 @pytest.mark.component("train_epoch")
 @pytest.mark.weight(0.2)
 def test_train_epoch_keeps_floats(student, class_names):
-    """train_epoch records the loss, and what it appends to loss_history are numbers."""
+    """train_epoch reports the loss, and what it appends to loss_history are numbers."""
     _, run = epoch(student, class_names)
     if run.history_problem:
         raise Mismatch(
             f"The loss_history is not plain: {run.history_problem}.", hint="loss_history.append(loss.item())."
         )
-    if not run.history and not run.returned:
+    if not run.history and not run.returned and not any(letter.isdigit() for letter in run.printed):
         raise Mismatch(
-            "train_epoch records no loss: it neither appends nor returns a number.",
+            "train_epoch reports no loss: it neither appends, prints nor returns a number.",
             hint="For the first batch and every 100th after it: loss_history.append(loss.item()).",
         )
 
@@ -939,10 +940,9 @@ def test_evaluate_counts_what_is_right(student, class_names):
     """evaluate reports the accuracy over all images: all, none and 120 of 127 in three cases."""
     for values in columns(known_evaluations(student, class_names)):
         for unit in (127, 100, 1):
-            near = 0.006 if unit == 1 else 0.6 if unit == 100 else 1e-6
-            if all(
-                abs(got - unit * hits / 127) < near for got, hits in zip(values, (127, 0, 120), strict=True)
-            ):
+            near = 0.051 if unit == 1 else 0.6 if unit == 100 else 1e-6  # rounded; "acc-0.9" is no minus
+            said = zip(values, (127, 0, 120), strict=True)
+            if all(abs(abs(got) - unit * hits / 127) < near for got, hits in said):
                 return
     raise Mismatch(
         "For models that are right about all, none and 120 of 127 images (the last batch has 7), evaluate "

@@ -1,4 +1,5 @@
-"""Rows and columns are exchanged: the rows show predicted classes, but the axes do not say so.
+"""Rows and columns are exchanged: the rows show predicted classes, and the axes say true
+classes or nothing.
 
 scikit-learn's confusion_matrix takes the true labels first.
 

@@ -1,5 +1,5 @@
 """Transformer does not hand its argument dropout on to Attention and FeedForward, so that nothing is
-dropped in training.
+dropped in the blocks in training.
 
 Attention(dim, heads, dim_head, dropout) and FeedForward(dim, mlp_dim, dropout).
 

@@ -2,9 +2,10 @@
 each time, and nothing can be learned of it. Class token and positions are parameters, made once in __init__,
 and the patches stay in their order.
 
-Take what is random out of forward: self.class_token = nn.Parameter(torch.randn(1, 1, dim)) in __init__.
+Take what is drawn out of forward: an order of patches altogether; a class token and positions belong in
+__init__, as in self.class_token = nn.Parameter(torch.randn(1, 1, dim)).
 
-Look for: randn() | rand() | randperm()
+Look for: randperm(), rand(), rand_like(), randn_like(), randn()
 """
 
 

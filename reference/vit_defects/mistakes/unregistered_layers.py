@@ -1,7 +1,7 @@
 """The blocks are in a plain Python list, so model.parameters() does not find them: the optimizer never
 trains them, and model.to(device) leaves them behind.
 
-Use nn.ModuleList in place of the list.
+Use nn.ModuleList in place of every list or tuple of modules, also of the pair that is appended for a block.
 
 Look for: []
 """

@@ -171,7 +171,14 @@ def test_ctrl_c_ends_the_check_and_its_worker(desk, way, monkeypatch):
     pid = begin(desk, way)
     at_rest = len(family(pid)) + 1  # a fork in readiness is kept from the first check on
     command = [sys.executable, "-m", "grader", "check"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # tests that run in the background may ignore it, and a child would inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as running:
         assert running.stdout is not None
         wait_until(lambda: running.stdout.readline() == "The file\n")
         running.send_signal(signal.SIGINT)
