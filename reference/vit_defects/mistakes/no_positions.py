@@ -1,6 +1,6 @@
 """Two equal patches at different places become equal tokens: no position tells them apart.
 
-Add a learnable nn.Parameter of shape (1, patches + 1, dim) to the tokens.
+Make an nn.Parameter of shape (1, patches + 1, dim) in __init__, and add it to the tokens in forward.
 
 Look for: pos_embedding | positions | pos_embed | pos, cat()
 """

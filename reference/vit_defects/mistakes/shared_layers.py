@@ -1,7 +1,7 @@
 """All blocks share their parts: the same layers are applied again and again. Each block should have weights
 of its own.
 
-Construct the parts inside the loop: [x] * depth repeats the same object.
+Construct the parts inside the loop over depth: what is made before it, or by [x] * depth, is one object.
 
 Look for: _ * depth | repeat()
 """
