@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    raise _Stopped
+    raise SystemExit  # what libraries catch while they are loaded is an Exception
 
 
 def _run_forks(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
