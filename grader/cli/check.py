@@ -64,7 +64,6 @@ def command(
     question = early_question(Path.cwd(), file, folder, tried=not no_try) if early else None
     from grader.cli.check_view import CheckView, check_document
     from grader.students.homework import HomeworkRequest, homework
-    from grader.students.prospect import prospect
     from grader.students.warm.asking import quick_check
 
     if watch and as_json:
@@ -78,12 +77,9 @@ def command(
         return
     if as_json:
         found = quick_check(path, local, tried=not no_try, warm=warm, question=question)
-        outcome = prospect(local.assignment, found).outcome
-        click.echo(
-            json.dumps(
-                check_document(path, local.assignment, found, local.part), ensure_ascii=False, indent=1
-            )
-        )
+        document = check_document(path, local.assignment, found, local.part)
+        outcome = document["exit_code"]
+        click.echo(json.dumps(document, ensure_ascii=False, indent=1))
     else:
         with CheckView(path, local.assignment, values=local.values, part=local.part) as view:
             found = quick_check(

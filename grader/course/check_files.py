@@ -114,11 +114,7 @@ def _declared(
         )
     everywhere = _marks(_module_marks(tree), file)
     return tuple(
-        (
-            function.lineno,
-            _spec(function, everywhere, file, components),
-            _marks(function.decorator_list, file).explains,
-        )
+        (function.lineno, *_spec(function, everywhere, file, components))
         for function in tree.body
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name.startswith(_PREFIX)
     )
@@ -151,7 +147,8 @@ def _spec(
     everywhere: _Marks,
     file: str,
     components: tuple[str, ...],
-) -> CheckSpec:
+) -> tuple[CheckSpec, tuple[str, ...]]:
+    """A check, and the checks that it explains."""
     where = f"{file}:{function.lineno}: {function.name}"
     title = (ast.get_docstring(function) or "").strip().partition("\n")[0].strip()
     if not title:
@@ -168,7 +165,7 @@ def _spec(
         raise CourseError(f"{where} judges the component '{component}', which does not exist. {advice}")
     check = function.name.removeprefix(_PREFIX)
     causes = own.causes or _of_others(everywhere.causes, check)
-    return CheckSpec(
+    spec = CheckSpec(
         id=check,
         component=component,
         title=title,
@@ -178,6 +175,7 @@ def _spec(
         because=causes.checks,
         tried_anyway=causes.run,
     )
+    return spec, own.explains
 
 
 def _of_others(everywhere: _Causes | None, check: str) -> _Causes:

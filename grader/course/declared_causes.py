@@ -32,16 +32,9 @@ def with_explained(
     causes: dict[str, list[str]] = {}
     for spec in specs:
         for name in explained.get(spec.id, ()):
+            others = {check: each for check, each in known.items() if check != spec.id}
             says = f"{places[spec.id]}: test_{spec.id} explains '{name}'"
-            if name not in known or name == spec.id:
-                same = [each.id for each in specs if each.component == spec.component and each != spec]
-                advice = remedy(name, same, f"There are {listing(same)}." if same else "Remove the mark.")
-                raise CourseError(f"{says}, and there is no such other check. {advice}")
-            if known[name].component != spec.component:
-                raise CourseError(
-                    f"{says}, which judges {known[name].component}. "
-                    f"Name one that judges {spec.component}, too."
-                )
+            _require_known(spec, name, others, says, "no such other check")
             causes.setdefault(name, []).append(spec.id)
     return tuple(
         replace(spec, because=tuple(dict.fromkeys((*spec.because, *causes.get(spec.id, ())))))
@@ -62,28 +55,33 @@ def causes_first(specs: Sequence[CheckSpec], places: Mapping[str, str]) -> tuple
     """
     known = {spec.id: spec for spec in specs}
     for spec in specs:
-        _require_known(spec, known, places[spec.id])
+        for name in spec.because:
+            says = f"{places[spec.id]}: test_{spec.id} names '{name}' as its cause"
+            _require_known(spec, name, known, says, "no such check")
     ordered: dict[str, CheckSpec] = {}
     for spec in specs:
         ordered |= {each.id: each for each in _behind_causes(spec, known, places, ())}
     return tuple(ordered.values())
 
 
-def _require_known(spec: CheckSpec, known: Mapping[str, CheckSpec], place: str) -> None:
-    for name in spec.because:
-        says = f"{place}: test_{spec.id} names '{name}' as its cause"
-        cause = known.get(name)
-        if cause is None:
-            same = [check.id for check in known.values() if check.component == spec.component]
-            same.remove(spec.id)
-            advice = remedy(
-                name, same, f"{spec.component} has {listing(same)}." if same else "Remove the mark."
-            )
-            raise CourseError(f"{says}, and there is no such check. {advice}")
-        if cause.component != spec.component:
-            raise CourseError(
-                f"{says}, which judges {cause.component}. Name one that judges {spec.component}, too."
-            )
+def _require_known(
+    spec: CheckSpec, name: str, known: Mapping[str, CheckSpec], says: str, missing: str
+) -> None:
+    """Check that what a check names is a check of the same component.
+
+    Args:
+        known: Those that it may name.
+        says: The beginning of the sentence: who names what.
+        missing: How one that is not there is called.
+    """
+    if name not in known:
+        own = [each.id for each in known.values() if each.component == spec.component and each.id != spec.id]
+        advice = remedy(name, own, f"{spec.component} has {listing(own)}." if own else "Remove the mark.")
+        raise CourseError(f"{says}, and there is {missing}. {advice}")
+    if known[name].component != spec.component:
+        raise CourseError(
+            f"{says}, which judges {known[name].component}. Name one that judges {spec.component}, too."
+        )
 
 
 def _behind_causes(

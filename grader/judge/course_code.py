@@ -84,15 +84,10 @@ class CourseCode:
         if id_ not in self.mistakes:
             raise CourseError(f"mistakes/{id_}.py: it does not exist, but a check recognizes it.")
         mistake = self.mistakes[id_]
-        if seen is None:
-            return Mismatch(mistake.message, hint=mistake.hint, diagnosis=id_)
-        return Mismatch(
-            mistake.message,
-            hint=mistake.hint,
-            diagnosis=id_,
-            cause=seen.cause,
-            concerns=seen.concerns,
-        )
+        named = Mismatch(mistake.message, hint=mistake.hint, diagnosis=id_)
+        if seen is not None:
+            named.cause, named.concerns = seen.cause, seen.concerns
+        return named
 
     def wrong(self, mistake: Mistake, *args: Any, **kwargs: Any) -> Any:
         """The mistake's class, constructed."""
