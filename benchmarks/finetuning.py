@@ -74,7 +74,8 @@ class Planned:
     def source(self) -> str:
         """The homework."""
         path = ASSIGNMENT.folder / "solution.py"
-        source = solved_source(source_text(path, path.name, ASSIGNMENT.edition), path.name)
+        homework = solved_source(source_text(path, path.name, ASSIGNMENT.edition), path.name)
+        source = pretrained.with_handout(homework)
         if self.way == SCRATCH:  # without an early stop: it has as many epochs as the others have at most
             source = _instead(source, LOADED, NOT_LOADED).replace('"), strict=False)', '"))')
             source = _instead(source, "PATIENCE = 4", "PATIENCE = 15")

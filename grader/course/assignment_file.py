@@ -22,7 +22,7 @@ from grader.course.measures import measures
 from grader.course.provided_files import provided_files
 from grader.course.rubric import forbidden_rules, rubric_items
 from grader.course.submitted_files import file_stem, submitted_files
-from grader.course.toml_file import listing, toml_table
+from grader.course.toml_file import listing, remedy, toml_table
 from grader.course.training_calls import study_table
 from grader.course.value_choices import stated_values
 from grader.domain.assignment import (
@@ -85,6 +85,8 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         raise fault(f"a check is called '{OWN_VALUES}', as the grader's own about [variant]. Rename it.")
     measured = measures(table.measure, table.program, components)
     require_functions(folder, measured, public_only=public_only)
+    if not public_only:
+        _require_accepted(folder, measured)
     if data is not None and not data.are_images:
         _require_measured_by_call(measured)
     classes = len(data.classes) if data is not None else 0
@@ -121,6 +123,15 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         hidden_checks=told_checks(table.hidden_check, names, public_only=public_only),
         example_id=table.handed_out.student_id if table.handed_out is not None else "",
     )
+
+
+def _require_accepted(folder: Path, measured: Sequence[Measure]) -> None:
+    """Check that each mistake with which a measured value still counts is a known one."""
+    known = sorted(path.stem for path in (folder / "mistakes").glob("*.py"))
+    for name in (name for measure in measured if measure.call for name in measure.call.accepts):
+        if name not in known:
+            advice = remedy(name, known, "Name a file of mistakes/ without '.py'.")
+            raise fault(f"[measure.call]: accepts names '{name}', which is not a known mistake. {advice}")
 
 
 def digest(folder: Path, *, public_only: bool = False) -> str:

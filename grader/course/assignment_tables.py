@@ -131,6 +131,7 @@ class TrainingCallTable(Table):
     batch_size: PositiveInt = TrainingCall.batch_size
     data: Literal["tensors", "arrays"] = "tensors"
     standardized: bool = False
+    accepts: list[Text] = Field(default_factory=list)
 
 
 class StudyFileTable(TrainingCallTable):

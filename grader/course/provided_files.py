@@ -1,7 +1,12 @@
 """`[provided]` of `assignment.toml`: files that students and workers get, each with its digest."""
 
 import hashlib
+import keyword
+import pkgutil
 import re
+import sys
+import sysconfig
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from grader.course.assignment_tables import ProvidedTable
@@ -14,7 +19,8 @@ _TAKEN = {
     *("homework.py", "homework.ipynb", "readme.md", "test_public.py", "assignment.toml", "course.toml"),
     *("dataset.zip", "datasets", "handin", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg"),
 }
-_CODE = (".py", ".ipynb", ".whl", ".pyc", ".so")
+_CODE = (".ipynb", ".whl", ".pyc", ".so")
+_MODULE = ".py"
 CACHES = (TORCH, HUB)
 MOST_MB = 1000  # of a file: each host of workers has a copy
 
@@ -38,6 +44,8 @@ def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[Pr
         if name not in table.files:
             advice = remedy(name, table.files, "Add it to 'files', or remove it.")
             raise fault(f"[provided.sha256] has '{name}', which is not in 'files'. {advice}")
+    if folder is not None:
+        _require_free(table.files)
     for name in table.files:
         _require_digest(name, table.sha256.get(name), folder)
     for place, name in table.cache.items():
@@ -47,6 +55,7 @@ def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[Pr
             name,
             table.sha256[name].lower(),
             tuple(place for place, cached in table.cache.items() if cached == name),
+            (folder / name).read_bytes() if folder is not None and name.endswith(_MODULE) else b"",
         )
         for name in table.files
     )
@@ -67,7 +76,24 @@ def _require_name(name: str) -> None:
     if name.lower() in _TAKEN:
         raise fault(f"[provided]: '{name}' is the name of another file that students have. Rename it.")
     if name.lower().endswith(_CODE):
-        raise fault(f"[provided]: '{name}' is code, which is not provided. Put it into the solution.")
+        raise fault(
+            f"[provided]: '{name}' cannot be provided: of code, only modules can. Give it as a .py file."
+        )
+    module = name.removesuffix(_MODULE)
+    if name.endswith(_MODULE) and (not module.isidentifier() or keyword.iskeyword(module)):
+        raise fault(f"[provided]: '{name}' cannot be imported: that is not a name in Python. Rename it.")
+
+
+def _require_free(names: Sequence[str]) -> None:
+    """Check that homework that imports a provided module gets no other one."""
+    modules = [name for name in names if name.endswith(_MODULE)]
+    if not modules:
+        return
+    folders = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
+    taken = sys.stdlib_module_names | {module.name for module in pkgutil.iter_modules(folders)}
+    for name in modules:
+        if name.removesuffix(_MODULE) in taken:
+            raise fault(f"[provided]: Python or a library has a module of the name of '{name}'. Rename it.")
 
 
 def _require_digest(name: str, stated: str | None, folder: Path | None) -> None:

@@ -5,19 +5,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader.course.editions import edition_text
-from grader.domain.assignment import Component
+from grader.domain.assignment import PROVIDED, Component, ProvidedFile
 from grader.domain.edition import Edition
 from grader.domain.errors import CourseError
+
+Definition = ast.ClassDef | ast.FunctionDef
 
 _KINDS = {"class": ast.ClassDef, "function": ast.FunctionDef}
 _CONSTRUCTOR = "__init__"
 
 
-def compare_signatures(folder: Path, components: Sequence[Component], edition: Edition) -> None:
+def compare_signatures(
+    folder: Path, components: Sequence[Component], edition: Edition, provided: Sequence[ProvidedFile] = ()
+) -> None:
     """Let each component's signature be the solution's, whose stubs students fill in.
 
     Args:
         folder: `reference/<id>` of a course.
+        provided: The files that students get: what the solution imports from these is given.
 
     Raises:
         CourseError: One is another, or the solution has no such class or function.
@@ -28,25 +33,51 @@ def compare_signatures(folder: Path, components: Sequence[Component], edition: E
         tree = ast.parse(edition_text(text, edition, name))
     except SyntaxError as error:
         raise CourseError(f"{name}:{error.lineno}: it is not valid Python ({error.msg}). Mend it.") from error
-    defined = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    defined = {**_imported(tree, provided), **{node.name: (name, node) for node in _definitions(tree)}}
     for component in components:
         if component.is_file:
             continue
         where = f"reference/{folder.name}/assignment.toml: component '{component.name}'"
-        if not isinstance(defined.get(component.name), _KINDS[component.kind]):
+        file, node = defined.get(component.name, (name, None))
+        if node is None or not isinstance(node, _KINDS[component.kind]):
             raise CourseError(f"{where}: {name} defines no such {component.kind}. Use one name in both.")
-        function = _function(defined[component.name])
+        function = _function(node)
         if function is None:  # a class with the constructor of its base
             continue
         stated, own = _stated(component.signature), list(_parameters(function))
         if stated != own:
             raise CourseError(
-                f"{where}: the signature is '{component.signature}', and {name}:{function.lineno} has "
+                f"{where}: the signature is '{component.signature}', and {file}:{function.lineno} has "
                 f"'{', '.join(own)}'. Make them the same."
             )
 
 
-def _function(node: ast.ClassDef | ast.FunctionDef) -> ast.FunctionDef | None:
+def _definitions(tree: ast.Module) -> list[Definition]:
+    return [node for node in tree.body if isinstance(node, Definition)]
+
+
+def _imported(tree: ast.Module, provided: Sequence[ProvidedFile]) -> dict[str, tuple[str, Definition]]:
+    """What the solution imports from provided modules: name -> (file, definition)."""
+    found: dict[str, tuple[str, Definition]] = {}
+    modules = {file.name: file.code for file in provided if file.code}
+    for statement in tree.body:
+        file = f"{statement.module}.py" if isinstance(statement, ast.ImportFrom) else ""
+        if not isinstance(statement, ast.ImportFrom) or file not in modules:
+            continue
+        shown = f"{PROVIDED}/{file}"
+        try:
+            definitions = {node.name: node for node in _definitions(ast.parse(modules[file]))}
+        except SyntaxError as error:
+            raise CourseError(
+                f"{shown}:{error.lineno}: it is not valid Python ({error.msg}). Fix it."
+            ) from error
+        for alias in statement.names:
+            if alias.name in definitions:
+                found[alias.asname or alias.name] = (shown, definitions[alias.name])
+    return found
+
+
+def _function(node: Definition) -> ast.FunctionDef | None:
     if isinstance(node, ast.FunctionDef):
         return node
     return next(

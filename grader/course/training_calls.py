@@ -58,6 +58,7 @@ def training_call(
         batch_size=table.batch_size,
         tensors=table.data == "tensors",
         standardized=table.standardized,
+        accepts=tuple(table.accepts),
     )
 
 

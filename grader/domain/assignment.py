@@ -338,6 +338,7 @@ class ProgramRules:
         provided: The names of files that are there wherever it is executed.
         cached: What libraries find without downloading it: the names of files, and of repositories of the
             Hugging Face hub (`OWNER/NAME`).
+        modules: Modules that the course hands out: name -> content. They count, not a student's copies.
     """
 
     components: tuple[Component, ...] = ()
@@ -348,6 +349,7 @@ class ProgramRules:
     trains: bool = True
     provided: tuple[str, ...] = ()
     cached: tuple[str, ...] = ()
+    modules: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -359,11 +361,14 @@ class ProvidedFile:
         sha256: Of its content, hexadecimal.
         cached: Where libraries that would download it look for it: `torch/hub/checkpoints/vit.pth`,
             `huggingface/OWNER/NAME/model.safetensors`.
+        code: Its content, where it is a module that homework imports; empty on a student's own machine, where
+            the file lies beside the homework.
     """
 
     name: str
     sha256: str
     cached: tuple[str, ...] = ()
+    code: bytes = b""
 
     @property
     def cached_names(self) -> tuple[str, ...]:
@@ -473,6 +478,7 @@ class Assignment:
             trains=trains,
             provided=tuple(file.name for file in self.provided),
             cached=tuple(name for file in self.provided for name in file.cached_names),
+            modules={file.name: file.code for file in self.provided if file.code},
         )
 
     @property

@@ -105,6 +105,8 @@ class TrainingCall:
         tensors: Data are handed over as tensors of PyTorch's; else as arrays of numpy's.
         standardized: Each channel of the images has mean 0 and deviation 1 over the training images; else
             they are shares of one.
+        accepts: Mistakes of what is given (ids) with which the measured value still counts: they are
+            reported and leave nothing to a person.
     """
 
     model: str
@@ -117,6 +119,7 @@ class TrainingCall:
     batch_size: int = 64
     tensors: bool = True
     standardized: bool = False
+    accepts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,30 @@ def course_code(assignment: Assignment, values: Mapping[str, Value] | None = Non
     path = assignment.folder / "solution.py"
     if not path.exists():
         raise CourseError(f"{path.name}: the assignment '{assignment.id}' has no reference solution.")
+    with _provided_modules(assignment):
+        return _loaded(path, assignment, values)
+
+
+@contextlib.contextmanager
+def _provided_modules(assignment: Assignment) -> Iterator[None]:
+    """For a while, the modules can be imported that the course provides to this assignment's homework."""
+    names = [file.name.removesuffix(".py") for file in assignment.provided if file.code]
+    if not names:
+        yield
+        return
+    aside = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    folder = str(assignment.provided_folder)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        for name in names:  # another assignment may provide one of the same name
+            sys.modules.pop(name, None)
+        sys.modules.update(aside)
+
+
+def _loaded(path: Path, assignment: Assignment, values: Mapping[str, Value] | None) -> CourseCode:
     values = first_choices(assignment.variant) if values is None else values
     solution = _definitions(path, values, assignment.edition)
     mistakes = {}

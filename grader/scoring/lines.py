@@ -1,6 +1,6 @@
 """One line of the rubric, by the source of its points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from grader.domain.allowed_training import beyond_what_is_allowed
@@ -32,8 +32,8 @@ def scored_line(
         line = _components_line(item, item.components, assignment, evidence, found, waived)
     elif item.measured is not None:
         line = _after_training(measured_line(item, evidence.of_measure(item.measured)), found)
-        if changed := _changed(item.measured, assignment, evidence):
-            line = _asking(line, changed)
+        for reason, accepted in _changed(item.measured, assignment, evidence):
+            line = replace(line, reason=f"{line.reason} {reason}") if accepted else _asking(line, reason)
         if beyond := _beyond(item.measured, assignment, evidence):
             line = _asking(line, beyond)
     elif item.study:
@@ -111,23 +111,24 @@ def _beyond(measure: str, assignment: Assignment, evidence: Evidence) -> str:
     )
 
 
-def _changed(measure: str, assignment: Assignment, evidence: Evidence) -> str:
+def _changed(measure: str, assignment: Assignment, evidence: Evidence) -> Iterator[tuple[str, bool]]:
     """What is to be said where a given function that the measure calls is not as it was given.
 
     A component is given when no points stand for it. Its checks say whether it is what it was.
+
+    Yields:
+        A sentence, and whether the assignment accepts the change: then what was measured counts.
     """
     call = next((each.call for each in assignment.measures if each.id == measure), None)
     if call is None:
-        return ""
+        return
     points = [item.components or {} for item in assignment.rubric]
-    told = [
-        f"`{name}` is given, and it no longer does what it did: {failed.message}"
-        for name in dict.fromkeys((call.model, call.function))
-        if not any(each.get(name) for each in points)
-        for failed in [_failed(name, evidence)]
-        if failed is not None
-    ]
-    return " ".join(told)
+    for name in dict.fromkeys((call.model, call.function)):
+        failed = None if any(each.get(name) for each in points) else _failed(name, evidence)
+        if failed is not None and failed.diagnosis in call.accepts:
+            yield failed.message, True
+        elif failed is not None:
+            yield f"`{name}` is given, and it no longer does what it did: {failed.message}", False
 
 
 def _failed(component: str, evidence: Evidence) -> Finding | None:

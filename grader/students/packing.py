@@ -126,7 +126,9 @@ def package(
         told = (problem.text, also, title, asked.required)
         files.append(PackedFile(asked.role, target.name, one.path, done, *told))
     code = _code_of(found)
-    modules = _packed_modules(code, program, destination, force) if code and program else ()
+    handed_out = {file.name for file in assignment.provided}
+    imported = [name for name in program.modules if name not in handed_out] if program else []
+    modules = _packed_modules(code, imported, destination, force) if code else ()
     packed = Package(destination, assignment, tuple(files), modules, program=program, student_id=student_id)
     if not (zipped and packed.complete):
         return packed
@@ -216,10 +218,12 @@ def _verified(
     return notes, program
 
 
-def _packed_modules(code: Path, program: Program, destination: Path, force: bool) -> tuple[PackedFile, ...]:
-    """The modules that the code imports, copied beside it."""
+def _packed_modules(
+    code: Path, names: Sequence[str], destination: Path, force: bool
+) -> tuple[PackedFile, ...]:
+    """The student's own modules that the code imports, copied beside it."""
     packed = []
-    for name in program.modules:
+    for name in names:
         source, target = code.parent / name, destination / name
         if source.is_file():  # else a cell of the notebook writes it
             problem = _copied(source, target, force) or _Problem()

@@ -101,7 +101,7 @@ def _validated(
     folder = course.reference(assignment_id)
     assignment = read_assignment(folder)
     student_files(folder, course.datasets, handed_out_copy(course, assignment_id))  # what a template misses
-    compare_signatures(folder, assignment.components, assignment.edition)
+    compare_signatures(folder, assignment.components, assignment.edition, assignment.provided)
     batches = [
         (values, trials(assignment, found, values, thorough=request.thorough))
         for values in _value_sets(course, assignment, every=request.all_variants)

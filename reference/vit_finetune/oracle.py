@@ -52,12 +52,26 @@ def torchvisions(student):
 
 def twin(reference, component, classes):
     """The solution's model with the numbers of the student's; None where it is another one."""
-    model = reference.VisionTransformer(classes)
+    model = reference.build_model(classes)
     weights, own = component.weights(), model.state_dict()
     if set(weights) != set(own) or any(weights[name].shape != own[name].shape for name in own):
         return None
     model.load_state_dict(weights)
     return model
+
+
+def drawn_anew(one, other):
+    """Whether the weights of two models were drawn independently, as those of two new models are.
+
+    Independent tensors of n numbers correlate by some 1 / sqrt(n); chance never reaches five times that.
+    """
+    pairs = [(one[name].flatten(), other[name].flatten()) for name in one if one[name].dim() > 1]
+    large = [
+        torch.corrcoef(torch.stack(pair))[0, 1].abs() * len(pair[0]) ** 0.5
+        for pair in pairs
+        if pair[0].std() > 0
+    ]
+    return bool(large) and max(large) < 5
 
 
 def copied(model):

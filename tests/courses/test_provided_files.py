@@ -85,7 +85,7 @@ def test_a_digest_that_is_missing_or_wrong_is_told_with_the_line_to_write(letter
         ('"corpus.txt", ', '"corpus.txt", "../solution.py", ', "'../solution.py' is not the name of a file"),
         ('"corpus.txt", ', '"corpus.txt", "README.md", ', "'README.md' is the name of another file"),
         ('"corpus.txt", ', '"corpus.txt", "Homework.py", ', "'Homework.py' is the name of another file"),
-        ('"corpus.txt", ', '"corpus.txt", "helper.py", ', "'helper.py' is code"),
+        ('"corpus.txt", ', '"corpus.txt", "helper.so", ', "'helper.so' cannot be provided"),
         ('"corpus.txt", ', '"corpus.txt", "Corpus.txt", ', "'corpus.txt' is there twice"),
         ('["corpus.txt", "scale.pth"]', '["scale.pth"]', "has 'corpus.txt', which is not in 'files'"),
         ('"torch/hub', '"/torch/hub', "'/torch/hub/checkpoints/scale-v1.pth' is no place in a cache"),

@@ -274,6 +274,21 @@ def test_a_given_part_that_was_changed_leaves_what_it_trained_to_a_person(points
         assert changed == own, "what is graded has lost its own points"
 
 
+def test_a_change_of_what_is_given_that_the_assignment_accepts_is_reported_and_counts() -> None:
+    call = TrainingCall("Attention", "ViT", accepts=("from_scratch",))
+    item = replace(ASSIGNMENT.rubric[0], points=8, components={"Attention": 8, "ViT": 0})
+    measures = (replace(ASSIGNMENT.measures[0], call=call),)
+    assignment = replace(ASSIGNMENT, rubric=(item, ASSIGNMENT.rubric[1]), measures=measures)
+    failed = replace(
+        finding("logits", Status.FAILED, Blame.STUDENT), message="It starts anew.", diagnosis="from_scratch"
+    )
+    own = line_of(score(assignment, PERFECT), "training")
+    accepted = line_of(score(assignment, evidence_with(failed)), "training")
+    assert accepted == replace(own, reason=f"{own.reason} It starts anew.")
+    other = line_of(score(assignment, evidence_with(replace(failed, diagnosis="another"))), "training")
+    assert other.state is LineState.AWAITING
+
+
 def test_points_are_rounded_and_still_add_up() -> None:
     three = tuple(CheckSpec(name, "ViT", "") for name in "abc")
     item = RubricItem("model", "Model", 4, components={"ViT": 4})

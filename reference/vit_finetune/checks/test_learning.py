@@ -38,7 +38,7 @@ def expected_after(reference, made, *arguments):
     """The same after the solution's or a mistake's function."""
     found = {}
     for before in BEFORE:
-        model = reference.VisionTransformer(CLASSES)
+        model = reference.build_model(CLASSES)
         model.requires_grad_(before == "everything")
         if before == "the first block":
             model.blocks[0].requires_grad_(True)

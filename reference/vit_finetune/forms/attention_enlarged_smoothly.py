@@ -1,6 +1,8 @@
 """The map is enlarged to the image's size by interpolation between the patches.
 """
 
+import torch.nn.functional as F
+
 
 def show_attention(model, image, mean, std):
     attention, kept = model.blocks[-1].attn, []

@@ -1,6 +1,8 @@
 """The attention by running the model's parts one after the other, enlarged and laid over the image.
 """
 
+import torch.nn.functional as F
+
 
 def show_attention(model, image, mean, std):
     model.eval()

@@ -1,6 +1,7 @@
 """The weights are read one after the other, and copied into the model without load_state_dict.
 """
 
+from handout import VisionTransformer
 from safetensors import safe_open
 
 
