@@ -191,7 +191,7 @@ def _with_weights(images: str, loaded: Splits, last: float) -> Assignment | None
     if images == SYNTHETIC:
         return ASSIGNMENT
     STATE.mkdir(parents=True, exist_ok=True)
-    [file] = ASSIGNMENT.provided
+    [file] = [file for file in ASSIGNMENT.provided if not file.code]
     made = STATE / file.name
     if not made.exists():
         state = _turned(_apart(loaded), STATE / "turned.pt", last)
