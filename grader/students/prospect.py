@@ -146,7 +146,9 @@ def known_points(assignment: Assignment, passed: Collection[str], costs: Collect
         lost += each * sum(check.weight for check in public if check.id not in passed)
         hidden += each * sum(check.weight for check in further)
         open_checks += [
-            OpenCheck(component, check.title, each * check.weight) for check in further if not check.seen
+            OpenCheck(component, check.title, each * check.weight)
+            for check in further
+            if worth and not check.seen  # what is given has checks, and no points
         ]
     measured = sum(item.points for item in assignment.rubric if item.measured is not None or item.study)
     people = sum(item.points for item in assignment.rubric if item.by_person)
