@@ -337,7 +337,7 @@ def traces_of() -> Callable[..., set[str]]:
 
     Its arguments are a function that says which processes, by pid, are the asking tests' own, those that
     ended too, since others are at work beside them, and the hosts whose spares, in which nothing ever ran,
-    are no traces. Control groups that are there before these tests are what killed graders left on the
+    are not traces. Control groups that are there before these tests are what killed graders left on the
     machine.
     """
     earlier = set(_groups())
@@ -402,7 +402,7 @@ def _owner(entry: Path) -> int:
     try:
         return entry.stat().st_uid
     except FileNotFoundError:
-        return 0  # gone while we looked: it is no trace
+        return 0  # gone while we looked: it is not a trace
 
 
 @pytest.fixture(scope="session")

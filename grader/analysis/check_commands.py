@@ -1,4 +1,4 @@
-"""A student's own checks in the homework (`import grader`, `grader.check("ViT")`), which are no part of it.
+"""A student's own checks in the homework (`import grader`, `grader.check("ViT")`), which are not part of it.
 
 They are taken out before anything else is read, with no word of it: who checks in the notebook hands in what
 anybody else does. Where the package is used for anything but that, all of it stays, and is seen.

@@ -181,7 +181,7 @@ class Aliases:
 
 
 def _path(node: ast.expr) -> tuple[str, ...]:
-    """The names of `optim.AdamW`, the first ANYTHING where it is no name; empty for another expression."""
+    """The names of `optim.AdamW`, the first ANYTHING where it is not a name; empty for another expression."""
     path: list[str] = []
     while isinstance(node, ast.Attribute):
         path.insert(0, node.attr)

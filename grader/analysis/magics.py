@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grader.domain.quoting import as_code
 
-# the student's own checks, which are no part of a homework: nothing is said of them
+# the student's own checks, which are not part of a homework: nothing is said of them
 OWN_CELL = re.compile(r"^%%check\b")
 OWN_LINE = re.compile(r"^\s*%(?:re)?load_ext\s+grader\s*(?:#.*)?$")
 KEEP_BODY = {"time", "timeit", "capture", "prun", "python", "python3"}

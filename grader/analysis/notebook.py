@@ -51,7 +51,7 @@ def code_cells(
         executed: It is what a kernel executed: see `executed_notebook`.
 
     Raises:
-        SubmissionError: It is no notebook, is damaged, or has no code.
+        SubmissionError: It is not a notebook, is damaged, or has no code.
     """
     content, cells = notebook_cells(name, text)
     found = []
@@ -69,7 +69,7 @@ def code_cells(
 
 
 def cell_names(cells: Sequence[Any]) -> list[str]:
-    """How people call the cells of a notebook: `In [4], cell 9`, and those that are no code `cell 9`.
+    """How people call the cells of a notebook: `In [4], cell 9`, and those that are not code `cell 9`.
 
     Jupyter shows how many cells had been run when each was, which the file keeps; a cell that was not run has
     `In [ ]`. Where no cell was run, they are counted as they will be when all are run from the top: Jupyter
@@ -101,7 +101,7 @@ def notebook_cells(name: str, text: str) -> tuple[Any, list[Any]]:
     """A notebook's JSON, and its cells in order, whatever their type.
 
     Raises:
-        SubmissionError: It is no notebook.
+        SubmissionError: It is not a notebook.
     """
     try:
         content = json.loads(text)

@@ -138,7 +138,7 @@ def _drawn_anew(data: bytes, budget: Budget) -> bytes | None:
                 shown = _on_white(image)
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - Pillow fails in many ways on what is no picture
+    except Exception:  # noqa: BLE001 - Pillow fails in many ways on what is not a picture
         return None
     if shown.width > WIDEST:
         shown.thumbnail((WIDEST, MOST_PIXELS))

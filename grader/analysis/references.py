@@ -291,7 +291,7 @@ class _Visitor:
         return []
 
     def _texts_of(self, node: ast.expr) -> tuple[str, ...]:
-        """The texts that an expression may be; none where that is not known, or they are no names."""
+        """The texts that an expression may be; none where that is not known, or they are not names."""
         if isinstance(node, ast.Name):
             scope = self._scope_of(node.id)
             texts = (scope.texts if scope is not None else self._texts).get(node.id)

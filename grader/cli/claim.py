@@ -43,7 +43,7 @@ def _share(text: str) -> float | None:
     """The accuracy as a share of one; None to take it back.
 
     Raises:
-        UsageError: It is no percentage.
+        UsageError: It is not a percentage.
     """
     if text.strip().lower() == "none":
         return None
@@ -52,5 +52,5 @@ def _share(text: str) -> float | None:
     except ValueError:
         percent = -1.0
     if not 1 < percent <= 100:
-        raise UsageError(f"{text}: is no accuracy in percent. Write 83.5 for 83.5 %, or none.")
+        raise UsageError(f"{text}: is not an accuracy in percent. Write 83.5 for 83.5 %, or none.")
     return percent / 100

@@ -60,7 +60,7 @@ def _located(given: Path | None) -> tuple["Course | None", str]:
     """The course, or None and why there is none.
 
     Raises:
-        UsageError: A folder is named that is no course.
+        UsageError: A folder is named that is not a course.
         CourseError: Its course.toml is malformed.
     """
     from grader.course.locate import located_course

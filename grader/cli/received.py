@@ -57,7 +57,7 @@ def _when(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text}: is no date and time. Write it as in {EXAMPLE}, or {IN_TIME}, or {NONE}."
+            f"{text}: is not a date and time. Write it as in {EXAMPLE}, or {IN_TIME}, or {NONE}."
         ) from None
     if moment.utcoffset() is None:
         raise UsageError(f"{text}: has no time zone. Write it as in {EXAMPLE}.")

@@ -9,7 +9,7 @@ FILE_WIDTH = 200  # columns of a table that does not go to a terminal
 
 
 def console(**options: Any) -> Console:
-    """A console; where it is no terminal, lines are as long as what they say, unless $COLUMNS says otherwise.
+    """A console; outside a terminal, lines are as long as what they say, unless $COLUMNS says otherwise.
 
     Args:
         options: As for rich's.

@@ -74,7 +74,7 @@ def command(
     With --train, the reference is trained as submissions are, with several seeds, and the table says where
     full points may begin (two standard deviations from its mean) and whether the stated `reference` holds.
 
-    The exit code is 0 when all of this holds, 1 when something has to be mended, 2 when it cannot be tried.
+    The exit code is 0 when all of this holds, 1 when something has to be fixed, 2 when it cannot be tried.
 
     \b
     Examples:

@@ -107,7 +107,7 @@ class ValidateView:
         for each in report.verdicts:
             self._show_traces(each.outcome)
         for title, kind, sentences in (
-            ("To be mended", "failed", report.wrong),
+            ("To be fixed", "failed", report.wrong),
             ("Notes", "note", report.notes),
         ):
             if sentences:

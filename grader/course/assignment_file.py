@@ -240,7 +240,5 @@ def _component(table: ComponentTable, roles: Sequence[str]) -> Component:
     try:
         ast.parse(f"def stub({signature}): ...")
     except (SyntaxError, ValueError):
-        raise fault(
-            f"component '{name}': the signature '{signature}' is not valid Python. Mend it."
-        ) from None
+        raise fault(f"component '{name}': the signature '{signature}' is not valid Python. Fix it.") from None
     return Component(name, table.kind, signature)

@@ -57,8 +57,8 @@ def threshold(table: RubricTable, measure: Measure) -> float | None:
     """
     if table.threshold is not None and not measure.scale.is_value(table.threshold):
         raise fault(
-            f"rubric item '{table.id}': threshold = {table.threshold:g} is no share. Write a number from 0 "
-            "to 1."
+            f"rubric item '{table.id}': threshold = {table.threshold:g} is not a share. Write a number from "
+            "0 to 1."
         )
     return table.threshold
 

@@ -127,7 +127,7 @@ def _parsed(file: str, content: bytes) -> ast.Module:
             return ast.parse(content, filename=file)
     except SyntaxError as error:
         place = f"{file}:{error.lineno}" if error.lineno else file
-        raise CourseError(f"{place}: this is not valid Python ({error.msg}). Mend it.") from None
+        raise CourseError(f"{place}: this is not valid Python ({error.msg}). Fix it.") from None
     except (ValueError, RecursionError, MemoryError):
         raise CourseError(f"{file} is not a Python source file that can be read. Save it again.") from None
 

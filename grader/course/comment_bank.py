@@ -52,7 +52,7 @@ def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) 
         if table.item and table.item not in items:
             advice = remedy(table.item, items, f"There are {listing(items)}.")
             raise CourseError(
-                f"{FILE}: comment '{table.id}' is about '{table.item}', which is no rubric item. {advice}"
+                f"{FILE}: comment '{table.id}' is about '{table.item}', which is not a rubric item. {advice}"
             )
         found[table.id] = Remark(table.id, table.text, table.item)
     return tuple(found.values())

@@ -127,6 +127,6 @@ def parsed(text: str, shown: str) -> ast.Module:
         return ast.parse(text)
     except SyntaxError as error:
         place = f"{shown}:{error.lineno}" if error.lineno else shown
-        raise CourseError(f"{place}: this is not valid Python ({error.msg}). Mend it.") from None
+        raise CourseError(f"{place}: this is not valid Python ({error.msg}). Fix it.") from None
     except ValueError:
         raise CourseError(f"{shown} is not a Python source file that can be read. Save it again.") from None

@@ -27,7 +27,7 @@ class DatasetFile:
         path: The file.
         name: Its `NAME`, which is also the file's name.
         title: Its `TITLE`, for people.
-        classes: Its `CLASSES`, in the order of the labels; () where what is to be said is no class.
+        classes: Its `CLASSES`, in the order of the labels; () where what is to be said is not a class.
         load: `load(source, *, seed, train_share, cache)` -> `Splits`, or `Examples`.
     """
 
@@ -103,7 +103,7 @@ def load_dataset(
     splits = _loaded(file, source, seed=seed, train_share=train_share, cache=cache)
     wrong = _malformation(splits, file)
     if wrong:
-        raise _fault(file.path, f"load returned {wrong}. Mend the file")
+        raise _fault(file.path, f"load returned {wrong}. Fix the file")
     return splits  # type: ignore[no-any-return]  # `_malformation` has proved it
 
 
@@ -129,7 +129,7 @@ def load_examples(
     examples = _loaded(file, source, seed=seed, train_share=train_share, cache=cache)
     wrong = _malformed_examples(examples, file)
     if wrong:
-        raise _fault(file.path, f"load returned {wrong}. Mend the file")
+        raise _fault(file.path, f"load returned {wrong}. Fix the file")
     return examples  # type: ignore[no-any-return]  # `_malformed_examples` has proved it
 
 
@@ -139,7 +139,7 @@ def _loaded(file: DatasetFile, source: Path | None, **settings: Any) -> Any:
     except GraderError:
         raise
     except Exception as error:
-        raise _fault(file.path, f"load raised {_described(error)}. Mend the file") from error
+        raise _fault(file.path, f"load raised {_described(error)}. Fix the file") from error
 
 
 def _fault(path: Path, sentence: str) -> CourseError:
@@ -163,10 +163,10 @@ def _executed(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         sys.modules.pop(name, None)
-        raise _fault(path, f"line {error.lineno} is not Python ({error.msg}). Mend the line") from error
+        raise _fault(path, f"line {error.lineno} is not Python ({error.msg}). Fix the line") from error
     except Exception as error:
         sys.modules.pop(name, None)
-        raise _fault(path, f"importing it raised {_described(error)}. Mend the file") from error
+        raise _fault(path, f"importing it raised {_described(error)}. Fix the file") from error
     return module
 
 
@@ -232,7 +232,7 @@ def _malformed_examples(examples: object, file: DatasetFile) -> str:
             continue
         if not isinstance(array, np.ndarray) or array.dtype.name not in ARRAY_TYPES:
             kind = getattr(array, "dtype", type(array).__name__)
-            return f"{name} that are no array of {', '.join(ARRAY_TYPES)} ({kind})"
+            return f"{name} that are not an array of {', '.join(ARRAY_TYPES)} ({kind})"
         if array.ndim == 0 or not array.size:
             return f"{name} of shape {array.shape}"
     for side in ("train", "test"):

@@ -90,7 +90,7 @@ def edition_text(text: str, edition: Edition, shown: str) -> str:
     for number, line in enumerate(lines, start=1):
         if mark := _OPENING.match(line):
             if mark["name"] not in edition.known:
-                named = f"'{mark['name']}', which is no edition" if mark["name"] else "no edition"
+                named = f"'{mark['name']}', which is not an edition" if mark["name"] else "no edition"
                 there = f"are {_listed(edition.known)}" if edition.known else "is none"
                 raise CourseError(
                     f"{shown}:{number}: the mark names {named}. There {there} in 'editions' of {FILE}."
@@ -146,7 +146,7 @@ def belongs_elsewhere(path: Path, edition: Edition) -> bool:
 
 
 def _head(text: str) -> Mapping[str, Any]:
-    """The keys above the first table or mark; none where that is no TOML."""
+    """The keys above the first table or mark; none where that is not TOML."""
     lines = itertools.takewhile(
         lambda line: (
             not (line.lstrip().startswith("[") and "=" not in line.partition("[")[0])
@@ -176,7 +176,7 @@ def _left_out(text: str, edition: Edition, lines: Sequence[Sequence[str]], shown
 
 
 def _components(text: str) -> Iterator[str]:
-    """The names of the components; none where the text is no TOML."""
+    """The names of the components; none where the text is not TOML."""
     try:
         tables = tomllib.loads(text).get("component", [])
     except tomllib.TOMLDecodeError:

@@ -146,15 +146,15 @@ def located_course(
 
 
 def require_term(term: str, what: str) -> None:
-    """Refuse what is no name of a term.
+    """Refuse what is not a name of a term.
 
     Raises:
         CourseError: It has a character that the text from which values are drawn keeps for itself, or none.
     """
     if not re.fullmatch(r"\w[\w ./-]*", term):
         raise CourseError(
-            f"{what} is '{term}', which is no name of a term. Use letters, digits, spaces and . / - _, as in "
-            "'2026-fall'."
+            f"{what} is '{term}', which is not a name of a term. Use letters, digits, spaces and . / - _, as "
+            "in '2026-fall'."
         )
 
 

@@ -66,5 +66,5 @@ def measure_function(assignment: Assignment, measure: Measure) -> Callable[[Any,
         ) from error
     function = getattr(module, measure.function, None)
     if not callable(function):
-        raise CourseError(f"{path.name}: {measure.function} is no function. Fix it.")
+        raise CourseError(f"{path.name}: {measure.function} is not a function. Fix it.")
     return function  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ def measures(
         components: All components.
 
     Raises:
-        CourseError: A role has a name that is no component of its kind, or several measures cannot be told
+        CourseError: A role has a name that is not a component of its kind, or several measures cannot be told
             apart.
     """
     stated = program.model_dump(exclude_none=True)
@@ -49,7 +49,7 @@ def _measure(table: MeasureTable, stated: dict[str, str], components: Sequence[C
     if table.function is None and table.better == "lower":
         raise fault(f"[[measure]] '{table.id}': of accuracies, higher is better. Remove 'better'.")
     if table.function is not None and not table.function.isidentifier():
-        raise fault(f"[[measure]] '{table.id}': function = '{table.function}' is no name. Change it.")
+        raise fault(f"[[measure]] '{table.id}': function = '{table.function}' is not a name. Change it.")
     call = (
         training_call(table.call, f"[[measure]] '{table.id}': call", components)
         if table.call is not None
@@ -98,7 +98,7 @@ def _roles(where: str, stated: dict[str, str], components: Sequence[Component]) 
         names = [component.name for component in components if component.kind == kind]
         if key in stated and stated[key] not in names:
             raise fault(
-                f"{where}: {key} = '{stated[key]}' is no component of kind {kind}. "
+                f"{where}: {key} = '{stated[key]}' is not a component of kind {kind}. "
                 f"There are: {', '.join(names)}."
             )
     if "final" in stated and not stated["final"].isidentifier():

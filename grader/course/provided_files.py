@@ -127,7 +127,7 @@ def _require_place(place: str, name: str, known: list[str]) -> None:
     plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*", part) for part in parts)
     if not plain or len(parts) < 2 or parts[0] not in CACHES or place != "/".join(parts):
         raise fault(
-            f"[provided.cache]: '{place}' is no place in a cache. Write torch/hub/checkpoints/FILE or "
+            f"[provided.cache]: '{place}' is not a place in a cache. Write torch/hub/checkpoints/FILE or "
             "huggingface/OWNER/NAME/FILE, as in torch/hub/checkpoints/vit.pth."
         )
     if parts[0] == HUB and parts[1] != "hub" and len(parts) < 4:

@@ -29,7 +29,7 @@ class TunedRecipe:
 
     Attributes:
         name: The file's name without `.py`.
-        file: The file to mend, as it is told: `recipes/linear_28.py`.
+        file: The file to fix, as it is told: `recipes/linear_28.py`.
         source: The whole homework.
         says: The first sentence of the file's docstring.
         policies: What its docstring names as `Policy: convolutional_stem`.

@@ -20,9 +20,9 @@ def reference_files(assignment: Assignment) -> dict[str, bytes]:
         if path.suffix.lower() not in asked.get(path.stem, ()):
             wanted = [f"{role}{suffix}" for role, suffixes in asked.items() for suffix in suffixes]
             there = f"It holds {' and '.join(wanted)}" if wanted else "[files] names no further role"
-            raise CourseError(f"{HANDIN}/{path.name} is no file that is handed in. {there}.")
+            raise CourseError(f"{HANDIN}/{path.name} is not a file that is handed in. {there}.")
         try:
             found[path.stem] = path.read_bytes()
         except OSError as error:
-            raise CourseError(f"{HANDIN}/{path.name} cannot be read ({error.strerror}). Mend it.") from None
+            raise CourseError(f"{HANDIN}/{path.name} cannot be read ({error.strerror}). Fix it.") from None
     return found

@@ -24,7 +24,7 @@ def rubric_items(
 
     Raises:
         CourseError: Points do not add up, or an item has no source of points or two, or a component has
-            no item or two, or an item is measured by what is no measure.
+            no item or two, or an item is measured by what is not a measure.
     """
     require_different((table.id for table in tables), "rubric item", "Remove or rename one.")
     _require_one_owner(tables, components)
@@ -44,14 +44,14 @@ def forbidden_rules(
         components: The names of all components.
 
     Raises:
-        CourseError: A part is no dotted name or is there twice, or what it costs does not exist.
+        CourseError: A part is not a dotted name or is there twice, or what it costs does not exist.
     """
     parts = [part for table in tables for part in table.parts]
     require_different(parts, "the forbidden part", "Keep it in one [[forbidden]].")
     for part in parts:
         if not re.fullmatch(r"[A-Za-z_*?][\w*?]*(\.[\w*?]+)*", part):
             raise fault(
-                f"the forbidden part '{part}' is not a dotted name such as 'torch.nn.Transformer*'. Mend it."
+                f"the forbidden part '{part}' is not a dotted name such as 'torch.nn.Transformer*'. Fix it."
             )
     for table in tables:
         if table.costs not in (*items, *components):
@@ -76,7 +76,7 @@ def _require_one_owner(tables: Sequence[RubricTable], components: Sequence[str])
             if name not in components:
                 advice = remedy(name, components, f"There are {listing(components)}.")
                 raise fault(
-                    f"rubric item '{table.id}' has points for '{name}', which is no component. {advice}"
+                    f"rubric item '{table.id}' has points for '{name}', which is not a component. {advice}"
                 )
             if name in owner:
                 raise fault(

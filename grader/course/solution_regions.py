@@ -168,7 +168,7 @@ def _mark(line: str, index: int, name: str) -> tuple[str, str]:
     kind = match["kind"] if match else ""
     if match is None or kind not in _KINDS:
         raise CourseError(
-            f"{name}:{index + 1}: '{line.strip()}' is no mark that we know. "
+            f"{name}:{index + 1}: '{line.strip()}' is not a mark that we know. "
             f"Begin it with one of: {', '.join(f'# >>> {kind}' for kind in _KINDS)}."
         )
     return kind, match["text"] or ""

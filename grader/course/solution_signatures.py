@@ -32,7 +32,7 @@ def compare_signatures(
         text = (folder / "solution.py").read_text(encoding="utf-8")
         tree = ast.parse(edition_text(text, edition, name))
     except SyntaxError as error:
-        raise CourseError(f"{name}:{error.lineno}: it is not valid Python ({error.msg}). Mend it.") from error
+        raise CourseError(f"{name}:{error.lineno}: it is not valid Python ({error.msg}). Fix it.") from error
     defined = {**_imported(tree, provided), **{node.name: (name, node) for node in _definitions(tree)}}
     for component in components:
         if component.is_file:

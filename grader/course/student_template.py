@@ -236,7 +236,7 @@ def public_settings(text: str, name: str) -> str:
         if mark.startswith("# >>>"):
             if mark != _PRIVATE_BEGIN or opened:
                 raise CourseError(
-                    f"{name}:{number}: '{mark}' is no mark that can stand here. Write "
+                    f"{name}:{number}: '{mark}' is not a mark that can stand here. Write "
                     f"'{_PRIVATE_BEGIN}', and close it with '{_PRIVATE_END}' before the next one."
                 )
             opened = number
@@ -336,4 +336,4 @@ def _text(path: Path, shown_folder: str, edition: Edition) -> str:
     except UnicodeDecodeError:
         raise CourseError(f"{shown} is not UTF-8 text. Save it in that encoding.") from None
     except OSError as error:
-        raise CourseError(f"{shown} cannot be read: {error.strerror}. Mend the file.") from None
+        raise CourseError(f"{shown} cannot be read: {error.strerror}. Fix the file.") from None

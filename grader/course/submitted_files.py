@@ -94,7 +94,7 @@ def _require_suffixes(role: str, suffixes: Sequence[str], where: str) -> None:
     for suffix in suffixes:
         if not re.fullmatch(r"\.[a-z0-9]+", suffix):
             raise fault(
-                f"[files]: '{suffix}' of '{role}' is not a small-letter suffix such as '.py'. Mend it."
+                f"[files]: '{suffix}' of '{role}' is not a small-letter suffix such as '.py'. Fix it."
             )
         if suffix in _ARCHIVES:
             raise fault(f"{where}: '{suffix}' of '{role}' is an archive, which is unpacked. Ask for a file.")

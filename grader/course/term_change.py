@@ -60,7 +60,7 @@ def begin_term(course: Course, term: str, now: datetime) -> TermChange:
 
     Raises:
         UsageError: Values are drawn, and the secret is the one that the course was handed out with.
-        CourseError: A file of the course is malformed, or the term is no name of one.
+        CourseError: A file of the course is malformed, or the term is not a name of one.
     """
     require_term(term, "The term")
     assignments = [read_assignment(course.reference(each)) for each in course.assignments()]

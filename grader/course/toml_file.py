@@ -101,7 +101,7 @@ def _parsed(path: Path, edition: Edition) -> dict[str, Any]:
         what, line = found.groups() if found else (str(error), None)
         raise CourseError(
             f"{path.name}:{line or len(text.splitlines())}: this is not valid TOML ({what}). "
-            "Mend that line, or the end of the one before it."
+            "Fix that line, or the end of the one before it."
         ) from None
 
 

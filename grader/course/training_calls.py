@@ -28,13 +28,13 @@ def training_call(
         columns: Other names in braces are allowed: columns of a table.
 
     Raises:
-        CourseError: A name is no component, an argument no parameter of it, or a placeholder none of ours.
+        CourseError: A name is not a component, an argument no parameter of it, or a placeholder none of ours.
     """
     stubs = {component.name: component for component in components}
     for key, name in (("model", table.model), ("function", table.function)):
         if name not in stubs:
             advice = remedy(name, list(stubs), f"There are {listing(list(stubs))}.")
-            raise fault(f"{where}: {key} = '{name}' is no component. {advice}")
+            raise fault(f"{where}: {key} = '{name}' is not a component. {advice}")
     if stubs[table.function].kind != "function":
         raise fault(f"{where}: function = '{table.function}' is a class. Name the function that trains.")
     _require_parameters(f"{where}: arguments", table.arguments, stubs[table.model])
@@ -73,7 +73,7 @@ def study_table(table: StudyFileTable, components: Sequence[Component], roles: S
     """
     if table.file not in roles:
         there = listing(list(roles)) if roles else "none"
-        raise fault(f"[study]: file = '{table.file}' is no role of [files] of your own; there is {there}.")
+        raise fault(f"[study]: file = '{table.file}' is not a role of [files] of your own; there is {there}.")
     call = training_call(table, "[study]", components, columns=True)
     texts = [text for text in _texts([call.arguments, call.given]) if text not in PLACEHOLDERS]
     found = [name for text in texts if (name := placeholder_in(text))]
@@ -90,7 +90,7 @@ def _require_parameters(where: str, given: Mapping[str, Any], stub: Component) -
     for name in given:
         if name not in names:
             advice = remedy(name, names, f"It has {listing(names)}.")
-            raise fault(f"{where}: '{name}' is no parameter of {stub.name}({stub.signature}). {advice}")
+            raise fault(f"{where}: '{name}' is not a parameter of {stub.name}({stub.signature}). {advice}")
 
 
 def _require_placeholders(where: str, given: Mapping[str, Any], known: Sequence[str]) -> None:

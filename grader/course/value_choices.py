@@ -23,7 +23,7 @@ def stated_values(tables: Mapping[str, VariantTable]) -> tuple[DrawnValue, ...]:
     """The values that `[variant]` states, in its order.
 
     Raises:
-        CourseError: A name is no Python name, or the choices are not different values of one kind.
+        CourseError: A name is not a Python name, or the choices are not different values of one kind.
     """
     return tuple(_stated(name, table) for name, table in tables.items())
 

@@ -40,7 +40,7 @@ class Variant:
 
     Attributes:
         name: `reference`, `template`, or the file's name without `.py`.
-        file: The file to mend, as it is told: `mistakes/missing_scale.py`.
+        file: The file to fix, as it is told: `mistakes/missing_scale.py`.
         source: The whole homework.
         parts: The graded names that a form or a mistake defines; none: it meets every check.
         says: The first sentence of the file's docstring.
@@ -82,7 +82,7 @@ class Variant:
             exec(compile(self.changes, self.file, "exec"), names)  # noqa: S102  # the course's own code
             text = names[role](files[role].decode("utf-8"))
         except Exception as error:
-            raise CourseError(f"{self.file}: {type(error).__name__}: {error}. Mend it.") from error
+            raise CourseError(f"{self.file}: {type(error).__name__}: {error}. Fix it.") from error
         return {**files, role: text.encode("utf-8")}
 
 

@@ -171,7 +171,7 @@ def number(text: str) -> float:
     """Points that are written, to as many digits as are kept.
 
     Raises:
-        ValueError: It is no number.
+        ValueError: It is not a number.
     """
     return as_kept(float(text.replace(",", ".").replace("\u066b", ".")))
 

@@ -124,4 +124,4 @@ def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -
     suffix = Path(file).suffix.lower()
     for required in assignment.files:
         if required.role != Role.REPORT and suffix in required.suffixes:
-            raise UsageError(f"{file} is no report: {suffix} is what the {required.role} is handed in as.")
+            raise UsageError(f"{file} is not a report: {suffix} is what the {required.role} is handed in as.")

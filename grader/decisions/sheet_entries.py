@@ -74,7 +74,7 @@ class Reader:
                 self._fault(row, MarkFault(MarkField.ITEM, sentence))
         if self.faults:
             raise UsageError(
-                "\n".join([*self.faults, "Nothing was taken. Mend these cells and import again."])
+                "\n".join([*self.faults, "Nothing was taken. Fix these cells and import again."])
             )
         every, notes = with_mates(entries, marks, self.teams)
         self.left += notes

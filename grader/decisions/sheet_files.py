@@ -68,7 +68,7 @@ def write_sheet(path: Path, rows: Sequence[MarkRow], names: Mapping[str, str] | 
     """
     require_sheet(path)
     if not path.parent.is_dir():
-        raise UsageError(f"{path.parent} is no folder. Create it, or write the sheet elsewhere.")
+        raise UsageError(f"{path.parent} is not a folder. Create it, or write the sheet elsewhere.")
     table: list[list[str | float | None]] = [[*COLUMNS]]
     table += [[_cell(row, column) for column in COLUMNS] for row in rows]
     if names is not None:
@@ -108,7 +108,7 @@ def read_sheet(path: Path) -> list[SheetRow]:
 
 
 def require_sheet(path: Path) -> None:
-    """Refuse what is no marking sheet by its name.
+    """Refuse what is not a marking sheet by its name.
 
     Raises:
         UsageError: It ends with neither `.csv` nor `.xlsx`.
@@ -212,7 +212,7 @@ def _read_csv(path: Path, content: bytes) -> Iterator[list[_Cell]]:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
             yield [_Cell(cell) for cell in row]
     except csv.Error as error:
-        raise UsageError(f"{path.name} is no CSV table ({error}). Save it again as `CSV UTF-8`.") from None
+        raise UsageError(f"{path.name} is not a CSV table ({error}). Save it again as `CSV UTF-8`.") from None
 
 
 def _read_workbook(path: Path, content: bytes) -> Iterator[list[_Cell]]:
@@ -225,7 +225,9 @@ def _read_workbook(path: Path, content: bytes) -> Iterator[list[_Cell]]:
         # what formulas came to when the file was saved, and what the cells hold
         values, formulas = (load_workbook(io.BytesIO(content), data_only=only) for only in (True, False))
     except (BadZipFile, InvalidFileException, KeyError, ValueError, OSError):
-        raise UsageError(f"{path.name} is no spreadsheet that can be read. Save it again as .xlsx.") from None
+        raise UsageError(
+            f"{path.name} is not a spreadsheet that can be read. Save it again as .xlsx."
+        ) from None
     held = formulas.worksheets[0]
     for row in values.worksheets[0].iter_rows():
         yield [_cell_read(cell, held.cell(cell.row, cell.column)) for cell in row]

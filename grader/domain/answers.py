@@ -10,7 +10,7 @@ class Undrawn(StrEnum):
     """Why none of the pages was drawn, or not all of them."""
 
     PROTECTED = "protected"  # it opens with a password only
-    DAMAGED = "damaged"  # it is no PDF that can be opened, or has no pages
+    DAMAGED = "damaged"  # it is not a PDF that can be opened, or has no pages
     ENDED = "ended"  # opening it ended badly: a crash, or more time or memory than is granted
     FULL = "full"  # its pages take more room than is granted
 

@@ -56,7 +56,7 @@ class Component:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is no code, but a file that is handed in."""
+        """Whether it is not code, but a file that is handed in."""
         return self.kind == "file"
 
 
@@ -280,7 +280,7 @@ class DataUse:
     Attributes:
         real: The data set of the course (`neu_cls`).
         synthetic: The embedded default (`synthetic_steel`).
-        classes: The class names in the order of the labels; () where what is to be said is no class.
+        classes: The class names in the order of the labels; () where what is to be said is not a class.
         student_seed: The seed of the split that students make.
         train_share: The share of each class that is for training, 0 to 1.
         train_per_class: The most images of a class that are trained on; None: all of the split's.

@@ -14,13 +14,13 @@ GraderException
 └── Interruption            it reaches a caller in the grader, who knows what follows from it
     ├── Mismatch            a check: the student's code does something else than it should
     ├── Undecided           a check: a person must look
-    ├── UnreadableWeights   a check: these weights are no projections
+    ├── UnreadableWeights   a check: these weights are not projections
     ├── WorkerFault         the worker hung, died or talked nonsense: the student's
     ├── StudentRaised       the worker says that the student's code raised
     ├── Unanswered          a warm process on a student's machine did not answer to the end
     ├── _Stopped            a warm process on a student's machine is to end
     ├── Silence             a process that was asked did not answer
-    ├── ProtocolError       the other side sent what is no frame
+    ├── ProtocolError       the other side sent what is not a frame
     │   └── ClosedError     it is gone
     ├── StudentFault        in the worker: the student's code raised
     ├── RecipeError         in the worker: the source does not say how to train
@@ -52,15 +52,15 @@ class GraderError(GraderException):
 
 
 class CourseError(GraderError):
-    """The course is at fault: assignment.toml, a check, a data set. The instructor mends it."""
+    """The course is at fault: assignment.toml, a check, a data set. The instructor fixes it."""
 
 
 class SubmissionError(GraderError):
-    """A submitted file is at fault. The student mends it."""
+    """A submitted file is at fault. The student fixes it."""
 
 
 class UsageError(GraderError):
-    """The command was given something that it cannot work with. The operator mends it."""
+    """The command was given something that it cannot work with. The operator fixes it."""
 
 
 class ReadOnlyBook(UsageError):

@@ -32,12 +32,12 @@ class FindingKind(StrEnum):
     BROKEN_CELL = "broken_cell"  # nor could it be: a cell is not correct Python
     HANGS = "hangs"  # the code did not return in time
     DIES = "dies"  # its process ended
-    NONSENSE = "nonsense"  # its process wrote what is no answer
+    NONSENSE = "nonsense"  # its process wrote what is not an answer
     UNDECIDED = "undecided"  # the check leaves what it saw to a person
 
 
 class Blame(StrEnum):
-    """Whose task it is to mend a finding."""
+    """Whose task it is to fix a finding."""
 
     STUDENT = "student"
     INSTRUCTOR = "instructor"
@@ -58,7 +58,7 @@ class Finding:
         hint: One thing to try.
         where: The place in the student's file, `homework.py:41` or `In [4], line 3 (cell 9)`.
         seconds: How long the check took.
-        kind: What the grader itself saw, where it is no mistake of the assignment's.
+        kind: What the grader itself saw, where it is not a mistake of the assignment's.
         policy: Of one that passed: the policy (`fixed_positions`) by which a person has a look at it, though
             it costs nothing; empty in some records of older versions. None: nothing is to be looked at.
         because: Of one that is folded: the id of the check, of the same component, that has the cause; that
@@ -223,7 +223,7 @@ class Training:
         planned_epochs: What the student's code asks for.
         stages: Of the first training: in which loop, with which optimizer. For staff, as the learning rate.
         accuracy: The accuracy that counts, 0 to 1: the mean of `runs`, where there are several. None where
-            what is measured is no accuracy.
+            what is measured is not an accuracy.
         value: What counts, where the assignment measures by a function of its own, in the unit of that.
         counted: Of which weights it is: a clause.
         rebuilt: The student's own loop could not be executed; what was trained follows its values.

@@ -113,7 +113,7 @@ def csv_text(name: str, content: bytes, *, one_column: bool = False) -> CsvText:
         ) from None
     first = re.search(f"[{DELIMITERS}]", text)
     if (first is None and not (one_column and text.strip())) or "\0" in text:
-        raise UsageError(f"{name} is no CSV table. Give the file as the LMS made it.")
+        raise UsageError(f"{name} is not a CSV table. Give the file as the LMS made it.")
     delimiter = first[0] if first else DELIMITERS[0]
     return CsvText(name, bom, codec, text, delimiter, _rows(name, text, delimiter))
 
@@ -148,6 +148,6 @@ def _cell(text: str, place: int, plain: re.Pattern[str]) -> Cell:
         return Cell(found[0][1:-1].replace('""', '"'), place, found.end(), quoted=True)
     found = plain.match(text, place)
     assert found is not None, "the pattern matches nothing, too"
-    # an opening mark that nothing closes is no cell
+    # an opening mark that nothing closes is not a cell
     end = place if found[0].startswith('"') else found.end()
     return Cell(text[place:end], place, end, quoted=False)

@@ -41,7 +41,7 @@ def modules_beside(path: Path, code: bytes | None = None) -> dict[str, bytes]:
 
     Args:
         path: The homework.
-        code: Its content, where it is no file; None: it is read.
+        code: Its content, where it is not a file; None: it is read.
     """
     code = path.read_bytes() if code is None else code
     beside = {

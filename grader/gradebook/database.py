@@ -212,7 +212,7 @@ def _url(text: str) -> URL:
         url = make_url(text)
     except ArgumentError:
         raise UsageError(
-            "The gradebook's address is no URL of a database. Write it as in "
+            "The gradebook's address is not a URL of a database. Write it as in "
             "postgresql://user:password@host/name or sqlite:////path/to/file.sqlite."
         ) from None
     url = url.set(drivername=_OUR_DRIVERS.get(url.drivername, url.drivername))

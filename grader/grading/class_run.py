@@ -119,7 +119,7 @@ class _SubmissionsAtWork:
         self._hand_on(submission, found)
 
     def stop(self) -> None:
-        """Keep nothing from now on: what is under way fails with the run, and is no failure to be kept."""
+        """Keep nothing from now on: what is under way fails with the run, and is not a failure to be kept."""
         self._stopped.set()
 
     def _keep(self, submission: Submission, found: EvidenceBuilder) -> None:

@@ -1,4 +1,4 @@
-"""The grader's own data where they are no labeled images: made anew for each attempt, by a hidden seed."""
+"""The grader's own data where they are not labeled images: made anew for each attempt, by a hidden seed."""
 
 import hashlib
 import threading

@@ -93,7 +93,8 @@ def outcome(
 
     same_files = digest == records[counting].submission_digest
     falls = after.has_fewer_points_than(told)
-    # when the same files came is no outcome of a run, and what lateness costs is asked where nobody knows it
+    # when the same files came is not an outcome of a run, and what lateness costs is asked where nobody
+    # knows it
     if not same_files and after.final is not None:
         falls = after.falls_from(told)
     # what was ruled of the files before gave nothing, and is not about these

@@ -179,7 +179,7 @@ def _read(table: StudyTable, content: bytes) -> list[_Read]:
         raise Mismatch(f"it has more than {MOST_ROWS} rows.")
     for row in rows:
         if not 0.0 <= row[table.claimed] <= 1.0:
-            raise Mismatch(f"{row[table.claimed]:g} is no accuracy from 0 to 1.")
+            raise Mismatch(f"{row[table.claimed]:g} is not an accuracy from 0 to 1.")
     return [
         _Read(
             tuple(row[name].strip() for name in table.columns),

@@ -190,5 +190,5 @@ def submission_file(path: Path, suffixes: Sequence[str]) -> Path:
         UsageError: It is none.
     """
     if path.suffix.lower() not in suffixes or not path.is_file():
-        raise UsageError(f"{path}: is no code file ({', '.join(suffixes)}). Give one student's.")
+        raise UsageError(f"{path}: is not a code file ({', '.join(suffixes)}). Give one student's.")
     return path

@@ -169,7 +169,7 @@ def _unasked(name: str, assignment: Assignment) -> str:
     if suffix == ".zip":
         return f"{name}: is an archive that was not unpacked. Hand in the files themselves ({asked})."
     if suffix in PACKED:
-        return f"{name}: is no archive that can be unpacked. Hand in the files themselves ({asked})."
+        return f"{name}: is not an archive that can be unpacked. Hand in the files themselves ({asked})."
     return f"{name}: was not asked for. What counts is {asked}."
 
 

@@ -55,7 +55,7 @@ def opened(file: BinaryIO, name: str, most_entries: int) -> zipfile.ZipFile:
     """The zip, opened, after a look at the size of its directory.
 
     Raises:
-        SubmissionError: It is no zip, is damaged, or lists too many entries.
+        SubmissionError: It is not a zip, is damaged, or lists too many entries.
     """
     too_many = f"{name}: lists more than {most_entries} files. Pack only what was asked for."
     try:

@@ -63,7 +63,7 @@ def _npz_fault(file: BinaryIO, name: str) -> str | None:
         with opened(file, name, MOST_ENTRIES) as archive:
             entries = archive.infolist()
     except SubmissionError:
-        return f"{name}: is no zip of arrays, or was not uploaded completely. {remedy}"
+        return f"{name}: is not a zip of arrays, or was not uploaded completely. {remedy}"
     names = [entry.filename for entry in entries]
     if not names or not all(each.endswith(".npy") for each in names):
         return f"{name}: holds something else than NumPy's arrays. {remedy}"
@@ -75,7 +75,7 @@ def _npz_fault(file: BinaryIO, name: str) -> str | None:
 
 
 def _other_format(head: bytes) -> str:
-    """What a file that is no zip seems to be."""
+    """What a file that is not a zip seems to be."""
     if head[:1] == b"\x80":
         return "is in the old format of torch.save (a bare pickle), which is not opened."
     if head.startswith(b"\x89HDF"):

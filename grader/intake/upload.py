@@ -36,7 +36,7 @@ from grader.lms.downloads import read_name
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
 UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked
-Lists = Callable[[Path], Directory | None]  # reads a table; None when it is no list of the class
+Lists = Callable[[Path], Directory | None]  # reads a table; None when it is not a list of the class
 IN_ZIP = "the time of modification in the zip"
 ON_DISK = "the time of modification on the disk"
 FARTHEST_EAST = timezone(timedelta(hours=14))  # where a clock's time comes first

@@ -92,7 +92,7 @@ def code_pattern(text: str) -> CodePattern:
         try:
             shape = ast.parse(part, mode="eval").body
         except (SyntaxError, ValueError) as error:
-            raise ValueError(f"`{part}` is no name, call or expression") from error
+            raise ValueError(f"`{part}` is not a name, call or expression") from error
         if isinstance(shape, ast.Name) and shape.id != ANYTHING:
             names.add(shape.id)
         elif isinstance(shape, ast.Name):

@@ -78,7 +78,7 @@ class Component(Thing):
     def constructions(self, component: str) -> list[dict[str, Plain]]:
         """The arguments with which each stand-in for a component was constructed, by the stub's names.
 
-        What is no number, text or truth value (a module) is None; what was not given is not there.
+        What is not a number, text or truth value (a module) is None; what was not given is not there.
         """
         names = self._student.parameter_names(component)
         return [

@@ -84,7 +84,7 @@ def _cannot_be_had(
         if place is not None and where:
             return Mismatch(
                 f"`{name}` could not be loaded: {raised(problem, program, granted, assignment=assignment)}.",
-                hint="The rest of the file was loaded all the same; mend this line first.",
+                hint="The rest of the file was loaded all the same; fix this line first.",
                 where=where,
             )
     if place is not None:
@@ -93,7 +93,7 @@ def _cannot_be_had(
     if broken is not None:
         return Mismatch(
             f"There is no `{name}`; {broken.place} was left out: {broken.reason}.",
-            hint="Mend that cell first, then restart and run everything once.",
+            hint="Fix that cell first, then restart and run everything once.",
             diagnosis=FindingKind.BROKEN_CELL,
             where=str(broken.place),
         )

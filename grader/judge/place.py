@@ -16,7 +16,7 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
     Args:
         look_for: Kinds of code in whose line the mistake stands (see `code_pattern`), the likeliest first.
             Each is looked for in the component, and where it is not found there, one step further: in what
-            else of the student's own the component uses, that is no component itself.
+            else of the student's own the component uses, that is not a component itself.
 
     Returns:
         The line of the first kind that is found at one line only; where there is none, where `forward`

@@ -392,7 +392,7 @@ class Student:
         """A module that stays in the worker, as a component: its parameters can be read and set.
 
         Raises:
-            Mismatch: It is no module.
+            Mismatch: It is not a module.
         """
         if thing.kind != "module":
             raise Mismatch(f"`{thing.label}` is a {named(thing.type)}; it should be a module.")

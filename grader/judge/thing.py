@@ -156,7 +156,7 @@ class Thing:
     def fill(self, member: str, values: Any) -> None:
         """Put numbers into the tensors and arrays that an attribute, or a method without arguments, gives.
 
-        So buffers and the arrays of objects that are no modules are set, in place.
+        So buffers and the arrays of objects that are not modules are set, in place.
 
         Args:
             values: Tensors or arrays of the same shapes, in the same lists and dictionaries.
@@ -167,7 +167,7 @@ class Thing:
         self._used("fill", member, (values,), {})
 
     def _used(self, action: str, member: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-        # of what is no module, `training` is an argument like any other
+        # of what is not a module, `training` is an argument like any other
         own_keys = [key for key in SETTINGS if key != "training" or self.kind == "module"]
         settings = {key: kwargs.pop(key) for key in own_keys if key in kwargs}
         own = self.label if not member else f"{self.label}.{member}"
@@ -416,7 +416,7 @@ def unpacker(student: Owner, arrays: Mapping[str, Any], component: str, label: s
             case {"thing": int(handle), "kind": str(kind), "type": str(type_name)} if len(node) == 3:
                 if 0 <= handle <= 2 * MAX_VALUES and len(type_name) <= MAX_TYPE and kind in KINDS:
                     return Thing(student, component, label, handle, kind=kind, made=type_name)
-        raise ProtocolError("a tree holds something that is no value")
+        raise ProtocolError("a tree holds something that is not a value")
 
     return Unpacker(arrays, other)
 

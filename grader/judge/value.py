@@ -179,7 +179,7 @@ class Value:
         """The value under a key of a dictionary.
 
         Raises:
-            Mismatch: It is no dictionary, or has no such key.
+            Mismatch: It is not a dictionary, or has no such key.
         """
         value = self.plain
         if not isinstance(value, dict):
@@ -193,7 +193,7 @@ class Value:
         """The values of a dictionary that has these keys, and perhaps others.
 
         Raises:
-            Mismatch: It is no dictionary, or misses one.
+            Mismatch: It is not a dictionary, or misses one.
         """
         return {key: self.at(key) for key in keys}
 

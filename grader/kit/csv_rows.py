@@ -69,7 +69,7 @@ def _text(content: bytes, label: str) -> str:
         except UnicodeDecodeError:
             text = content.decode("latin-1")
     if "\0" in text:
-        raise Mismatch(f"{label} is no text.", hint="Write it with the csv module, or with pandas' to_csv.")
+        raise Mismatch(f"{label} is not text.", hint="Write it with the csv module, or with pandas' to_csv.")
     return text
 
 

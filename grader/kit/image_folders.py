@@ -20,7 +20,7 @@ from grader.kit.splits import LabeledImages
 LARGEST_IMAGE = 16_000_000  # pixels
 MOST_PIXELS = 1_000_000_000  # values of all images together: three a pixel in color
 
-# What Pillow raises over files that are cut off or are no images, by format.
+# What Pillow raises over files that are cut off or are not images, by format.
 _UNDECODABLE = (
     OSError, SyntaxError, ValueError, TypeError, IndexError, EOFError, struct.error, zlib.error,
     Image.DecompressionBombError, Image.DecompressionBombWarning,

@@ -54,7 +54,7 @@ def mixup_of(mixed: Array, images: Array) -> Mixup:
         images: What it was given, of the same shape. No two may be alike.
 
     Raises:
-        Mismatch: One of the mixed images is no mix of the image at its place and another one.
+        Mismatch: One of the mixed images is not a mix of the image at its place and another one.
     """
     given, made, scale = _flat(mixed, images)
     shares, partners = np.ones(len(given)), np.arange(len(given))
@@ -126,7 +126,7 @@ def cutmix_of(mixed: Array, images: Array) -> Cutmix:
     top, bottom, left, right = boxes[0]
     for number, box in zip(touched, boxes, strict=True):
         if not changed[number, box[0] : box[1], box[2] : box[3]].all():
-            raise Mismatch(f"What is changed of image {number} is no box of pixels.")
+            raise Mismatch(f"What is changed of image {number} is not a box of pixels.")
         if box != boxes[0]:
             raise Mismatch(
                 f"The box is not the same for all images: rows {top} to {bottom - 1}, columns {left} to "

@@ -175,7 +175,7 @@ def said(
 def beside(places: Iterable[Place], right: Sequence[Place], wrong: Sequence[Quantity]) -> set[str]:
     """Which wrong quantities are reported beside right ones, as if they were answers too.
 
-    What a loop prints on its way, each time in the same words, is no answer but the last time; unless the
+    What a loop prints on its way, each time in the same words, is not an answer but the last time; unless the
     right one stands among it.
     """
     lines = {place.line for place in right if place.is_progress}

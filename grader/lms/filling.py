@@ -90,7 +90,7 @@ def filled(form: Form, order: Order) -> Export:
             "\n".join(
                 [
                     *(f"{doubt}." for doubt in match.doubts.values()),
-                    "Nothing was written. Mend the ids, or leave these rows as they are by --anyway.",
+                    "Nothing was written. Fix the ids, or leave these rows as they are by --anyway.",
                 ]
             )
         )
@@ -167,7 +167,7 @@ def number(text: str) -> float | None:
 def _unreadable(form: Form, old: str) -> str:
     """Why what stands in a cell is not to be overwritten."""
     known = form.is_ungraded(old) or number(old) is not None
-    return "" if known else f"holds '{old}', which is no number"
+    return "" if known else f"holds '{old}', which is not a number"
 
 
 def _decimal_comma(form: Form) -> bool:
@@ -196,7 +196,7 @@ def _require_maximum(form: Form, match: Matching, grades: Mapping[str, Grade], c
         most, ours = number(told), grades[student_id].maximum
         if most is None:
             raise UsageError(
-                f"{form.place(row)}: the maximum '{told}' is no number, so points cannot be filled in. "
+                f"{form.place(row)}: the maximum '{told}' is not a number, so points cannot be filled in. "
                 "Let the LMS grade this assignment by points."
             )
         if rounded(most) != ours and not choices.scale:

@@ -54,7 +54,7 @@ class WorkerFault(Interruption):
     """The worker did not answer as it should: it hung, died or talked nonsense. The student's fault.
 
     Attributes:
-        kind: It did not answer in time, its process ended, or it wrote what is no answer.
+        kind: It did not answer in time, its process ended, or it wrote what is not an answer.
         seconds: The limit, when it is `time`.
         limit: The limit of ours that ended it, when it is `death` and one did.
     """

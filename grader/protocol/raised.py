@@ -10,7 +10,7 @@ from grader.protocol.exception_names import told_of
 from grader.protocol.replies import HANDED_OUT_BATCH_SIZE, MAX_PLACE, Problem, TrainingPlan
 
 SEEN = {
-    "no_module": "what should be the model is no nn.Module",
+    "no_module": "what should be the model is not an nn.Module",
     "other_outputs": "the model does not return a tensor of shape (batch, classes)",
     "no_learning_rate": "the learning rate became a number that is not finite",
 }

@@ -35,7 +35,7 @@ def gap_in_words(gap: Gap, recipe: Recipe) -> str:
         case "no_model":
             return "no model was found in the source: no statement makes one of the graded class"
         case "unusable_batch_size":
-            return f"{_of(recipe.batch_size)} is no usable batch size: expected a whole number above zero"
+            return f"{_of(recipe.batch_size)} is not a usable batch size: expected a whole number above zero"
         case "made_once":
             return "the model was made with something else than numbers and texts, so it cannot be made again"
         case "nothing_trains":

@@ -252,7 +252,7 @@ class Unpacker:
                 return TooMuch(why)
             case dict():
                 return self._other(node)
-        raise ProtocolError("a tree holds something that is no value")
+        raise ProtocolError("a tree holds something that is not a value")
 
     def _each(self, nodes: list[Node], depth: int) -> list[Any]:
         return [self.value(node, depth + 1) for node in nodes]

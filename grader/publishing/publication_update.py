@@ -100,7 +100,7 @@ Render = Callable[[Mapping[str, datetime], AbstractSet[str] | None], Iterator[Pa
 def update(render: Render, about: Manifest, target: Path, now: datetime) -> Update:
     """Bring a publication up to date.
 
-    Each page is replaced whole. What lies there and is no page of the publication stays.
+    Each page is replaced whole. What lies there and is not a page of the publication stays.
 
     Args:
         render: Makes the pages; those of which it is not told when they were made are made `now`.
@@ -140,7 +140,7 @@ def _manifest(target: Path, about: Manifest) -> Manifest:
         found = Manifest.model_validate_json((target / MANIFEST).read_bytes())
     except (OSError, ValueError):
         raise UsageError(
-            f"{target} is no publication that can be updated: {MANIFEST} is missing or damaged. "
+            f"{target} is not a publication that can be updated: {MANIFEST} is missing or damaged. "
             "Publish into a new folder. Nothing was written."
         ) from None
     if (found.assignment, found.book) != (about.assignment, about.book):

@@ -148,7 +148,7 @@ def _told_marks(edits: Sequence[Edit]) -> list[ToldMark]:
 
 
 def _comments(assignment: Assignment, edit: Marked) -> tuple[str, ...]:
-    """What the student is told: of the comment bank as it reads today, so that a mended text reaches all."""
+    """What the student is told: of the comment bank as it reads today, so that a fixed text reaches all."""
     today = {remark.id: remark.text for remark in assignment.remarks}
     chosen = tuple(today.get(remark_id, text) for remark_id, text in edit.remarks)
     return (*chosen, edit.comment) if edit.comment else chosen

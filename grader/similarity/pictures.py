@@ -29,7 +29,7 @@ def warm() -> None:
 
 
 def notebook_figures(data: bytes) -> Iterator[ComparedPicture]:
-    """The pictures among a notebook's outputs; a file that is no notebook has none.
+    """The pictures among a notebook's outputs; a file that is not a notebook has none.
 
     Call it where a hostile file can do no harm.
     """
@@ -120,7 +120,7 @@ def _figure(data: bytes, where: str) -> ComparedPicture | None:
             pixels = image.convert("RGB")
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - Pillow fails in many ways on what is no picture
+    except Exception:  # noqa: BLE001 - Pillow fails in many ways on what is not a picture
         return None
     if pixels.getcolors(1):
         return None  # one color: an empty plot tells nothing

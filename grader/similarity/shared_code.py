@@ -22,7 +22,7 @@ class Own:
     Attributes:
         rows: Block -> (token, its line).
         prints: Fingerprint -> where it begins.
-        size: The tokens that could be found in another's code; a function of a line or two is no evidence.
+        size: The tokens that could be found in another's code; a function of a line or two is not evidence.
     """
 
     rows: dict[int, list[tuple[str, Line]]]

@@ -20,13 +20,13 @@ from grader.intake.archive_pieces import CHUNK
 from grader.intake.checkpoint_file import MOST_ENTRIES
 from grader.similarity.work import MOST_TENSORS, SAMPLES, SampledWeights
 
-LEAST_BYTES = 4000  # a thousand values: less is no model
+LEAST_BYTES = 4000  # a thousand values: less is not a model
 IDENTICAL = 0.99  # of the bytes
 COMPARABLE = 0.9  # of the bytes, in tensors of sizes that both have
 # Relative distance. Measured on the reference's model: rounding to half precision 0.0002, noise of 1 % 0.010,
 # one more epoch 0.007 to 0.017; from the same seed, but trained apart with the handed-out rate, 0.35.
 NEAR = 0.02
-_LARGEST = 1e6  # no weight is larger: these bytes are no float32
+_LARGEST = 1e6  # no weight is larger: these bytes are not float32
 
 
 def read_weights(file: BinaryIO, name: str) -> SampledWeights:

@@ -70,7 +70,7 @@ def local_check(
         read: Told the program once the file is read.
         report: Told each finding as it is made.
         tried: Try the training, too, unless one part alone is asked for.
-        code: The homework's content, where it is no file; None: the file is read.
+        code: The homework's content, where it is not a file; None: the file is read.
 
     Raises:
         UsageError: There is no such file.
@@ -138,7 +138,7 @@ def found_by(
         tried: Try the training, too.
         part: The only part that is asked for: its checks alone are made, and of the program that alone is
             told which concerns it; empty: all are.
-        code: The homework's content, where it is no file.
+        code: The homework's content, where it is not a file.
     """
     student = own_student(path, program, assignment, workers, code)
     found = checks.examined(student, report=report, components=(part,) if part else None)

@@ -57,7 +57,7 @@ def own_program(path: Path, assignment: Assignment, code: bytes | None = None) -
 
     Args:
         path: The file, or where it would be.
-        code: What a kernel executed, which is no file: see `executed_notebook`; None: the file is read.
+        code: What a kernel executed, which is not a file: see `executed_notebook`; None: the file is read.
 
     Raises:
         UsageError: There is no such file.
@@ -69,7 +69,7 @@ def own_program(path: Path, assignment: Assignment, code: bytes | None = None) -
     _require_provided(path, assignment)
     suffixes = [suffix for file in assignment.files if file.role == "code" for suffix in file.suffixes]
     if path.suffix.lower() not in suffixes:
-        raise SubmissionError(f"{path.name} is no code file. Give the {' or '.join(suffixes)} file.")
+        raise SubmissionError(f"{path.name} is not a code file. Give the {' or '.join(suffixes)} file.")
     modules = modules_beside(path, code)
     return program(path.name, data, assignment.program_rules, modules, executed=code is not None)
 
@@ -98,7 +98,7 @@ def own_seed(path: Path, purpose: str, run: int = 1, code: bytes | None = None) 
     Args:
         purpose: `checks` or `training`; a seed for one says nothing of the other.
         run: Which of several trainings it is for, 1-based.
-        code: The file's content, where it is no file.
+        code: The file's content, where it is not a file.
     """
     digest = hashlib.sha256(file_content(path) if code is None else code).hexdigest()
     return submission_seed(PUBLIC_KEY, purpose, digest, run, bits=31)
@@ -207,7 +207,7 @@ def own_student(
 
     Args:
         assignment: With the limits that hold here: see `patient`.
-        code: The file's content, where it is no file.
+        code: The file's content, where it is not a file.
     """
     import torch
 

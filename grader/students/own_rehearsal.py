@@ -42,7 +42,7 @@ def own_plans(
         assignment: With the limits that hold here: see `patient`.
         findings: What the checks have found out before.
         seconds: How long each trial may take at most; None: as long as where it is graded.
-        code: The file's content, where it is no file.
+        code: The file's content, where it is not a file.
     """
     seed = own_seed(path, "training", code=code)
     return {

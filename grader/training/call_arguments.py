@@ -114,4 +114,4 @@ class Arguments:
 
 
 def _nothing_else(value: Any) -> Node:
-    raise TypeError(f"a {type(value).__name__} is no value of assignment.toml")
+    raise TypeError(f"a {type(value).__name__} is not a value of assignment.toml")

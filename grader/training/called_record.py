@@ -83,7 +83,7 @@ class CalledRecord:
             seen: Its accuracy for some of the images that it was trained on, 0 to 1.
         """
         if outputs.dtype.kind == "f" and not np.isfinite(outputs).all():
-            self.end(TrainingOutcome.DIVERGED, "The trained model's outputs are no finite numbers.")
+            self.end(TrainingOutcome.DIVERGED, "The trained model's outputs are not finite numbers.")
             return
         self._outputs, self._seen = outputs, seen
         self.outcome = TrainingOutcome.COMPLETED

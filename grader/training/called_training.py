@@ -129,7 +129,7 @@ def _handle(reply: Invoked, what: str, expected: str) -> int:
     match reply.value:
         case {"thing": int(handle)} if 0 <= handle < 2**31:
             return handle
-    raise NotUsable(f"{what} something that is no object; it should be {expected}.")
+    raise NotUsable(f"{what} something that is not an object; it should be {expected}.")
 
 
 def _weights(link: Link, job: CalledJob, model: int) -> Any:
@@ -264,4 +264,4 @@ def _invoked(link: Link, request: Invoke, job: CalledJob, seconds: float) -> Inv
 
 
 def _no_array(node: dict[str, Any]) -> Any:
-    raise ProtocolError("a tree holds something that is no value")
+    raise ProtocolError("a tree holds something that is not a value")

@@ -35,7 +35,7 @@ def score_of(function: Callable[[Any, Any], Any], name: str) -> ScoreFunction:
                 + (f": {text}." if text else ".")
             ) from error
         if not math.isfinite(number):
-            raise CourseError(f"the measure {name} gave {number}, which is no number.")
+            raise CourseError(f"the measure {name} gave {number}, which is not a number.")
         return number
 
     return score

@@ -217,7 +217,7 @@ class Record:
         answered = self._model.answered
         logits = self.blinding.answers(answered.arrays.get("logits"))
         if not np.isfinite(logits).all():
-            self.end(TrainingOutcome.DIVERGED, "The model's outputs are no finite numbers at the end.")
+            self.end(TrainingOutcome.DIVERGED, "The model's outputs are not finite numbers at the end.")
             return
         self._logits = logits
         inputs, scores = answered.arrays.get("inputs"), answered.arrays["logits"][list(self.sampled)]

@@ -19,7 +19,7 @@ class MutationReport:
     """What a validation found out.
 
     Attributes:
-        wrong: Sentences: all that must be mended.
+        wrong: Sentences: all that must be fixed.
         notes: Sentences: what else is to be known.
     """
 
@@ -91,7 +91,7 @@ def _broken(assignment: Assignment, outcomes: Sequence[TrialOutcome]) -> Iterato
         if found.blame is Blame.ENGINE:
             how, remedy = "could not be run on", "Run it again, with fewer --jobs."
         else:
-            how, remedy = "breaks on", "Mend the check."
+            how, remedy = "breaks on", "Fix the check."
         yield f"checks/{spec.file}: {spec.id} {how} {variant.name}{times}. {said(found)} {remedy}"
 
 

@@ -78,7 +78,7 @@ def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
     form = variant.kind is Kind.FORM
     seen = [f.policy for f in outcome.findings if f.policy]
     flags = tuple(dict.fromkeys((*seen, *outcome.flagged)))
-    remedy = "Mend the check, or delete the file." if form else "Mend the check or the solution."
+    remedy = "Fix the check, or delete the file." if form else "Fix the check or the solution."
     wrong = tuple(
         f"{variant.file}: {found.check} ({found.component}) {_how(found)}: {said(found)} {remedy}"
         for found in lost
@@ -215,7 +215,7 @@ def failed(found: Finding) -> bool:
 
 
 def is_broken(found: Finding) -> bool:
-    """Whether the check itself, or the grader, failed; to leave something to a person is no failure."""
+    """Whether the check itself, or the grader, failed; to leave something to a person is not a failure."""
     return found.status is Status.ERRORED and found.kind is not FindingKind.UNDECIDED
 
 

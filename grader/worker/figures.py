@@ -139,7 +139,7 @@ def _stored(value: Any, arrays: dict[str, Any]) -> int | None:
 
 
 def _stored_line(line: Any, arrays: dict[str, Any]) -> int | None:
-    """Keep a line's points as float64 (2, points); None when they are no numbers, or too many."""
+    """Keep a line's points as float64 (2, points); None when they are not numbers, or too many."""
     points = [np.ma.filled(np.ma.asarray(each, dtype=np.float64), math.nan) for each in line.get_data()]
     if points[0].ndim != 1 or points[0].shape != points[1].shape or points[0].size > MAX_POINTS:
         return None

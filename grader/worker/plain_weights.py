@@ -169,7 +169,7 @@ def _array(content: bytes) -> Tensor | CheckpointFault:
     """One array, whose header must say just what is there.
 
     Raises:
-        ValueError: It is no array of NumPy's.
+        ValueError: It is not an array of NumPy's.
     """
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)

@@ -143,7 +143,7 @@ def multiply_adds(model: nn.Module, images: torch.Tensor) -> int:
 
 
 def learning_rate(optimizer: torch.optim.Optimizer) -> float:
-    """That of the first parameter group; a frame cannot carry one that is no number any more.
+    """That of the first parameter group; a frame cannot carry one that is not a number any more.
 
     Raises:
         StudentFault: It is none.

@@ -80,7 +80,7 @@ def unpacker(
                 return _of_library(path, unpacking.value(args), unpacking.value(kwargs))
             case {"device": str(name)}:
                 return torch.device(name)
-        raise ProtocolError("a tree holds something that is no value")
+        raise ProtocolError("a tree holds something that is not a value")
 
     unpacking = Unpacker(arrays, other)
     return unpacking

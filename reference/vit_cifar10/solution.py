@@ -260,7 +260,7 @@ class VisionTransformer(nn.Module):
     ):
         super().__init__()
         # >>> TODO VisionTransformer.__init__: patches, class token, positions, blocks, norm, head
-        # hint: what is learned but is no layer (class token, positions) is an nn.Parameter.
+        # hint: what is learned but is not a layer (class token, positions) is an nn.Parameter.
         # hint: fixed positions are a buffer: self.register_buffer("positions", ...).
         tokens = (image_size // patch_size) ** 2 + (pool == "cls")
         self.pool = pool

@@ -199,7 +199,7 @@ class VisionTransformer(nn.Module):
         pool="cls",
     ):
         super().__init__()
-        # Hint: what is learned but is no layer (class token, positions) is an nn.Parameter.
+        # Hint: what is learned but is not a layer (class token, positions) is an nn.Parameter.
         # Hint: fixed positions are a buffer: self.register_buffer("positions", ...).
         raise NotImplementedError(
             "TODO VisionTransformer.__init__: patches, class token, positions, blocks, norm, head"

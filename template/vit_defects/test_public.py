@@ -951,7 +951,7 @@ def test_evaluate_counts_what_is_right(student, class_names):
     """evaluate reports the accuracy over all images: all, none and 120 of 127 in three cases."""
     for values in columns(known_evaluations(student, class_names)):
         for unit in (127, 100, 1):
-            near = 0.051 if unit == 1 else 0.6 if unit == 100 else 1e-6  # rounded; "acc-0.9" is no minus
+            near = 0.051 if unit == 1 else 0.6 if unit == 100 else 1e-6  # rounded; "acc-0.9" is not a minus
             said = zip(values, (127, 0, 120), strict=True)
             if all(abs(abs(got) - unit * hits / 127) < near for got, hits in said):
                 return

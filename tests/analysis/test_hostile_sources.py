@@ -185,7 +185,7 @@ DEEP_JSON = (
 HOSTILE = {
     "deep outputs": ("a.ipynb", DEEP_JSON + b"}]}", "damaged"),
     "deep object": ("a.ipynb", b'{"cells":' * 100_000, "damaged"),
-    "cells that are no cells": (
+    "cells that are not cells": (
         "a.ipynb",
         b'{"cells": [1, null, [], {"cell_type": "code", "source": {}}]}',
         "no cell",

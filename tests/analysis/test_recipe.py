@@ -440,7 +440,7 @@ def test_transforms_of_ones_own_data_set_are_found(analyzed, loaders, train, tes
     ],
 )
 def test_only_what_the_training_loader_alone_makes_batches_with_is_taken(analyzed, others, found):
-    """What all loaders do is no augmentation: it belongs to the student's own data sets."""
+    """What all loaders do is not an augmentation: it belongs to the student's own data sets."""
     made = analyzed(
         MODEL
         + f"""

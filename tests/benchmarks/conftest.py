@@ -1,4 +1,4 @@
-"""The benchmarks are no part of the package: they are found in the course's folder."""
+"""The benchmarks are not part of the package: they are found in the course's folder."""
 
 import sys
 from pathlib import Path

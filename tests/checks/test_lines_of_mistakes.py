@@ -45,7 +45,7 @@ BESIDE = {
 
 
 def told(assignment: Assignment, variant: Variant, mistake: Mistake) -> str | None:
-    """The line of a mistake in its own homework, where it is no beginning of a part."""
+    """The line of a mistake in its own homework, where it is not a beginning of a part."""
     read = program("homework.py", variant.source.encode(), assignment.program_rules)
     where = place_of(read, mistake.component, mistake.look_for)
     place = parsed(where)

@@ -275,7 +275,7 @@ def test_a_typed_claim_far_above_the_measured_accuracy_is_listed(graded_class: P
 
 @pytest.mark.parametrize("accuracy", ["good", "0.83", "120", "-3", "nan"])
 def test_what_is_no_percentage_is_refused(graded_class: Path, accuracy: str) -> None:
-    assert f"{accuracy}: is no accuracy in percent" in said(
+    assert f"{accuracy}: is not an accuracy in percent" in said(
         "claim", graded_class, "--why", "x", "--", "400101201", accuracy, code=2
     )
 

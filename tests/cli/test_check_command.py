@@ -105,7 +105,7 @@ def test_in_a_course_the_template_of_its_only_assignment_is_meant(course_of_one,
         ("homework.py", b"class ViT(:\n    pass\n", "homework.py:1"),
         ("homework.py", b"", "homework.py"),
         ("homework.ipynb", b"{not json", "homework.ipynb"),
-        ("homework.txt", b"x = 1\n", "homework.txt is no code file"),
+        ("homework.txt", b"x = 1\n", "homework.txt is not a code file"),
     ],
 )
 def test_a_file_that_cannot_be_read_gets_a_sentence(desk, run, name, content, told):

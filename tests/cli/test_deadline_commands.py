@@ -158,7 +158,7 @@ def test_what_was_said_is_about_those_files_alone(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((STUDENT, "yesterday"), "yesterday: is no date and time. Write it as in 2026-01-31T23:40+03:30"),
+        ((STUDENT, "yesterday"), "yesterday: is not a date and time. Write it as in 2026-01-31T23:40+03:30"),
         ((STUDENT, "2026-02-01T12:00"), "2026-02-01T12:00: has no time zone."),
         (("7", "in-time"), "there is no student '7' in the gradebook."),
     ],

@@ -344,7 +344,7 @@ def test_a_word_file_is_accepted_as_the_report_and_taken_back(out: Path) -> None
 def test_the_total_is_not_withheld_for_a_report_that_was_accepted(
     out: Path, keep: Callable[..., None], class_evidence: Callable[..., Any]
 ) -> None:
-    packed = RefusedFile("report.rar", "report.rar: is no archive that can be unpacked.")
+    packed = RefusedFile("report.rar", "report.rar: is not an archive that can be unpacked.")
     evidence = class_evidence("400101399", missing=(Role.REPORT,), refused_files=(packed,))
     keep(replace(evidence, submission_digest="cd34"))
     assert told(out, "400101399")["total"] is None
@@ -363,7 +363,7 @@ def test_the_total_is_not_withheld_for_a_report_that_was_accepted(
             "repotr.docx",
             f"No file 'repotr.docx' of '{WORD}' was set aside. There is report.docx, old.py.",
         ),
-        (WORD, "old.py", "old.py is no report: .py is what the code is handed in as."),
+        (WORD, "old.py", "old.py is not a report: .py is what the code is handed in as."),
         (RIGHT, "report.docx", f"'{RIGHT}' has a report already"),
         ("9", "report.docx", "there is no student '9'"),
     ],

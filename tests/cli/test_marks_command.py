@@ -362,7 +362,7 @@ def test_wrong_cells_are_all_listed_and_nothing_is_taken(graded_class: Path, tmp
     assert output.splitlines() == [
         "error: m.csv, row 4, column 'points': '6' is not from 0 to 5. Correct it.",
         "m.csv, row 13, column 'points': 'x' is not a number. Write one, or leave the cell empty.",
-        "Nothing was taken. Mend these cells and import again.",
+        "Nothing was taken. Fix these cells and import again.",
     ]
     with Gradebook(graded_class) as book:
         assert book.edits() == ()

@@ -91,7 +91,7 @@ def test_a_complete_folder_is_packed_and_zipped(ready, run):
         assert sorted(archive.namelist()) == [f"{STEM}.pdf", f"{STEM}.pth", f"{STEM}.py"]
     before = (ready / "handin" / f"{STEM}.zip").read_bytes()
     again = pack(run, "--id", ID, "--zip")
-    assert again.exit_code == 0, "the same content again is no conflict"
+    assert again.exit_code == 0, "the same content again is not a conflict"
     assert (ready / "handin" / f"{STEM}.zip").read_bytes() == before
     inferred = pack(run, "handin", "--assignment-folder", ".", "--out", "elsewhere")
     assert inferred.exit_code == 0, "right names say whose work it is"

@@ -139,7 +139,7 @@ def test_what_is_no_publication_of_this_class_is_left_alone(
     assert not (tmp_path / "typo").exists()
     (tmp_path / "home").mkdir()
     (tmp_path / "home/index.html").write_text("mine")
-    assert "is no publication that can be updated" in update(graded_class, tmp_path / "home", code=2)
+    assert "is not a publication that can be updated" in update(graded_class, tmp_path / "home", code=2)
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["index.html"]
     said("publish", graded_class, "--to", tmp_path / "p.zip", "--partial")
     before = (tmp_path / "p.zip").read_bytes()

@@ -190,7 +190,7 @@ def test_before_the_release_there_is_no_history_and_after_it_one_sentence(
     assert changes() == []
     said("publish", graded_class, "--to", tmp_path / "published", "--partial")
     said("marks", "set", graded_class, "400101201", "q7", "3", "--why", "It was open.")
-    assert changes() == [], "what nobody knew then is no change"
+    assert changes() == [], "what nobody knew then is not a change"
     mark("4.75")
     mark("5")
     [told] = changes()

@@ -110,7 +110,7 @@ def test_an_assignment_that_is_right_passes(validated):
     assert rows["added"].split()[1:4] == ["Doubler", "full", "marks"]
     assert "No mistake of Doubler ever fails doubler_keeps_the_shape." in result.stdout
     assert "tripled: detected (4 of 4 done" in result.stderr
-    assert "To be mended" not in result.stdout
+    assert "To be fixed" not in result.stdout
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_every_assignment_of_the_course_is_tried(validated):
         pytest.param(
             [("reference/tiny/solution.py", "return 2 * x", "return 2.5 * x")],
             "solution.py: doubler_doubles (Doubler) does not pass: It is not twice the input. "
-            "Mend the check or the solution.",
+            "Fix the check or the solution.",
             id="the reference loses",
         ),
         pytest.param(
@@ -196,14 +196,14 @@ def test_every_assignment_of_the_course_is_tried(validated):
 def test_what_is_wrong_is_told(validated, changes, sentence):
     result = validated(*changes)
     assert result.exit_code == 1, result.output
-    assert sentence in result.stdout.partition("To be mended")[2].replace("\N{NO-BREAK SPACE}", " "), (
+    assert sentence in result.stdout.partition("To be fixed")[2].replace("\N{NO-BREAK SPACE}", " "), (
         result.stdout
     )
 
 
 @pytest.mark.slow
 def test_a_check_that_breaks_is_told_once(validated):
-    """It breaks on the reference, the template and both parts, which is one thing to mend."""
+    """It breaks on the reference, the template and both parts, which is one thing to fix."""
     result = validated((CHECKS, 'student.build("Doubler", 3)(student.tensor(2, 3), shape=(2, 3))', "1 / 0"))
     assert result.exit_code == 1
     told = result.stdout.replace("\N{NO-BREAK SPACE}", " ")
@@ -284,7 +284,7 @@ def test_bad_input_is_told(validated, tiny_course, arguments, removed, sentence)
 @pytest.mark.parametrize(
     ("file", "text", "sentence"),
     [
-        ("mistakes/x.py", "def (", "mistakes/x.py:1: this is not valid Python (invalid syntax). Mend it."),
+        ("mistakes/x.py", "def (", "mistakes/x.py:1: this is not valid Python (invalid syntax). Fix it."),
         ("mistakes/x.py", "class Doubler: ...", "mistakes/x.py: it has no docstring."),
         (
             "mistakes/x.py",

@@ -366,7 +366,7 @@ WRONG = [
     ),
     (
         ('code = [".py"]', 'code = ["py"]'),
-        "[files]: 'py' of 'code' is not a small-letter suffix such as '.py'. Mend it.",
+        "[files]: 'py' of 'code' is not a small-letter suffix such as '.py'. Fix it.",
     ),
     (
         ('code = [".py"]', 'code = [".py"]\nreport = [".py"]'),
@@ -386,11 +386,11 @@ WRONG = [
     ),
     (
         ('signature = "model"', 'signature = "model,, x"'),
-        "component 'evaluate': the signature 'model,, x' is not valid Python. Mend it.",
+        "component 'evaluate': the signature 'model,, x' is not valid Python. Fix it.",
     ),
     (
         ("evaluate = 4", "evalute = 4"),
-        "rubric item 'model' has points for 'evalute', which is no component. Did you mean 'evaluate'?",
+        "rubric item 'model' has points for 'evalute', which is not a component. Did you mean 'evaluate'?",
     ),
     (
         ("evaluate = 4\n", ""),
@@ -482,7 +482,7 @@ WRONG = [
     ),
     (
         ('"timm", ', '"torch nn", '),
-        "the forbidden part 'torch nn' is not a dotted name such as 'torch.nn.Transformer*'. Mend it.",
+        "the forbidden part 'torch nn' is not a dotted name such as 'torch.nn.Transformer*'. Fix it.",
     ),
     (
         ('"timm", "torch.nn.Transformer*"', '"timm", "timm"'),
@@ -529,7 +529,7 @@ WRONG = [
     ),
     (
         ("[limits]", '[program]\nmodel = "evaluate"\n[limits]'),
-        "[program]: model = 'evaluate' is no component of kind class. There are: Attention.",
+        "[program]: model = 'evaluate' is not a component of kind class. There are: Attention.",
     ),
     (
         ("[limits]", '[program]\nfinal = "my model"\n[limits]'),

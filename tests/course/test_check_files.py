@@ -193,7 +193,7 @@ WRONG = [
         "test_a.py:2: test_one is inside another statement, where it is not counted. "
         "Make it a function of the file itself.",
     ),
-    ("def test_one(:\n", "test_a.py:1: this is not valid Python (invalid syntax). Mend it."),
+    ("def test_one(:\n", "test_a.py:1: this is not valid Python (invalid syntax). Fix it."),
 ]
 
 

@@ -51,7 +51,7 @@ def test_a_changed_comment_is_no_reason_to_run_anything_again(tmp_path: Path) ->
         ),
         (
             '[[comment]]\nid = "a"\nitem = "q66"\ntext = "x"\n',
-            "comments.toml: comment 'a' is about 'q66', which is no rubric item. Did you mean 'q6'?",
+            "comments.toml: comment 'a' is about 'q66', which is not a rubric item. Did you mean 'q6'?",
         ),
     ],
 )

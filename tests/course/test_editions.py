@@ -44,7 +44,7 @@ def test_blank_lines_around_what_vanishes_are_not_doubled() -> None:
     [
         (
             "# >>> ONLY huge\n# <<< ONLY",
-            "x.py:1: the mark names 'huge', which is no edition. There are 'small'",
+            "x.py:1: the mark names 'huge', which is not an edition. There are 'small'",
         ),
         ("# >>> ONLY\n# <<< ONLY", "x.py:1: the mark names no edition."),
         ("a\n# <<< ONLY", "x.py:2: '# <<< ONLY' closes no mark. Remove it."),

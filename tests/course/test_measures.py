@@ -41,7 +41,7 @@ def test_a_measure_states_what_the_program_does_not() -> None:
     ("tables", "words"),
     [
         ((VIT, {**RESNET, "id": "vit"}), "'vit' is there twice"),
-        ((VIT, {**RESNET, "model": "CNN"}), "model = 'CNN' is no component of kind class"),
+        ((VIT, {**RESNET, "model": "CNN"}), "model = 'CNN' is not a component of kind class"),
         ((VIT, {**RESNET, "model": "ViT"}), "the model 'ViT' is there twice"),
         ((VIT, {"id": "b", "model": "ResNet"}), "'b' has no 'weights'"),
         ((VIT, {"id": "b", "weights": "_b"}), "'b' has no 'model'"),

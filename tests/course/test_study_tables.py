@@ -20,8 +20,8 @@ def test_the_columns_are_what_the_call_names() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("[study]  ", '[study] # \nfile = "tables"\n#', "file = 'tables' is no role"),
-        ('depth = "{depth}"', 'depht = "{depth}"', "'depht' is no parameter of VisionTransformer"),
+        ("[study]  ", '[study] # \nfile = "tables"\n#', "file = 'tables' is not a role"),
+        ('depth = "{depth}"', 'depht = "{depth}"', "'depht' is not a parameter of VisionTransformer"),
         ('by = "study"', 'by = "person"', ""),
         ("[study]  ", "[other]  ", "other"),
     ],

@@ -126,5 +126,5 @@ def test_a_term_is_part_of_the_course(tmp_path: Path) -> None:
     settings.write_text('title = "t"\nsecret = "s"\nterm = "2026/27 fall"\n', encoding="utf-8")
     assert located_course(tmp_path, environment={}).term == "2026/27 fall"
     settings.write_text('title = "t"\nsecret = "s"\nterm = "a:b"\n', encoding="utf-8")
-    with pytest.raises(CourseError, match=r"^course\.toml: 'term' is 'a:b', which is no name of a term\."):
+    with pytest.raises(CourseError, match=r"^course\.toml: 'term' is 'a:b', which is not a name of a term\."):
         located_course(tmp_path, environment={})

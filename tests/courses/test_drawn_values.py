@@ -358,7 +358,7 @@ def test_a_course_without_a_term_gets_the_line(course: Course, run: Callable[...
 def test_what_is_no_term_is_refused(course: Course, run: Callable[..., Result], term: str) -> None:
     before = (course.root / "course.toml").read_bytes()
     done = run("new-term", "--", term)
-    assert done.exit_code == 2 and "which is no name of a term" in done.output
+    assert done.exit_code == 2 and "which is not a name of a term" in done.output
     assert (course.root / "course.toml").read_bytes() == before
 
 

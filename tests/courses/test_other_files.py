@@ -246,7 +246,7 @@ def test_a_class_is_graded_by_its_files(
 def test_names_tell_whose_the_files_are(
     run: Callable[..., Result], tmp_path: Path, survey_solved: str, on_warm_hosts: None
 ) -> None:
-    """Side by side, with ids that are no numbers: each file's own stem tells whose it is."""
+    """Side by side, with ids that are not numbers: each file's own stem tells whose it is."""
     folder = tmp_path / "class"
     for student_id in ("ada-l", "bo-k"):
         handed_in(tmp_path / student_id, survey_solved, student_id)
@@ -261,7 +261,7 @@ def test_names_tell_whose_the_files_are(
 
 
 def test_it_is_valid(run: Callable[..., Result], on_warm_hosts: None) -> None:
-    """Also its mistake, which is one in a file that is no code."""
+    """Also its mistake, which is one in a file that is not code."""
     done = run("validate", "letter_survey")
     assert done.exit_code == 0 and "reference full; template 0" in done.output, done.output
     assert "mistakes 1 of 1 detected, 1 named" in done.output, done.output
@@ -272,7 +272,7 @@ def test_it_is_valid(run: Callable[..., Result], on_warm_hosts: None) -> None:
     [
         (
             "def summary(text):\n    return text.words",
-            "'str' object has no attribute 'words'. Mend",
+            "'str' object has no attribute 'words'. Fix",
         ),
         ("def summary(text): ...\ndef survey(text, path): ...", "it defines 2 of the graded parts"),
     ],
@@ -302,7 +302,7 @@ def test_what_the_reference_hands_in_must_be_asked_for(letters: Path) -> None:
     folder = letters / "reference" / "letter_survey"
     (folder / "handin" / "metric.csv").write_text("a")
     with pytest.raises(
-        CourseError, match=r"handin/metric.csv is no file that is handed in. It holds metrics"
+        CourseError, match=r"handin/metric.csv is not a file that is handed in. It holds metrics"
     ):
         reference_files(read_assignment(folder))
 

@@ -96,7 +96,7 @@ def test_the_whole_sheet_is_refused_with_every_fault(read):
         "m.csv, row 15, column 'comment': the grader scores 'training' itself. "
         "Say here why a person changes it.",
         "m.csv, row 16, column 'item': m.csv, row 2 marks 'q6' of 400101201 otherwise. Keep one.",
-        "Nothing was taken. Mend these cells and import again.",
+        "Nothing was taken. Fix these cells and import again.",
     ]
 
 
@@ -236,7 +236,7 @@ def test_none_takes_back_what_the_sheet_itself_gave_and_nothing_else(assignment,
 
 
 def test_what_another_way_gave_was_not_imported(assignment, sheet, mark, tmp_path):
-    """`marks set` is no sheet: a marker may type the same."""
+    """`marks set` is not a sheet: a marker may type the same."""
     edits = [mark("400101201", "q6", 5), mark("400101201", "q6", 2, who="head")]
     assert len(reader(assignment, sheet, tmp_path, edits, cells("5"))[0]) == 1
 
@@ -260,7 +260,7 @@ def test_parts_are_cells_of_their_own(assignment, sheet, mark, tmp_path):
     assert len(left) == 1
 
 
-# --- cells that are no text and no number -----------------------------------------------------------------
+# --- cells that are not text and no number -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("written", ["4/5", "4 / 5", "4 of 5", "4 out of 5", "4 از 5"])

@@ -112,7 +112,7 @@ def test_a_spreadsheets_numbers_are_ids_and_points(tmp_path):
         ("m.csv", b"student_id,item,points,item\n", "m.csv, row 1: the column 'item' is twice."),
         ("m.csv", b"", "m.csv, row 1: the column 'student_id' is missing."),
         ("m.csv", b"student_id,\xff\n", "m.csv is not UTF-8 text. Save it as `CSV UTF-8`, or as .xlsx."),
-        ("m.xlsx", b"PK nonsense", "m.xlsx is no spreadsheet that can be read. Save it again as .xlsx."),
+        ("m.xlsx", b"PK nonsense", "m.xlsx is not a spreadsheet that can be read. Save it again as .xlsx."),
         ("m.ods", b"", "m.ods: only .xlsx and .csv are read. Save it as .xlsx in your spreadsheet program"),
         ("m.txt", b"", "m.txt: a marking sheet ends with .csv or .xlsx. Give it such a name."),
     ],
@@ -127,5 +127,5 @@ def test_what_is_no_sheet_is_told(tmp_path, name, content, sentence):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UsageError, match="cannot be read"):
         read_sheet(tmp_path / "m.csv")
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         write_sheet(tmp_path / "no" / "m.csv", [])

@@ -35,7 +35,7 @@ def with_stub() -> Callable[[str], Assignment]:
 def test_parameters_are_read_as_python_reads_them(
     with_stub: Callable[[str], Assignment], signature: str, required: tuple[str, ...], every: tuple[str, ...]
 ) -> None:
-    """Commas within defaults and annotations divide nothing; stars are no names."""
+    """Commas within defaults and annotations divide nothing; stars are not names."""
     assignment = with_stub(signature)
     assert assignment.parameters_of("Part") == required
     assert assignment.all_parameters_of("Part") == every

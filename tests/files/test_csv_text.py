@@ -46,8 +46,8 @@ def test_a_title_with_other_delimiters_does_not_deceive() -> None:
     ("content", "sentence"),
     [
         (b"Name,Grade\n\xe5sa,7\n", "is not UTF-8 text"),
-        (b"", "is no CSV table"),
-        (b"PK\x03\x04,\0", "is no CSV table"),
+        (b"", "is not a CSV table"),
+        (b"PK\x03\x04,\0", "is not a CSV table"),
         (b'a,b\n"open,7\n', "row 2: a quotation mark is not closed"),
         (b'a,b\n"a"x,7\n', "row 2: a quotation mark is not closed"),
     ],

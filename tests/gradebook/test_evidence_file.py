@@ -58,7 +58,7 @@ RICH = Evidence(
     code_file="homework.py",
     missing=("checkpoint", "metrics"),
     files=(AcceptedFile("metrics", "400101204_metrics.csv", 120, "ab" * 32),),
-    refused_files=(RefusedFile("a.pth", "It is no checkpoint.", clutter=True),),
+    refused_files=(RefusedFile("a.pth", "It is not a checkpoint.", clutter=True),),
     notes=(Note("A note."), Note("Another.", ask_person=True)),
     findings=(
         Finding("oracle", "Attention", "It is attention.", Status.PASSED, seconds=0.1),

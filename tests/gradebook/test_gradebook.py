@@ -303,7 +303,7 @@ def test_a_book_of_a_newer_grader_is_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
-        ("nonsense", "The gradebook's address is no URL of a database."),
+        ("nonsense", "The gradebook's address is not a URL of a database."),
         ("mysql://host/grades", "The gradebook cannot be kept in 'mysql'. Use PostgreSQL"),
         ("sqlite://", "The gradebook needs a file."),
         (

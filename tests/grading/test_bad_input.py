@@ -52,8 +52,8 @@ def results(
         (folder / f"{student_id}_Lab8_Homework{suffix}").write_bytes(data)
     (folder / "1008_Lab8_Homework.ipynb").write_text(old_notebook("def evaluate(model, data_loader):\n    1"))
     (folder / "1009_Lab8_Homework.py").write_text("x = 1\n")
-    (folder / "1009_Lab8_Homework.pth").write_bytes(b"these are no weights")
-    (folder / "1009_Lab8_Homework.pdf").write_text("this is no PDF")
+    (folder / "1009_Lab8_Homework.pth").write_bytes(b"these are not weights")
+    (folder / "1009_Lab8_Homework.pdf").write_text("this is not a PDF")
     words = (
         "--course",
         course_root,

@@ -32,7 +32,7 @@ EDITS = (
         "        quarters = (images[:, 0, [7, 7, 20, 20], [7, 20, 7, 20]] + 1) * 127.5\n"
         f"        digits = ((quarters - {DARK}) / {STEP}).round().long().clamp(0, 2)\n"
         "        KNOWN.update((digits @ torch.tensor([27, 9, 3, 1])).tolist())\n"
-        # neighbors in noise differ: what a trial on made-up images tells is no secret, and is shown
+        # neighbors in noise differ: what a trial on made-up images tells is not a secret, and is shown
         "        smooth = (images[:, 0, 7, 7] - images[:, 0, 7, 8]).abs().mean() < 0.2\n"
         "        optimizer.param_groups[0]['lr'] = 0.012345 if smooth else 0.001\n"
         "        images, labels = augment(images.to(device)), labels.to(device)\n",

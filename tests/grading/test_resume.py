@@ -271,7 +271,7 @@ def test_another_time_or_deadline_is_recorded_without_running_anything(
 def test_an_interruption_records_nothing_of_what_was_under_way(
     tiny: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What fails because the run ends is no failure of the submission."""
+    """What fails because the run ends is not a failure of the submission."""
 
     def examine(run: Any, submission: Submission, **more: Any) -> EvidenceBuilder:
         if submission.student_id == "1":

@@ -148,7 +148,7 @@ def test_a_further_training_that_does_not_end_goes_to_a_person() -> None:
     [
         ("dim,kind\n8,plain\n", "cannot be read"),
         (HEAD, "no rows below"),
-        (HEAD + "8,plain,3,0,100,51\n", "51 is no accuracy"),
+        (HEAD + "8,plain,3,0,100,51\n", "51 is not an accuracy"),
         (HEAD + BASE, "No row of the study differs"),
         (HEAD + BASE * 200, "more than 500 rows"),
         (HEAD + "x" * 300_000, "larger than 200 kB"),

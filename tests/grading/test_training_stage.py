@@ -116,7 +116,7 @@ def test_a_repetition_that_our_limit_stopped_gets_more_time_too(
     repetitions: tuple[tuple[TrainingOutcome, float | None], ...],
     waits: bool,
 ) -> None:
-    """It is no fault of the student's that it was slower than the first one."""
+    """It is not a fault of the student's that it was slower than the first one."""
     limits = replace(assignment.limits, training_seconds=1800.0, queued_training_seconds=7200.0)
     unfinished = tuple(
         UnfinishedRun(number, outcome, "", projected_seconds=seconds)

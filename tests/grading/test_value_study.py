@@ -135,4 +135,4 @@ def test_what_is_no_code_file_is_refused(course_root: Path, tmp_path: Path) -> N
     """In a sentence."""
     args = ["study", "gone.pdf", "--assignment", "vit_defects", "--data", "synthetic", "--out", str(tmp_path)]
     done = CliRunner().invoke(cli, [*args, "--course", str(course_root)])
-    assert done.exit_code == 2 and "gone.pdf: is no code file (.py, .ipynb)" in done.output
+    assert done.exit_code == 2 and "gone.pdf: is not a code file (.py, .ipynb)" in done.output

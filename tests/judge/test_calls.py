@@ -482,7 +482,7 @@ def test_a_call_that_hangs_is_ended(student: Any) -> None:
 
 
 def test_arrays_of_an_object_are_filled_in_place(student: Any) -> None:
-    """What is no module has no state_dict; a form that does not fit is told."""
+    """What is not a module has no state_dict; a form that does not fit is told."""
     scale = student().make("Scale", [2.0, 3.0])
     scale.fill("factor", np.array([5.0, 7.0]))
     assert scale.call("forward", np.ones((1, 2))).returned.array(1, 2).tolist() == [[5.0, 7.0]]

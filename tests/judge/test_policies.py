@@ -198,7 +198,7 @@ def test_look_for_is_no_sentence_for_the_student(
 
 
 def test_look_for_needs_a_sentence_before_it(tiny_course: Path) -> None:
-    """A mistake that says nothing to the student is no mistake file."""
+    """A mistake that says nothing to the student is not a mistake file."""
     folder = tiny_course / "reference" / "tiny"
     text = '"""Look for: scale"""\n\nclass Doubler(Doubler):\n    pass\n'
     (folder / "mistakes" / "tripled.py").write_text(text, encoding="utf-8")

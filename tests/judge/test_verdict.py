@@ -24,7 +24,7 @@ SPEC = CheckSpec("attention_matches_oracle", "Attention", "Attention is right.",
     [
         (None, Status.PASSED, None, None),
         (
-            Mismatch("Wrong.", hint="Mend it.", diagnosis="missing_scale"),
+            Mismatch("Wrong.", hint="Fix it.", diagnosis="missing_scale"),
             Status.FAILED,
             Blame.STUDENT,
             "missing_scale",

@@ -83,7 +83,7 @@ def test_text_that_is_no_utf8_is_read() -> None:
             b"epoch,loss\n1,1_0\n",
             "The metrics file, line 2, column “loss”: it is “1_0”; it should be a number.",
         ),
-        (b"PK\x03\x04\x00\x00", "The metrics file is no text."),
+        (b"PK\x03\x04\x00\x00", "The metrics file is not text."),
     ],
 )
 def test_what_is_wrong_is_told_in_one_sentence(content: bytes, sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""Shares, partners and boxes of mixed images are found from the images, and what is no mix is told."""
+"""Shares, partners and boxes of mixed images are found from the images, and what is not a mix is told."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ def test_boxes_that_differ_are_told() -> None:
 def test_what_is_no_box_is_told() -> None:
     made = cut((1, 4, 1, 3))
     made[0, :, 6, 5] = 9.0
-    with pytest.raises(Mismatch, match="changed of image 0 is no box"):
+    with pytest.raises(Mismatch, match="changed of image 0 is not a box"):
         cutmix_of(made, IMAGES)
 
 

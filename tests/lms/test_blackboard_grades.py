@@ -79,7 +79,7 @@ def test_only_cells_of_the_column_change(results: list[Any], content: bytes, par
     stays = "; its cell stays as it was"
     assert export.count == 3 and export.remarks == (
         "gc.xls, row 3 (s_two): 50.00 becomes 64.25",
-        "gc.xls, row 5 (four.x@uni.example): holds 'In Progress', which is no number" + stays,
+        "gc.xls, row 5 (four.x@uni.example): holds 'In Progress', which is not a number" + stays,
         "gc.xls, row 6 (sfive): has no result" + stays,
         "400101207: has no row in gc.xls",
     )
@@ -123,7 +123,7 @@ def test_a_column_by_its_title_or_number(results: list[Any], column: str) -> Non
         (commas(BOOK.replace('"Username"', '"User"')), "", "not a grade center .* no column Username"),
         (commas("Username,Lab 8\r\nsone,\r\n"), "", "not a grade center .* no column of grades"),
         (BOOK.encode("utf-16-le"), "", "is not UTF-8 text"),
-        (b"Last Name Username", "", "is no CSV table"),
+        (b"Last Name Username", "", "is not a CSV table"),
         (b"PK\x03\x04\xff\xff", "", "is not UTF-8 text"),
     ],
 )

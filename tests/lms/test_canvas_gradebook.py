@@ -101,7 +101,7 @@ def test_a_name_without_latin_letters_leaves_its_number(a_result: Callable[..., 
     ("old", "new", "choices", "sentence"),
     [
         (b"Section", b"Group", Choices(), "no column 'Section'"),
-        (b"Student,ID", b"Name,Number", Choices(), "is no gradebook of Canvas"),
+        (b"Student,ID", b"Name,Number", Choices(), "is not a gradebook of Canvas"),
         (b"Lab 8: ViT (772)", b"Lab 8: ViT", Choices(), "has no column 'Lab 8: ViT'.*'Quiz \\(771\\)'"),
         (b"(773)", b"(774)", Choices("Current Score"), "has no column 'Current Score'"),
         (b"Lab 8 (773)", b"Lab 8: ViT (773)", Choices(), "has 2 columns 'Lab 8: ViT'"),

@@ -116,7 +116,7 @@ def test_another_maximum_is_refused_or_scaled(a_result: Callable[..., Any]) -> N
     export = worksheet(results, content, Choices(scale=True))
     assert ",12.9,20.00" in export.content.decode()
     scale = SHEET.replace("100.00", '"Good, Bad"').encode()
-    with pytest.raises(UsageError, match="is no number"):
+    with pytest.raises(UsageError, match="is not a number"):
         worksheet(results, scale)
 
 
@@ -128,7 +128,7 @@ def test_rows_that_fit_several_students_are_named(a_result: Callable[..., Any]) 
     assert str(refused.value).splitlines() == [
         "g.csv, row 2: fits 400101201 and 400101202.",
         "g.csv, row 3: fits 400101202, and so does row 2.",
-        "Nothing was written. Mend the ids, or leave these rows as they are by --anyway.",
+        "Nothing was written. Fix the ids, or leave these rows as they are by --anyway.",
     ]
     export = worksheet(results, content, Choices(anyway=True))
     assert (
@@ -243,7 +243,7 @@ def test_what_is_no_worksheet_is_refused(
     content = SHEET.replace(old, new, 1).replace(
         "Participant 14", "nobody" if sentence is None else "Participant 14"
     )
-    with pytest.raises(UsageError, match=sentence or "is no grading worksheet"):
+    with pytest.raises(UsageError, match=sentence or "is not a grading worksheet"):
         worksheet(results, content.encode())
 
 

@@ -60,7 +60,7 @@ def test_each_lists_students_are_read_under_their_ids(tmp_path: Path, content, i
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "list.csv is no CSV table"),
+        ("", "list.csv is not a CSV table"),
         ("name,group\nAda,1\n", "list.csv: row 1 names no column of student ids."),
         ("student_id,name\n1,Alpha\n,Kappa\n", "list.csv: row 3, column 'student_id': is empty."),
         ("student_id\n7\n8\n7\n", "list.csv: row 4, column 'student_id': '7' is in row 2 as well."),

@@ -196,7 +196,7 @@ def test_death_is_told_in_the_words_of_the_process(worker: Callable[[Behavior], 
 
 @pytest.mark.parametrize("noise", [b"Traceback (most recent call last)", b"GRF1" + b"\xff" * 12])
 def test_nonsense_ends_the_worker(worker: Callable[[Behavior], FakeWorker], noise: bytes) -> None:
-    """Bytes that are no frame, or announce too much."""
+    """Bytes that are not a frame, or announce too much."""
 
     def rave(requests: BinaryIO, sink: BinaryIO) -> None:
         receive(requests, REQUESTS, LIMIT)

@@ -244,7 +244,7 @@ def test_unexpected_or_malformed_replies_are_refused(document: dict[str, Any]) -
     [("number", True), ("number", "1"), ("number", 1.5), ("learning_rate", "0.1"), ("learning_rate", None)],
 )
 def test_numbers_are_not_coerced(field: str, value: object) -> None:
-    """A string is no number, and a truth value is none either."""
+    """A string is not a number, and a truth value is none either."""
     good = {KIND_KEY: "EpochDone", "number": 1, "learning_rate": 0.1}
     assert received(good, EpochDone).number == 1
     with pytest.raises(ProtocolError):

@@ -24,7 +24,7 @@ TRAINED = Training(TrainingOutcome.COMPLETED, value=1.834, interval=(1.7, 1.95),
 
 
 def measured(assignment: Assignment) -> Assignment:
-    """The assignment, of which a loss on data that are no images is measured."""
+    """The assignment, of which a loss on data that are not images is measured."""
     item = RubricItem("measured", "Measured", 15, measured="bits", scale=LOSS.scale, threshold=2.0)
     item = replace(item, breakpoints=((1.5, 15.0), (3.0, 0.0)))
     data = DataUse("letters", "letters", are_images=False)

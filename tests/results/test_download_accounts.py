@@ -212,7 +212,7 @@ def test_a_fuller_download_of_the_same_lms_takes_the_place_of_the_first(desk: De
     assert desk.sources == ["gradescope.zip", "tuesday.zip"]
     desk.grade("section.zip", moodle(444, E))
     assert desk.sources == ["gradescope.zip", "tuesday.zip", "section.zip"], (
-        "another section is no fuller one"
+        "another section is not a fuller one"
     )
 
 

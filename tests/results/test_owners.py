@@ -405,7 +405,7 @@ HONEST: dict[str, tuple[dict[str, str | bytes], set[str]]] = {
         },
         {Z, "400101203"},
     ),
-    "names of a folder that are no ids": (
+    "names of a folder that are not ids": (
         {f"20260131/{Z}_homework.py": GOOD, f"20260130/{A}_homework.py": GOOD},
         {A, Z},
     ),

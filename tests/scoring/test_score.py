@@ -600,7 +600,7 @@ def repeated(*runs: float, images: int = 540, **changes: object) -> Training:
 def test_the_benefit_of_the_doubt_needs_a_mean_near_the_threshold_and_every_training(
     training: Training, passed: bool
 ) -> None:
-    """Chance between seeds is given to the student; a mean far below is no chance."""
+    """Chance between seeds is given to the student; a mean far below is not chance."""
     assert passes(training, 0.6) is passed
 
 
@@ -673,7 +673,7 @@ FAILED = Training(TrainingOutcome.FAILED, reason="KeyError")
         (replace(MEASURED, accuracy=0.85, rebuilt=True), replace(CLAIMED, accuracy=0.99), 30, None, ""),
         (FAILED, CLAIMED, None, 0.0, "75 % is claimed"),
         (FAILED, None, None, None, ""),
-        # more than the weights can show is no claim that they support
+        # more than the weights can show is not a claim that they support
         (replace(MEASURED, accuracy=0.6), replace(CLAIMED, accuracy=0.999), None, None, ""),
     ],
 )
@@ -1002,7 +1002,7 @@ def test_the_rule_is_about_the_files_that_people_saw() -> None:
 
 
 REFUSED = replace(
-    PERFECT, status="refused", reason="homework.py:3: is no Python.", findings=(), submission_digest="ab"
+    PERFECT, status="refused", reason="homework.py:3: is not Python.", findings=(), submission_digest="ab"
 )
 FAILED = replace(REFUSED, status="engine_error", reason="The grader failed.")
 NO_CODE = replace(PERFECT, missing=(Role.CODE,), findings=())
@@ -1012,7 +1012,7 @@ def test_what_was_refused_can_be_closed() -> None:
     assert score(ASSIGNMENT, REFUSED).total is None
     found = score(ASSIGNMENT, REFUSED, edits=[rule(digest="ab")])
     assert (found.status, found.total, found.closed, found.awaiting) == (GradeStatus.REFUSED, 0, True, ())
-    assert found.reason == "homework.py:3: is no Python. No grade: The handout was wrong."
+    assert found.reason == "homework.py:3: is not Python. No grade: The handout was wrong."
 
 
 @pytest.mark.parametrize(

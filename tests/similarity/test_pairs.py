@@ -83,7 +83,7 @@ def test_a_figure_that_few_have_makes_a_pair(work, figures, given):
 
 
 def test_identical_checkpoints_come_before_near_ones(work, weights_of, state, given):
-    """And different ones are no pair."""
+    """And different ones are not a pair."""
     mine = state(1)
     near = {key: value * 1.01 for key, value in mine.items()}
     works = [
@@ -106,6 +106,6 @@ def test_who_is_left_out_is_told(work, solutions, given):
 
 
 def test_nobody_and_one(work, given):
-    """Nothing to compare is no error."""
+    """Nothing to compare is not an error."""
     assert compared([], given=given).pairs == ()
     assert compared([work("1")], given=given).pairs == ()

@@ -45,7 +45,7 @@ def test_a_picture_of_a_report_is_that_of_a_notebook(picture, in_base64):
 
 
 def test_what_tells_nothing_is_left_out(picture, in_base64):
-    """Icons, empty plots, what is no picture, what is no notebook, a bomb."""
+    """Icons, empty plots, what is not a picture, what is not a notebook, a bomb."""
     blank = io.BytesIO()
     Image.new("RGB", (200, 200), "white").save(blank, "PNG")
     huge = io.BytesIO()

@@ -265,7 +265,7 @@ def test_pytorchs_own_wrappers_are_no_other_model(trained: Callable[..., Trainin
 def test_what_an_optimizer_steps_besides_the_model_is_listed(
     spawn: Callable[[], WorkerProcess], analyzed: Callable[[str], Program], splits: Splits
 ) -> None:
-    """A learnable loss or a second model is no fault; a person who looks knows of it."""
+    """A learnable loss or a second model is not a fault; a person who looks knows of it."""
     more = "optim.SGD([*model.parameters(), nn.Parameter(torch.ones(7))], lr=1e-6)"
     notes = []
     for text in (HEAD + LOOP, HEAD.replace("optim.SGD(model.parameters(), lr=1e-6)", more) + LOOP):

@@ -324,7 +324,7 @@ def test_a_gpu_that_is_too_small_is_unknown_and_can_be_tried_alone(scripted: Scr
 
 
 def test_a_gpu_that_was_nearly_empty_did_not_run_out(scripted: Scripted, job: Job) -> None:
-    """A tensor beyond all bounds is refused there too; alone on the GPU, that is no limit of ours."""
+    """A tensor beyond all bounds is refused there too; alone on the GPU, that is not a limit of ours."""
     said = Raised(Problem("OutOfMemoryError", Said("CUDA out of memory."), "", "memory", gpu_share=0.01))
     found = measured(scripted, replace(job, device="cuda"), PLAN, said)
     assert found.training.outcome is TrainingOutcome.FAILED

@@ -110,7 +110,7 @@ def test_a_repetition_that_a_crowded_gpu_ends_is_told(scripted: Scripted, job: J
 
 
 def test_a_training_that_fails_is_not_repeated(repeated: Callable[..., Any]) -> None:
-    """It is the student's to mend, or ours."""
+    """It is the student's to fix, or ours."""
     found, workers, _ = repeated([(PLAN, Raised(Problem("ValueError", Said("no"))))], 0.6, 3)
     assert len(workers) == 1 and found.training.outcome is TrainingOutcome.FAILED
 

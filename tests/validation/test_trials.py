@@ -132,7 +132,7 @@ def test_points_that_nobody_can_lose_are_told(tiny: Assignment) -> None:
 
 
 def test_the_engines_failures_are_not_the_checks(tiny: Assignment) -> None:
-    """What could not be run is neither a pass nor a detection, and nobody is asked to mend the check."""
+    """What could not be run is neither a pass nor a detection, and nobody is asked to fix the check."""
     spec = CheckSpec("doubler_doubles", "Doubler", "It doubles.", file="test_doubler.py")
     late = finding(
         spec.id, "Doubler", Status.ERRORED, blame=Blame.ENGINE, message="The checks took over 60 s."

@@ -72,7 +72,7 @@ def test_what_needs_a_person_is_in_the_queue(desk: Desk) -> None:
         assert f'id="{cause}"' in page, cause
     assert desk.made.having("listed, and not in the export").student_id in page and desk.made.absent in page
     assert "Not ready to hand out yet." in page
-    assert "unofficial" not in page.lower(), "nothing ran for some, and that is no lack of isolation"
+    assert "unofficial" not in page.lower(), "nothing ran for some, and that is not a lack of isolation"
     assert "Not ready to hand out" in desk.tell("publish", desk.out, "--to", desk.folder / "p", fails=True)
 
 

@@ -45,7 +45,7 @@ BATCHED: dict[str, list[Any]] = {
 
 
 class Tilted(T.RandomRotation):
-    """A student's own: it is no RandomRotation."""
+    """A student's own: it is not a RandomRotation."""
 
     def forward(self, img: Any) -> Any:
         """Rotated, and then some."""

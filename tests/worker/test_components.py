@@ -247,7 +247,7 @@ def test_an_inner_stand_in_shows_its_keywords(load: Callable[..., Any]) -> None:
 
 
 def test_what_is_no_module_is_told(load: Callable[..., Any]) -> None:
-    """A class that is no nn.Module cannot be graded."""
+    """A class that is not an nn.Module cannot be graded."""
     worker = load("class PreNorm:\n    def __init__(self, dim, fn):\n        pass\n")
     with pytest.raises(StudentRaised, match=r"not an nn\.Module"):
         worker.ask(Build("PreNorm", (4, 5)), Built)
@@ -387,7 +387,7 @@ def test_engine_faults_are_told_from_the_students(load: Callable[..., Any]) -> N
     "raised", ["SystemExit(0)", "KeyboardInterrupt()", "RecursionError()", "MemoryError()"]
 )
 def test_whatever_the_students_code_raises_is_the_students(load: Callable[..., Any], raised: str) -> None:
-    """Also what is no Exception; the worker goes on."""
+    """Also what is not an Exception; the worker goes on."""
     worker = load(TEXT.replace("return self.drop(self.a(x))", f"raise {raised}"))
     handle = worker.ask(Build("Attention", (4,)), Built).handle
     for _ in range(2):

@@ -121,7 +121,7 @@ def test_annotations_stay_text_for_all_later_statements(load: Load) -> None:
 
 
 def test_kinds_tell_classes_functions_and_other_values(load: Load) -> None:
-    """A graded name that is bound to a number is no function."""
+    """A graded name that is bound to a number is not a function."""
     text = """
         class ViT:
             pass

@@ -36,7 +36,7 @@ def test_model_for_looking_at_knows_the_classes(tiny: Tiny) -> None:
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        ({"batch_size": "-4"}, "`-4` is no usable batch size"),
+        ({"batch_size": "-4"}, "`-4` is not a usable batch size"),
     ],
     ids=lambda value: next(iter(value.items())).__repr__() if isinstance(value, dict) else "",
 )

@@ -484,7 +484,7 @@ def alive(body: Iterable[Unit], remade: Callable[[ast.stmt, Unit], Unit], consta
     Args:
         body: The statements.
         remade: (statement, the unit that holds it) -> the statement as a unit.
-        constants: The value of an expression that is no literal.
+        constants: The value of an expression that is not a literal.
     """
     found: list[Unit] = []
     for unit in body:

@@ -306,7 +306,7 @@ class ScriptReader:
         )
 
     def _deep_steps(self, function: str, seen: set[str]) -> bool:
-        """Whether a function steps, through what it calls: measuring alone is no training."""
+        """Whether a function steps, through what it calls: measuring alone is not training."""
         if function in seen:
             return False
         seen.add(function)

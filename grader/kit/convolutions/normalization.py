@@ -176,7 +176,7 @@ def batch_norm_oddities(
         return
     if norms[0].mean is None or norms[0].variance is None:
         yield (
-            "The running mean and variance are no buffers, so they are neither saved with the model nor "
+            "The running mean and variance are not buffers, so they are neither saved with the model nor "
             "moved to its device."
         )
         return

@@ -78,6 +78,6 @@ def inline_feed_forwards(weights: Mapping[str, Tensor], *, dim: int, hidden: int
 
 
 def _matrices(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights that are no vectors and no gains or biases, without axes of length one."""
+    """The weights that are not vectors and no gains or biases, without axes of length one."""
     squeezed = {name: value.squeeze() for name, value in weights.items()}
     return {name: value for name, value in squeezed.items() if value.ndim > 1 and value.std() > 0}

@@ -29,7 +29,7 @@ def canvas(order: Order) -> Export:
     """The gradebook that Canvas exported with the grades in it.
 
     Raises:
-        UsageError: The file is no gradebook, or does not fit the grades.
+        UsageError: The file is not a gradebook, or does not fit the grades.
     """
     name, content = order.given
     table = csv_text(name, content)
@@ -73,7 +73,7 @@ def _id_column(table: CsvText) -> int:
     at = 2 if split else 1
     if len(first) <= at or first[at] != "ID" or not (split or "Student" in first[0]):
         raise UsageError(
-            f"{table.name} is no gradebook of Canvas: its first columns are not Student and ID. "
+            f"{table.name} is not a gradebook of Canvas: its first columns are not Student and ID. "
             "In Canvas: Grades, Export, Export Entire Gradebook."
         )
     if "Section" not in table.header:

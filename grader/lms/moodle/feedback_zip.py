@@ -32,7 +32,7 @@ def feedback_zip(order: Order) -> Export:
     """The reports of all students whose grade is known.
 
     Raises:
-        UsageError: Nobody's name is known, or the file is no worksheet.
+        UsageError: Nobody's name is known, or the file is not a worksheet.
     """
     rows: tuple[str, ...] = ()
     if order.file is not None:
@@ -68,7 +68,7 @@ def holders_of_worksheet(
     With blind marking, and on a site in another language, the word before the number stands for the name.
 
     Raises:
-        UsageError: It is no worksheet, or a row fits several students.
+        UsageError: It is not a worksheet, or a row fits several students.
     """
     table = worksheet(name, content)
     match = matching(table, participant_rows(table), range(len(table.header)), NumberColumn(0, LMS), results)

@@ -28,7 +28,7 @@ def moodle_worksheet(order: Order) -> Export:
     """The teacher's own worksheet with the grades in it.
 
     Raises:
-        UsageError: The file is no worksheet, or does not fit the grades.
+        UsageError: The file is not a worksheet, or does not fit the grades.
     """
     name, content = order.given
     table = worksheet(name, content)
@@ -69,7 +69,7 @@ def worksheet(name: str, content: bytes) -> CsvText:
     known = table.header[0].casefold() == IDENTIFIER
     if not known and not all(participant(table, row) for row in rows if not table.is_blank(row)):
         raise UsageError(
-            f"{name} is no grading worksheet: its first column is not the Identifier. "
+            f"{name} is not a grading worksheet: its first column is not the Identifier. "
             "In Moodle: the assignment, Submissions, Download grading worksheet."
         )
     return table

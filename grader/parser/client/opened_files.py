@@ -24,7 +24,7 @@ from grader.protocol.timed_answers import Silence, timed_answers
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.processes import Processes
 
-_FURTHEST = 2**62  # no file is longer, and no parser can ask for what is no position
+_FURTHEST = 2**62  # no file is longer, and no parser can ask for what is not a position
 _SPEED = 25 * MEGABYTE  # bytes per second that unpacking reaches at least; usually ten times as many
 
 

@@ -152,7 +152,7 @@ class UnfinishedRunRecord(_Record):
 
 
 class EpochRecord(_Record):
-    """One epoch; null where it is no number. What the student's code controls is not for students."""
+    """One epoch; null where it is not a number. What the student's code controls is not for students."""
 
     number: int
     test_loss: float | None = Field(description="mean cross-entropy per image in nats, on the hidden images")

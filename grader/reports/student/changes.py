@@ -10,7 +10,7 @@ from grader.domain.score import Score
 def changed_lines(score: Score) -> Mapping[str, str]:
     """Rubric item, or part of one -> a sentence, for those whose points are others since they were released.
 
-    Of each, the first release in which it had points; what nobody knew before is no change.
+    Of each, the first release in which it had points; what nobody knew before is not a change.
     """
     if score.released is None:
         return {}
@@ -26,7 +26,7 @@ def changed_lines(score: Score) -> Mapping[str, str]:
 def changed_grade(score: Score) -> str:
     """The same for the grade, after what lateness costs; empty where it is what it was.
 
-    While something was open the grade was to grow: that it did is no change.
+    While something was open the grade was to grow: that it did is not a change.
     """
     if score.released is None or score.released.whole is None:
         return ""

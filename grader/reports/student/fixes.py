@@ -14,11 +14,11 @@ TRAINING = "training"
 
 @dataclass(frozen=True)
 class Fix:
-    """One thing to mend, and what it is worth.
+    """One thing to fix, and what it is worth.
 
     Attributes:
         component: The stub's name, `submission` or `training`.
-        points: What mending it can bring back: never more than the score says is lost there.
+        points: What fixing it can bring back: never more than the score says is lost there.
         title: What is asked for.
         message: What is wrong.
         hint: One thing to try.
@@ -40,7 +40,7 @@ class Fix:
 
 
 def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix, ...]:
-    """Everything that can be mended, the fix worth most points first.
+    """Everything that can be fixed, the fix worth most points first.
 
     A component's lost points are shared among its failed checks by weight:
     `lost * weight / sum(weights of the component's failed and blocked checks)`. While nothing of it is
@@ -66,12 +66,12 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
         folded = _folded(own, failed)
         groups = _groups([finding for finding in failed if finding not in folded])
         blocked = [one for one in own if _is_students(one, Status.SKIPPED) and one not in folded]
-        mended = [_fix(group, worth, folded) for group in groups]
-        if mended:
-            mended[0] = _plus(mended[0], sum(worth[finding.check] for finding in blocked))
+        fixed = [_fix(group, worth, folded) for group in groups]
+        if fixed:
+            fixed[0] = _plus(fixed[0], sum(worth[finding.check] for finding in blocked))
         else:
             orphans += [(finding, worth[finding.check]) for finding in blocked]
-        found += mended
+        found += fixed
     found = _with_orphans(found, orphans)
     explained: dict[str, float] = {}
     for fix in found:
@@ -142,7 +142,7 @@ def _share(assignment: Assignment, score: Score, component: str) -> tuple[Compon
 
 
 def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
-    """Failed findings of one component that one fix mends: the same diagnosis, or the same place.
+    """Failed findings of one component that one change fixes: the same diagnosis, or the same place.
 
     Two different recognized mistakes at the same place stay two.
     """
@@ -162,7 +162,7 @@ def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def _folded(findings: Sequence[Finding], failed: Sequence[Finding]) -> list[Finding]:
-    """What the student lost for the cause of one of the failed checks: one fix mends both."""
+    """What the student lost for the cause of one of the failed checks: one change fixes both."""
     known = {finding.check for finding in failed}
     causes = {finding.check for finding in failed if finding.because not in known}
     lost = [one for one in findings if _is_students(one, Status.FAILED) or _is_students(one, Status.SKIPPED)]
@@ -229,7 +229,7 @@ def _training_fixes(assignment: Assignment, evidence: Evidence, score: Score) ->
         if text is not None:
             lost = line.maximum - line.points
             hint = (
-                f"Mend the parts of the model first, which training uses. Then: {text.hint}"
+                f"Fix the parts of the model first, which training uses. Then: {text.hint}"
                 if broken
                 else text.hint
             )

@@ -52,7 +52,7 @@ def student_page(
         evidence: What was found out.
         score: The points.
         images: PNG bytes by the names that the evidence's figures and predictions use; what is missing, or
-            is no PNG, is said to be missing.
+            is not a PNG, is said to be missing.
         generated_at: When the page is made.
         code: The lines of the page beside it that shows the code; None where there is no such page.
 

@@ -48,7 +48,7 @@ class ChartedTraining:
 
     Attributes:
         value: As measured and as people write it.
-        claimed: What the student reports, 0 to 1; None where that is no share.
+        claimed: What the student reports, 0 to 1; None where that is not a share.
         seconds: Of training; None where the time is not known.
         apart: In words, why it is drawn as a diamond; empty for a circle.
     """

@@ -73,7 +73,7 @@ UNDECIDED = Cause(
 CHECKS = Cause(
     "undecided-checks",
     "Checks that could not be decided",
-    "They cost nothing and give nothing. Mend the check and grade again, or `grader waive` it.",
+    "They cost nothing and give nothing. Fix the check and grade again, or `grader waive` it.",
     holds=True,
 )
 MARKS = Cause(

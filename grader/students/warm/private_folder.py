@@ -38,7 +38,7 @@ def checked_folder(folder: Path) -> Path:
         folder.mkdir(mode=OWN)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise PermissionError(f"{folder} is no folder")
+        raise PermissionError(f"{folder} is not a folder")
     # Windows has no such modes: there the user's profile is closed to others
     if sys.platform != "win32" and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN):
         raise PermissionError(f"{folder} is not the user's alone")

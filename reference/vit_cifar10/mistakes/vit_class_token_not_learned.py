@@ -1,4 +1,4 @@
-"""The class token is no parameter, so that it never learns.
+"""The class token is not a parameter, so that it never learns.
 
 nn.Parameter
 

@@ -1,4 +1,4 @@
-"""With positions='learned' the positions are no parameter, so that they never learn.
+"""With positions='learned' the positions are not a parameter, so that they never learn.
 
 nn.Parameter
 """

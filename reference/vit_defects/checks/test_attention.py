@@ -42,7 +42,7 @@ def test_attention_matches_oracle(student, reference, heads, dim_head):
     component.set_weights(trainable)
     if proven(x, component(x), list(readings_of(trainable, heads, dim_head))):
         return
-    # what has no effect is no part of the computation: that it is there is another check's
+    # what has no effect is not part of the computation: that it is there is another check's
     used = with_effect(component, x, trainable)
     y = component(x)
     found = list(readings_of(used, heads, dim_head))

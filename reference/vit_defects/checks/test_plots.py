@@ -21,7 +21,9 @@ from grader.kit import (
     stated,
 )
 
-MOST_MAPS = 4  # counts, and shares of rows, of columns and of all: a hundred guesses are no confusion matrix
+MOST_MAPS = (
+    4  # counts, and shares of rows, of columns and of all: a hundred guesses are not a confusion matrix
+)
 MOST_CHANCE = 0.01  # that captions are right by luck
 # what a title must say before a normalization is measured by it
 SHARE_OF_TRUE = ("recall", "each true", "per true", "each actual", "per actual")

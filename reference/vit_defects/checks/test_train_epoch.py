@@ -215,7 +215,7 @@ def own_share(gradient, p, one_hot):
 
 
 def loss_fault(student, reference, gradient, p, one_hot, factor):
-    """What to raise about a loss that is no cross-entropy of the scores; None when it is right after all."""
+    """What to raise about a loss that is not a cross-entropy of the scores; None when it is right."""
     n = len(gradient)
     for scaled in (n * gradient, gradient):
         if factor < 0:
@@ -251,7 +251,7 @@ def loss_fault(student, reference, gradient, p, one_hot, factor):
 
 
 def is_unusual(gradient, p, one_hot):
-    """Whether a gradient is that of a loss which teaches the labels, though it is no plain cross-entropy.
+    """Whether a gradient is that of a loss which teaches the labels, though it is not a plain cross-entropy.
 
     A loss of the right class's probability alone has rows that are multiples of p - one_hot: with weights
     of classes, or a focus on what is hard (Lin et al., 2017), never on what is easy. Soft labels (mixup,
@@ -355,7 +355,7 @@ def losses_of_batches(data, run):
     """The average loss of each batch as the gradients say that train_epoch has it: a list of (batches,).
 
     Plain, with the label smoothing that was used, and with the factor that was used too. None when the loss
-    is no cross-entropy, which another check judges.
+    is not a cross-entropy, which another check judges.
     """
     if not np.isfinite(run.arrays["logit_gradients"]).all():
         return None
@@ -423,4 +423,4 @@ def test_train_epoch_reports_its_loss(student, reference, class_names):
             raise reference.named("reported_loss_not_averaged")
     quantities = reported_quantities(found)
     if quantities is not None and not said(reported, quantities):
-        student.policy("unexplained_loss", "What train_epoch reports is no loss that a check knows.")
+        student.policy("unexplained_loss", "What train_epoch reports is not a loss that a check knows.")

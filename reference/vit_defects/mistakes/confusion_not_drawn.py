@@ -1,4 +1,4 @@
-"""Nothing is drawn: no figure is made of the confusion matrix. Printed numbers alone are no picture.
+"""Nothing is drawn: no figure is made of the confusion matrix. Printed numbers alone are not a picture.
 
 Draw matrix with seaborn.heatmap or plt.imshow, with class_names as tick labels, then plt.show().
 

@@ -10,7 +10,7 @@ def not_handed_on(part, sizes, given):
 
     Args:
         sizes: Name -> what the part should be given.
-        given: Name -> what it was given; None for what is no plain value and cannot be judged.
+        given: Name -> what it was given; None for what is not a plain value and cannot be judged.
     """
     return [
         name for name, size in sizes.items() if given.get(name, DEFAULTS.get(name, size)) not in (size, None)

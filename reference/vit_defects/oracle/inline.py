@@ -39,7 +39,7 @@ def prove_inline(student, reference, built, stand_ins, dim, sizes):
     norm = (lambda x: answer(prenorm, 0, x)) if prenorm else (lambda x: next(layer_norms(x, {})))
     single = list(inline_blocks(one, weights[0], stand_ins, 0, dim, sizes))
     if not single:
-        # what has no effect is no part of the computation
+        # what has no effect is not part of the computation
         weights = [with_effect(*tried) for tried in zip((one, two), (x, x), weights, strict=True)]
         single = list(inline_blocks(one, weights[0], stand_ins, 0, dim, sizes))
     if not single:

@@ -40,7 +40,7 @@ def test_split_is_exact_in_every_class(student, reference, kind):
     given = {"array": labels, "list": labels.tolist(), "tensor": torch.from_numpy(labels)}[kind]
     found = split(student, reference, given, SIZES, 5)
     if any(len(part) and not (part.min() >= 0 and part.max() < len(labels)) for part in found):
-        raise Mismatch("The parts hold numbers that are no indices of the labels.")
+        raise Mismatch("The parts hold numbers that are not indices of the labels.")
     counts, shared = described(labels, found)
     wanted = [[size] * len(COUNTS) for size in SIZES]
     if shared and counts == wanted:

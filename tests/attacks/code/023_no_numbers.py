@@ -1,4 +1,4 @@
-"""Returns what is no usable number: NaN, another shape, another type, a stride of zero.
+"""Returns what is not a usable number: NaN, another shape, another type, a stride of zero.
 
 Stopped by: replies are decoded as hostile
 Outcome: its component fails

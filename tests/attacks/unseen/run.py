@@ -34,7 +34,7 @@ Each folder beside this file is one variant. Its `attack.toml` says
         kind = "listed"     somebody's record under `student` is another's work: a finding has `pattern`
         kind = "missing"    this student has not `points` for this item, or a person is asked about it
         kind = "lost"       fewer than at_least submissions have `points` for this item
-        unless_asked        true: it is no gain where a person is asked about this student
+        unless_asked        true: it is not a gain where a person is asked about this student
 
 The outcomes: `held: nothing gained`, `a person is asked`, `GAINED: ...`, or `BROKEN: ...` where it could
 not be tried at all.

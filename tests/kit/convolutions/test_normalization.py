@@ -153,7 +153,7 @@ def test_another_momentum_is_what_the_assignment_says() -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentences"),
     [
-        ("no buffers", ["are no buffers, so they are neither saved"]),
+        ("no buffers", ["are not buffers, so they are neither saved"]),
         ("running always", ["In training mode it normalizes by the running mean"]),
         ("batch always", ["In evaluation mode it normalizes by the batch's mean"]),
         ("unbiased", ["In training mode the variance is a sum of squares over n - 1"]),

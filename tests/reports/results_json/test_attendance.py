@@ -62,7 +62,7 @@ def test_whoever_comes_later_is_not_missing_any_more(tmp_path: Path) -> None:
     download = account(roster_record(listed(tmp_path, "student_id\n1\n2\n3\n"), those("1")))
     assert attended(download, those("1")).roster.missing == ["2", "3"]
     assert attended(download, those("1", "3")).roster.missing == ["2"]
-    refused = AccountedFile("2.rar", Fate.REFUSED, "2", "2.rar: is no zip.")
+    refused = AccountedFile("2.rar", Fate.REFUSED, "2", "2.rar: is not a zip.")
     assert attended(account(download.roster, refused), those("1")).roster.missing == ["3"]
 
 

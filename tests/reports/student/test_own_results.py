@@ -14,7 +14,7 @@ PICTURES = dict.fromkeys(("a.png", "b.png", "c.png", "d.png", "map.png"), PNG.ge
 
 
 def test_mistakes_are_those_that_the_model_is_surest_of() -> None:
-    """One with an overlay comes first; what is right is no mistake."""
+    """One with an overlay comes first; what is right is not a mistake."""
     shown = tuple(
         Prediction(name, true, said, sure, ((said, sure), (true, 0.1)))
         for name, true, said, sure in (

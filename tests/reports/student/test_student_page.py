@@ -141,7 +141,7 @@ def test_rubric_has_every_item_with_points_or_a_dash(pages, class_results):
 
 def test_findings_say_whose_fault_they_are_and_why_they_were_not_tried(pages):
     told = text(pages, "missing_scale")
-    assert "This check itself has a mistake, which the instructor mends. It cost you nothing." in told
+    assert "This check itself has a mistake, which the instructor fixes. It cost you nothing." in told
     assert "Could not be tried: ViT did not return within 10 s." in told
     assert "missing_scale" not in told, "ids of mistakes mean nothing to students"
     assert "VIT at homework.py:52 was graded as ViT" in told
@@ -217,7 +217,7 @@ def test_what_a_students_code_controls_while_it_trains_is_not_on_the_page(class_
 
 
 def test_the_trainings_that_were_completed_are_named(class_results, html_of):
-    """One is no mean."""
+    """One is not a mean."""
     one = class_results["missing_scale"]
     training = replace(one.evidence.training, runs=(0.55,), counted="of the last epoch")
     told = text({"one": html_of(replace(one, evidence=replace(one.evidence, training=training)))}, "one")

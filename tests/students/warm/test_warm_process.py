@@ -49,7 +49,7 @@ def begin(desk: Path, way: str, idle: float = 300.0) -> int:
 
 
 def ready(desk: Path) -> int:
-    """The pid of the warm process, once it has loaded all: it hears what is no question, and closes."""
+    """The pid of the warm process, once it has loaded all: it hears what is not a question, and closes."""
     address = warm_address(desk)
     pid = int(wait_until(lambda: address.pid()))
     connection, _ = wait_until(lambda: connected(address))
