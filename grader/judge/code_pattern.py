@@ -145,7 +145,7 @@ def _within(entry: ast.FunctionDef, words: frozenset[str]) -> Iterator[int]:
     kinds = tuple(kind for word in words for kind in _STATEMENTS.get(word, ()))
     yield from (node.lineno for node in ast.walk(entry) if kinds and isinstance(node, kinds))
     if BODY in words:
-        yield entry.body[0].lineno
+        yield _first_statement(entry).lineno
     if END in words:
         yield entry.body[-1].lineno
     for loop in _outer_loops(entry):
@@ -153,6 +153,13 @@ def _within(entry: ast.FunctionDef, words: frozenset[str]) -> Iterator[int]:
             yield loop.body[0].lineno
         if LOOP_END in words:
             yield loop.body[-1].lineno
+
+
+def _first_statement(entry: ast.FunctionDef) -> ast.stmt:
+    """The first statement of a function that does something: its docstring is passed over."""
+    first, *rest = entry.body
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return rest[0] if rest and is_docstring else first
 
 
 def _outer_loops(node: ast.AST) -> Iterator[ast.For | ast.While]:

@@ -8,6 +8,7 @@ from grader.domain.program import Place, Program, Statement
 from grader.judge.code_pattern import CodePattern, code_pattern
 
 FORWARD = "forward"
+_NEAR = 4  # lines: kinds of code that stand so close are one place, as two layers of one list
 
 
 def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> str:
@@ -19,8 +20,9 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
             else of the student's own the component uses, that is not a component itself.
 
     Returns:
-        The line of the first kind that is found at one line only; where there is none, where `forward`
-        begins, else where the component does: a wrong line is worse. Empty when it is not defined.
+        The line of the first kind that is found at one place only, the first line of it; where there is none,
+        where `forward` begins, else where the component does: a wrong line is worse. Empty when it is not
+        defined.
     """
     place = (program.defined or {}).get(component)
     if place is None:
@@ -34,25 +36,30 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
     scopes = ((statement,), tuple(_used(program, statement, tree)))
     for text in look_for:
         for scope in scopes:
-            lines = [line for one in scope for line in _lines(one, code_pattern(text))]
-            if lines:
-                if len(set(lines)) == 1:
-                    return lines[0]
+            places = [place for one in scope for place in _places(one, code_pattern(text))]
+            if places:
+                if _are_one(places):
+                    return str(places[0])
                 break
     return _begin(statement, tree, place)
 
 
 def _begin(statement: Statement, tree: ast.stmt, place: Place) -> str:
     entry = _entry(tree)
-    return _line(statement, entry.lineno) if entry is not None and entry is not tree else str(place)
+    return str(_place(statement, entry.lineno)) if entry is not None and entry is not tree else str(place)
 
 
-def _lines(statement: Statement, pattern: CodePattern) -> list[str]:
-    """The places in a statement at which a kind of code is found."""
+def _places(statement: Statement, pattern: CodePattern) -> list[Place]:
+    """The places in a statement at which a kind of code is found, from above."""
     tree = _tree(statement.source)
     if tree is None:
         return []
-    return [_line(statement, line) for line in sorted(pattern.lines(tree, _entry(tree)))]
+    return [_place(statement, line) for line in sorted(pattern.lines(tree, _entry(tree)))]
+
+
+def _are_one(places: Sequence[Place]) -> bool:
+    """Whether a reader who is shown the first of these places sees them all."""
+    return len({place.file for place in places}) == 1 and places[-1].line - places[0].line < _NEAR
 
 
 def _entry(tree: ast.stmt) -> ast.FunctionDef | None:
@@ -71,9 +78,9 @@ def _used(program: Program, statement: Statement, tree: ast.stmt) -> Iterator[St
             yield other
 
 
-def _line(statement: Statement, line: int) -> str:
+def _place(statement: Statement, line: int) -> Place:
     """The place of a statement's line, 1-based within the statement."""
-    return str(Place(statement.place.file, statement.place.line + line - 1))
+    return Place(statement.place.file, statement.place.line + line - 1)
 
 
 def _definition(program: Program, component: str, place: Place) -> Statement | None:

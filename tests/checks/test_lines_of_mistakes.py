@@ -24,7 +24,7 @@ BESIDE = {
         "attention_not_called", "confusion_in_training_mode", "examples_in_training_mode",
         "feed_forward_first", "feed_forward_not_called", "gradients_in_evaluation",
         "labels_of_other_images", "loss_not_reported",
-        "missing_train_mode", "no_backward", "no_class_token", "no_softmax", "no_step",
+        "missing_train_mode", "missing_zero_grad", "no_backward", "no_class_token", "no_softmax", "no_step",
         "step_before_backward", "step_once_per_epoch",
     },
     "vit_cifar10": {

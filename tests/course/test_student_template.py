@@ -268,7 +268,7 @@ def test_a_long_todo_goes_over_three_lines() -> None:
         ("# >>> SOLUTION", 1, "never closed"),
         ("# >>> INSTEAD x", 1, "never closed"),
         ("# >>> SOLUTION\n# >>> SOLUTION\nx = 1\n# <<<\n", 2, "opens inside the one of line 1"),
-        ("# >>> HIDE\nx = 1\n# <<<\n", 1, "no mark that we know"),
+        ("# >>> HIDE\nx = 1\n# <<<\n", 1, "not a mark that we know"),
         ("# >>>TODO f: x\nx = 1\n# <<<\n", 1, "stands in the top level"),
         ("def f():\n    # >>> TODO f\n    return 1\n    # <<<\n", 2, "names the place"),
         ("def f():\n    # >>> TODO g: return 1\n    return 1\n    # <<<\n", 2, "stands in f"),
@@ -359,8 +359,8 @@ def test_a_file_that_cannot_be_read_is_reported(tiny_course: Path) -> None:
     [
         ("a = 1\n# <<<\n", ":2: .* closes no mark"),
         ("# >>> instructors only\na = 1\n", ":1: .* never closed"),
-        ("# >>> instructors only\n# >>> instructors only\n# <<<\n", ":2: .* no mark that can stand here"),
-        ("# >>> TODO\n# <<<\n", ":1: .* no mark that can stand here"),
+        ("# >>> instructors only\n# >>> instructors only\n# <<<\n", ":2: .* not a mark that can stand here"),
+        ("# >>> TODO\n# <<<\n", ":1: .* not a mark that can stand here"),
         ("a = [\n# >>> instructors only\n]\n# <<<\n", "not TOML any more"),
     ],
 )

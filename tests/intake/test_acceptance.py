@@ -63,7 +63,7 @@ def test_what_is_missing_is_told_unless_a_file_was_given_by_itself(accepted):
         (f"{STEM}.pdf", b"hello", ["is not a PDF", "Export"]),
         (f"{STEM}.pdf", b"PK\x03\x04hello", ["Word"]),
         (f"{STEM}.docx", b"PK", ["was not asked for", ".pdf"]),
-        (f"{STEM}.rar", b"Rar!", ["no archive that can be unpacked"]),
+        (f"{STEM}.rar", b"Rar!", ["not an archive that can be unpacked"]),
         (f"{STEM}.zip", b"nothing", ["archive that was not unpacked"]),
         ("conftest.py", b"x", ["configuration file"]),
         ("PyTest.ini", b"x", ["configuration file"]),

@@ -139,7 +139,7 @@ def test_objects_that_are_no_modules_are_trained_and_measured(spawn: Callable[[]
             "not impl",
         ),
         (("        wrong =", "        1 / 0\n        wrong ="), TrainingOutcome.FAILED, "ZeroDivisionError"),
-        (("rate=0.1", "rate=1e9"), TrainingOutcome.DIVERGED, "no finite numbers"),
+        (("rate=0.1", "rate=1e9"), TrainingOutcome.DIVERGED, "not finite numbers"),
         (("return self.numbers\n", "return [self]\n"), TrainingOutcome.FAILED, "tensors and arrays"),
         (("return self.numbers\n", "return 7\n"), TrainingOutcome.FAILED, "ValueError"),
         (("return inputs * self", "return None and self"), TrainingOutcome.FAILED, "tensor or an array"),

@@ -177,7 +177,7 @@ def require_three_projections(reference, x, y, weights, heads, dim_head):
             for parts in readings_of({**weights, "copy": value}, heads, dim_head):
                 if proven(x, y, [parts]):
                     raise reference.named(
-                        "keys_are_queries" if torch.equal(parts.q, parts.k) else "values_not_used"
+                        "keys_share_a_projection" if torch.equal(parts.q, parts.k) else "values_not_used"
                     )
 
 

@@ -2,6 +2,8 @@
 attention and then one feed-forward part.
 
 Put both into the same loop.
+
+Look for: for
 """
 
 

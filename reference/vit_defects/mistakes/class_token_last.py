@@ -1,6 +1,6 @@
 """The class token stands behind the patches; its place is in front of them, where pool='cls' reads it.
 
-torch.cat((class_tokens, patches), dim=1) puts it in front.
+Name it first in torch.cat: torch.cat((class_tokens, patches), dim=1).
 
 Look for: cat() | concat()
 """

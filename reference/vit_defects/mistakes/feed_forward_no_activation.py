@@ -2,7 +2,7 @@
 
 Put nn.GELU() or nn.ReLU() after the first linear layer.
 
-Look for: Sequential()
+Look for: Sequential(), Linear()
 """
 
 

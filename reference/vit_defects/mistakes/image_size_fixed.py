@@ -3,7 +3,8 @@ handout cannot be done. There are (image_size // patch_size) ** 2 patches, and t
 
 nn.Parameter(torch.randn(1, (image_size // patch_size) ** 2 + 1, dim)) for the positions.
 
-Look for: positions | pos_embedding | pos_embed | position_embedding, Parameter() | Embedding()
+Look for: 49 | 50 | 196 | 197 | 784, 28, positions | pos_embedding | pos_embed | position_embedding,
+Parameter() | Embedding()
 """
 
 

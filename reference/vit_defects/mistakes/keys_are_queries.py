@@ -1,7 +1,7 @@
 """The queries are compared with themselves: the scores are q q^T, and the keys play no part. What a token
 asks for and what it offers should be two different projections.
 
-The scores are q @ k.transpose(-2, -1).
+Compare queries with keys: the scores are q @ k.transpose(-2, -1).
 
 Look for: _ @ q.transpose() | matmul(_, q.transpose()), _ @ _.transpose() | _ @ _.mT | matmul(_,
 _.transpose()) | bmm(_, _.transpose())

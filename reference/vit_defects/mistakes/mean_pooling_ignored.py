@@ -1,7 +1,7 @@
 """With pool='mean' the scores do not come from all tokens: the pool argument is not looked at, and the class
 token is taken in either case.
 
-Take x.mean(dim=1) after the Transformer when pool is 'mean'.
+Keep pool in __init__ (self.pool = pool), and after the Transformer take x.mean(dim=1) where it is 'mean'.
 
 Look for: _[:, 0], pool
 """

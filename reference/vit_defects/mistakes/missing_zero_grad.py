@@ -2,7 +2,7 @@
 
 Call optimizer.zero_grad() for every batch, before loss.backward().
 
-Look for: loop
+Look for: backward(), loop
 """
 
 

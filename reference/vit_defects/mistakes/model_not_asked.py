@@ -2,6 +2,8 @@
 not what the model predicts.
 
 Call model(images) for every batch and take the class with the highest score: .argmax(dim=1).
+
+Look for: confusion_matrix(), body
 """
 
 

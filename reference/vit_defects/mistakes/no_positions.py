@@ -2,7 +2,7 @@
 
 Make an nn.Parameter of shape (1, patches + 1, dim) in __init__, and add it to the tokens in forward.
 
-Look for: pos_embedding | positions | pos_embed | pos, cat()
+Look for: cat() | concat()
 """
 
 

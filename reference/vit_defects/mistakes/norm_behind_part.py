@@ -2,6 +2,8 @@
 part(norm(x)).
 
 Normalize the input of each part: that is what PreNorm does.
+
+Look for: _ + _, loop
 """
 
 

@@ -3,6 +3,8 @@ Here it belongs before each part, x = x + part(norm(x)): what came in then passe
 unchanged.
 
 Normalize the input of each part: that is what PreNorm does.
+
+Look for: _ + _, loop
 """
 
 

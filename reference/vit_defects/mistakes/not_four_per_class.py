@@ -1,6 +1,9 @@
 """The shown images are not four of each class.
 
-Go on through the loader until every class has samples_per_class images.
+Collect images label by label: go on through the loader until each class has samples_per_class of them, and
+leave out further ones. The first images of a loader may all be of one class.
+
+Look for: break, _[:_] | range(), loop
 """
 
 

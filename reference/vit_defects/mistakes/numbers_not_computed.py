@@ -3,6 +3,8 @@ are not computed from the scores and the labels.
 
 Add up {F = torch.nn.functional}.cross_entropy(scores, labels, reduction="sum") and (scores.argmax(dim=1) ==
 labels).sum() over the batches of data_loader.
+
+Look for: print()
 """
 
 

@@ -3,7 +3,7 @@ of its own.
 
 Construct the parts inside the loop over depth: what is made before it, or by [x] * depth, is one object.
 
-Look for: _ * depth | repeat()
+Look for: _ * depth | repeat(), Attention() | FeedForward()
 """
 
 
