@@ -33,10 +33,10 @@ def place_of(program: Program, component: str, look_for: Sequence[str] = ()) -> 
     tree = _tree(statement.source)
     if tree is None:
         return str(place)
-    scopes = ((statement,), tuple(_used(program, statement, tree)))
+    further = functools.cache(lambda: tuple(_used(program, statement, tree)))  # rarely needed
     for text in look_for:
-        for scope in scopes:
-            places = [place for one in scope for place in _places(one, code_pattern(text))]
+        for scope in (lambda: (statement,), further):
+            places = [place for one in scope() for place in _places(one, code_pattern(text))]
             if places:
                 if _are_one(places):
                     return str(places[0])

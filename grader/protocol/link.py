@@ -1,7 +1,6 @@
 """One side of a conversation with a worker that may hang, die or talk nonsense."""
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
@@ -9,6 +8,7 @@ from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 from grader.domain.ending import Ending, EndingLimit
 from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
+from grader.protocol.deadline import Deadline
 from grader.protocol.exception_names import told_of
 from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
 from grader.protocol.recipe_gaps import Gap
@@ -164,37 +164,28 @@ class Link:
         Args:
             seconds: For sending the request and all replies together.
         """
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            self.process.kill()
-
-        clock = threading.Timer(max(seconds, 0.01), expire)
-        clock.daemon = True
-        clock.start()
         started = time.monotonic()
+        deadline = Deadline(seconds, self.process.kill)
         try:
-            send(self.process.writer, request)
-            while True:
-                answer: Any = receive(self.process.reader, (*replies, Raised, *NOTICES), limit)
-                if isinstance(answer, Raised):
-                    raise _raised(answer)
-                if isinstance(answer, NOTICES):
-                    self.watch.take(answer)
-                else:
-                    yield answer
+            with deadline:
+                send(self.process.writer, request)
+                while True:
+                    answer: Any = receive(self.process.reader, (*replies, Raised, *NOTICES), limit)
+                    if isinstance(answer, Raised):
+                        raise _raised(answer)
+                    if isinstance(answer, NOTICES):
+                        self.watch.take(answer)
+                    else:
+                        yield answer
         except ClosedError as error:
             self._give_up()
-            if expired.is_set() or time.monotonic() - started >= seconds:
+            if deadline.expired or time.monotonic() - started >= seconds:
                 raise WorkerFault("time", f"no answer within {seconds:.0f} s", seconds) from error
             ending = self.process.ending()
             raise WorkerFault("death", ending.words, limit=ending.limit) from error
         except ProtocolError as error:
             self._give_up()
             raise WorkerFault("nonsense", "it answered with something that is not an answer") from error
-        finally:
-            clock.cancel()
 
     def _give_up(self) -> None:
         self.broken = True

@@ -1,10 +1,10 @@
 """A request to a forked process and the frames that it answers, within a time."""
 
 import contextlib
-import threading
 from collections.abc import Iterator
 
 from grader.domain.errors import Interruption
+from grader.protocol.deadline import Deadline
 from grader.protocol.frames import ClosedError, Frame, FrameLimit, ProtocolError, read_frame, write_frame
 from grader.protocol.link import WorkerProcess
 
@@ -22,15 +22,7 @@ def timed_answers(
     Raises:
         Silence: It ended, took longer than `seconds` for all of its answers, or sent no frame.
     """
-    expired = threading.Event()
-
-    def expire() -> None:
-        expired.set()
-        child.kill()
-
-    clock = threading.Timer(seconds, expire)
-    clock.daemon = True
-    clock.start()
+    deadline = Deadline(seconds, child.kill)
 
     def frames() -> Iterator[Frame]:
         try:
@@ -38,13 +30,13 @@ def timed_answers(
             while True:
                 yield read_frame(child.reader, limit)
         except ClosedError as error:
-            reason = f"no answer within {seconds:.0f} s" if expired.is_set() else child.ending().words
+            reason = f"no answer within {seconds:.0f} s" if deadline.expired else child.ending().words
             raise Silence(reason) from error
         except ProtocolError as error:
             raise Silence(str(error)) from error
 
     try:
-        yield frames()
+        with deadline:
+            yield frames()
     finally:
-        clock.cancel()
         child.close()

@@ -224,7 +224,9 @@ KINDS: dict[str, Callable[[str, str], list[Own]]] = {
         Own(f"{i}.zip", b"PK\x03\x04 and then nothing", fate=R, words="cannot be opened as a zip")
     ],
     "an empty zip": lambda i, s: [report(s), packed(f"{i}.zip", fate=R, words="holds no file")],
-    "another packer": lambda i, s: ordinary(s, Own(f"{i}.rar", b"Rar!", accepted="not an archive that can be")),
+    "another packer": lambda i, s: ordinary(
+        s, Own(f"{i}.rar", b"Rar!", accepted="not an archive that can be")
+    ),
     "two zips, the later counts": lambda i, s: [
         packed(f"{i}.zip", Own(f"{s}.py"), fate=S, words=EARLIER),
         replace(packed(f"{i} (1).zip", *ordinary(s, Own(f"{s}.py"))), modified=LATER),

@@ -58,11 +58,13 @@ def test_the_only_line_of_a_kind_of_code(look_for: tuple[str, ...], line: int) -
     assert place_of(program(ATTENTION), "Attention", look_for) == f"homework.py:{line}"
 
 
-def test_of_several_lines_none_is_told() -> None:
-    source = "def evaluate(model):\n    a = model(1)\n    b = model(2)\n    c = (model(3), model(4))\n"
-    assert place_of(program(source, name="evaluate"), "evaluate", ("model()",)) == "homework.py:11"
-    source = source.replace("model(1)", "1").replace("model(2)", "2")
-    assert place_of(program(source, name="evaluate"), "evaluate", ("model()",)) == "homework.py:14"
+def test_of_close_lines_the_first_is_told_and_of_distant_ones_none() -> None:
+    source = "def evaluate(model):\n    a = model(1)\n    b = 2\n    c = 3\n    d = (model(3), model(4))\n"
+    assert place_of(program(source, name="evaluate"), "evaluate", ("model()",)) == "homework.py:12"
+    apart = source.replace("    c = 3\n", "    c = 3\n\n")
+    assert place_of(program(apart, name="evaluate"), "evaluate", ("model()",)) == "homework.py:11"
+    apart = apart.replace("model(1)", "1")
+    assert place_of(program(apart, name="evaluate"), "evaluate", ("model()",)) == "homework.py:16"
 
 
 def test_a_call_of_what_is_kept_leads_to_where_it_is_made() -> None:
@@ -89,7 +91,7 @@ def test_what_is_missing_has_the_place_where_it_belongs() -> None:
         for word in ("body", "end", "loop", "loop_end", "for", "return")
     }
     assert found == {"body": "12", "end": "16", "loop": "14", "loop_end": "15", "for": "13", "return": "16"}
-    twice = source.replace("    return n", "    for x in d:\n        m(x)\n    return n")
+    twice = source.replace("    return n", "\n    for x in d:\n        m(x)\n    return n")
     assert place_of(program(twice, name="f"), "f", ("loop",)) == "homework.py:11"
 
 

@@ -1,0 +1,93 @@
+"""Deadlines: called once when their time is over, and never after their block."""
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from grader.protocol.deadline import Deadline
+
+SOON, LONG = 0.05, 60.0
+
+
+class Calls:
+    """Something to call, which says when it was."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.made = threading.Event()
+
+    def __call__(self) -> None:
+        self.count += 1
+        self.made.set()
+
+
+@pytest.fixture
+def calls() -> Callable[[], Calls]:
+    """Things to call."""
+    return Calls
+
+
+def test_it_is_called_once_when_the_time_is_over(calls: Callable[[], Calls]) -> None:
+    call = calls()
+    with Deadline(SOON, call) as deadline:
+        assert call.made.wait(10)
+        time.sleep(2 * SOON)
+    assert deadline.expired and call.count == 1
+
+
+def test_it_is_not_called_after_its_block(calls: Callable[[], Calls]) -> None:
+    call = calls()
+    with Deadline(SOON, call) as deadline:
+        pass
+    time.sleep(4 * SOON)
+    assert not deadline.expired and call.count == 0
+
+
+def test_an_earlier_one_is_not_kept_waiting_by_a_later_one(calls: Callable[[], Calls]) -> None:
+    late, early = calls(), calls()
+    with Deadline(LONG, late), Deadline(SOON, early):
+        assert early.made.wait(10)
+    assert late.count == 0
+
+
+def test_many_cost_one_thread(calls: Callable[[], Calls]) -> None:
+    with Deadline(LONG, calls()):
+        before = threading.active_count()
+        for _ in range(50):
+            with Deadline(LONG, calls()):
+                pass
+        deadlines = [Deadline(LONG, calls()) for _ in range(20)]
+        for deadline in deadlines:
+            deadline.__enter__()
+        assert threading.active_count() == before
+        for deadline in deadlines:
+            deadline.__exit__(None, None, None)
+
+
+def test_one_that_cannot_be_called_leaves_the_others(calls: Callable[[], Calls]) -> None:
+    def fails() -> None:
+        raise ProcessLookupError
+
+    call = calls()
+    with Deadline(SOON, fails), Deadline(2 * SOON, call):
+        assert call.made.wait(10)
+
+
+def _expires(told: "multiprocessing.queues.Queue[bool]") -> None:
+    made = threading.Event()
+    with Deadline(SOON, made.set):
+        told.put(made.wait(10))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="a system without forks")
+def test_a_fork_has_a_thread_of_its_own(calls: Callable[[], Calls]) -> None:
+    context = multiprocessing.get_context("fork")
+    with Deadline(LONG, calls()):
+        told = context.Queue()
+        child = context.Process(target=_expires, args=(told,))
+        child.start()
+        assert told.get(timeout=20)
+        child.join(20)
