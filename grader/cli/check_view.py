@@ -275,7 +275,7 @@ def _listed_places(places: Sequence[Place]) -> str:
 
 def line_at(program: Program | None, where: str) -> str:
     """The line of the student's source that a place names; empty when it is not known."""
-    lines = excerpt(program.source if program else None, where, around=1)
+    lines = excerpt(program.source if program else None, where, after=1)
     marked = next((index for index, line in enumerate(lines) if line.marked), None)
     if marked is None:
         return ""

@@ -25,17 +25,22 @@ class CodeLine:
     marked: bool
 
 
-def excerpt(source: Mapping[str, str] | None, where: str, around: int = 1) -> tuple[CodeLine, ...]:
+def excerpt(
+    source: Mapping[str, str] | None, where: str, before: int = 1, after: int = 3
+) -> tuple[CodeLine, ...]:
     """The named line with its neighbors, or nothing when the place is not in the source.
+
+    More of them follow: where several lines close by are to be changed, the first is named.
 
     Args:
         source: File or cell -> text.
         where: `homework.py:41` or `In [4], line 3 (cell 9)`.
-        around: Lines before and after.
+        before: Lines before it.
+        after: Lines after it.
 
     Returns:
-        `2 * around + 1` lines, fewer when the file is shorter; of a cell also its first line before them, by
-        which it is known whatever it is called. Overlong lines are cut.
+        `before + 1 + after` lines, fewer when the file is shorter; of a cell also its first line before them,
+        by which it is known whatever it is called. Overlong lines are cut.
     """
     place = place_of(where)
     text = (source or {}).get(place.file) if place else None
@@ -44,8 +49,9 @@ def excerpt(source: Mapping[str, str] | None, where: str, around: int = 1) -> tu
     lines = lines_of(text.rstrip())
     if not 1 <= place.line <= len(lines):
         return ()
-    first = max(0, min(place.line - 1 - around, len(lines) - 2 * around - 1))
-    numbers = list(range(first, min(first + 2 * around + 1, len(lines))))
+    count = before + 1 + after
+    first = max(0, min(place.line - 1 - before, len(lines) - count))
+    numbers = list(range(first, min(first + count, len(lines))))
     if cell_number(place.file) is not None:
         begin = next((number for number, line in enumerate(lines) if line.strip()), first)
         numbers = [begin] * (begin < first) + numbers

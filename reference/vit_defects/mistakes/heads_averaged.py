@@ -1,5 +1,5 @@
-"""The heads are averaged, or summed, to the dim_head numbers of a single head. What the heads found stands
-side by side: heads * dim_head numbers for each token, which the output projection maps to dim.
+"""The heads are averaged, or summed, to the dim_head numbers of a single head. What the heads found should
+stand side by side: heads * dim_head numbers for each token, which the output projection maps to dim.
 
 Join the heads by transpose(1, 2) and flatten(2); the output layer is nn.Linear(heads * dim_head, dim).
 

@@ -1,7 +1,8 @@
 """The positions are made in __init__, and forward never adds them to the tokens: two equal patches at
 different places become equal tokens.
 
-Add them in forward, once the class token stands in front: tokens = tokens + self.positions.
+Add them in forward, once the class token stands in front: tokens + self.{positions = Parameter(torch.randn(1,
+_ + 1, _)) | Parameter(torch.zeros(1, _ + 1, _))}.
 
 Look for: cat() | concat(), transformer()
 """

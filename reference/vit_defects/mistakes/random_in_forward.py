@@ -1,9 +1,8 @@
 """Something is drawn at random in forward, also in evaluation mode: the same images give different tokens
-each time, and nothing can be learned of it. Class token and positions are parameters, made once in __init__,
-and the patches stay in their order.
+each time. Class token and positions are learned: parameters that are made once, in __init__.
 
-Take what is drawn out of forward: an order of patches altogether; a class token and positions belong in
-__init__, as in self.class_token = nn.Parameter(torch.randn(1, 1, dim)).
+Take what is drawn out of forward; in __init__ write self.class_token = nn.Parameter(torch.randn(1, 1, dim)),
+and the same for positions.
 
 Look for: randperm(), rand(), rand_like(), randn_like(), randn()
 """

@@ -2,7 +2,10 @@ import pytest
 
 from grader.reports.student.excerpt import excerpt, place_of
 
-SOURCE = {"homework.py": "one\n    two\n        three\n    four\n", "cell 4": "a\nb"}
+SOURCE = {
+    "homework.py": "one\n    two\n        three\n    four\n    five\n    six\n    seven\n",
+    "cell 4": "a\nb",
+}
 
 
 def test_the_named_line_is_marked_between_its_neighbors():
@@ -11,11 +14,15 @@ def test_the_named_line_is_marked_between_its_neighbors():
         (2, "two", False),
         (3, "    three", True),
         (4, "four", False),
+        (5, "five", False),
+        (6, "six", False),
     ]
 
 
-@pytest.mark.parametrize(("where", "numbers"), [("homework.py:1", [1, 2, 3]), ("homework.py:4", [2, 3, 4])])
-def test_at_either_end_there_are_still_three_lines(where, numbers):
+@pytest.mark.parametrize(
+    ("where", "numbers"), [("homework.py:1", [1, 2, 3, 4, 5]), ("homework.py:6", [3, 4, 5, 6, 7])]
+)
+def test_at_either_end_there_are_still_five_lines(where, numbers):
     assert [line.number for line in excerpt(SOURCE, where)] == numbers
 
 
@@ -25,16 +32,20 @@ def test_a_cell_of_a_notebook():
 
 def test_a_cell_is_known_by_its_first_line():
     """Numbers of cells are counted in several ways: its beginning stands before the lines."""
-    source = {"In [7], cell 9": "\n# Attention\n\nclass A:\n    x = 1\n    y = 2\n    z = 3\n"}
-    lines = excerpt(source, "In [7], line 6 (cell 9)")
+    source = {
+        "In [7], cell 9": "\n# Attention\n\nclass A:\n    v = 0\n    x = 1\n    y = 2\n    z = 3\n    s = 4\n    t = 5\n"
+    }
+    lines = excerpt(source, "In [7], line 7 (cell 9)")
     assert [(line.number, line.text) for line in lines] == [
         (2, "# Attention"),
-        (5, "    x = 1"),
-        (6, "    y = 2"),
-        (7, "    z = 3"),
+        (6, "    x = 1"),
+        (7, "    y = 2"),
+        (8, "    z = 3"),
+        (9, "    s = 4"),
+        (10, "    t = 5"),
     ]
-    assert [line.marked for line in lines] == [False, False, True, False]
-    assert [line.number for line in excerpt(source, "In [7], line 3 (cell 9)")] == [2, 3, 4]
+    assert [line.marked for line in lines] == [False, False, True, False, False, False]
+    assert [line.number for line in excerpt(source, "In [7], line 3 (cell 9)")] == [2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
