@@ -33,7 +33,8 @@ def test_a_cell_of_a_notebook():
 def test_a_cell_is_known_by_its_first_line():
     """Numbers of cells are counted in several ways: its beginning stands before the lines."""
     source = {
-        "In [7], cell 9": "\n# Attention\n\nclass A:\n    v = 0\n    x = 1\n    y = 2\n    z = 3\n    s = 4\n    t = 5\n"
+        "In [7], cell 9": "\n# Attention\n\nclass A:\n    v = 0\n    x = 1\n    y = 2\n    z = 3\n"
+        "    s = 4\n    t = 5\n"
     }
     lines = excerpt(source, "In [7], line 7 (cell 9)")
     assert [(line.number, line.text) for line in lines] == [
