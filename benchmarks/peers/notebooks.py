@@ -39,11 +39,15 @@ def homework(assignment: Assignment, course: Path, count: int) -> list[Homework]
     Raises:
         ValueError: There are fewer.
     """
+    every = variants(assignment)
+    usual = next(_needed(one.source) for one in every if one.kind is Kind.REFERENCE)
     found = [
         one
-        for one in variants(assignment)
+        for one in every
         # a recipe's definitions depend on values that the other tools' notebooks would have to keep
-        if one.kind in (Kind.REFERENCE, Kind.FORM) and not one.file.startswith("recipes/")
+        if one.kind in (Kind.REFERENCE, Kind.FORM)
+        and not one.file.startswith("recipes/")
+        and not _needed(one.source) - usual
     ]
     if not 0 < count <= len(found):
         raise ValueError(f"There are {len(found)} notebooks, not {count}.")
@@ -65,6 +69,22 @@ def cells(source: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ClassDef | ast.FunctionDef) or _is_kept(node):
             others.append(text)
     return ("\n".join(imports), *others)
+
+
+def _needed(source: str) -> set[str]:
+    """The names of values that a notebook leaves out, as far as a definition has the same names."""
+    body = ast.parse(source).body
+    left_out = {
+        target.id
+        for node in body
+        if isinstance(node, ast.Assign) and not _is_kept(node)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    definitions = [node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    return left_out & {
+        name.id for node in definitions for name in ast.walk(node) if isinstance(name, ast.Name)
+    }
 
 
 def _is_kept(node: ast.stmt) -> bool:
