@@ -1,7 +1,7 @@
 """The size of the image, or how many patches it has, is fixed in the code: other images than those of the
 handout cannot be done. There are (image_size // patch_size) ** 2 patches, and the class token.
 
-nn.Parameter(torch.randn(1, (image_size // patch_size) ** 2 + 1, dim)) for the positions.
+num_patches = (image_size // patch_size) ** 2, and positions for num_patches + 1 tokens.
 
 Look for: 49 | 50 | 196 | 197 | 784, 28, positions | pos_embedding | pos_embed | position_embedding,
 Parameter() | Embedding()

@@ -1,8 +1,8 @@
 """Queries and keys come from one shared projection, so that they are the same numbers. What a token asks for
 and what it offers should be two different projections.
 
-Give queries, keys and values a projection each: three layers nn.Linear(dim, inner_dim, bias=False), or one
-nn.Linear(dim, 3 * inner_dim, bias=False) whose output is cut in three.
+Give queries, keys and values a projection each: three layers nn.Linear(dim, heads * dim_head, bias=False), or
+one with three times as many outputs, which are cut in three.
 
 Look for: to_qk | qk | query_key, Linear()
 """

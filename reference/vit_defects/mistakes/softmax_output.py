@@ -1,7 +1,7 @@
 """The scores are probabilities: a softmax was applied. Cross-entropy applies its own, and with two of them
 the gradients become very small.
 
-Return the linear layer's output.
+Take the softmax out: the scores are what the last linear layer gives.
 
 Look for: softmax() | Softmax()
 """
