@@ -17,24 +17,24 @@ from grader.domain.errors import GraderError
 STUDENTS = {
     "check": ("grader.cli.check:command", "Run the public checks on your homework."),
     "train": ("grader.cli.train:command", "Train your homework the way your grade will be measured."),
-    "program": ("grader.cli.program:command", "Tell which model counts, and what trains it."),
+    "program": ("grader.cli.program:command", "Show which model counts, and what trains it."),
     "pack": ("grader.cli.pack:command", "Put together the files to hand in, and verify them."),
 }
 ASSISTANTS = {
     "grade": ("grader.cli.grade:command", "Grade a submission, a folder of them, or an LMS download."),
-    "regrade": ("grader.cli.regrade:command", "Score stored evidence again, with today's rubric."),
-    "marks": ("grader.cli.marks:command", "Take in what people give: marks and comments, by spreadsheet."),
+    "regrade": ("grader.cli.regrade:command", "Score stored evidence again, with the current rubric."),
+    "marks": ("grader.cli.marks:command", "Enter marks and comments that people give, by spreadsheet."),
     "claim": ("grader.cli.claim:command", "Record the accuracy that a student claims."),
-    "rule": ("grader.cli.rule:command", "Have the last word on what lacks a file or cannot be graded."),
+    "rule": ("grader.cli.rule:command", "Decide on submissions that lack a file or cannot be graded."),
     "accept": ("grader.cli.accept:command", "Accept a file that was set aside as the report."),
-    "received": ("grader.cli.received:command", "Say when a submission came, or that it is not late."),
-    "owner": ("grader.cli.owner:command", "Say whose a submission is, where nobody knows."),
+    "received": ("grader.cli.received:command", "Record when a submission arrived, or that it is not late."),
+    "owner": ("grader.cli.owner:command", "Assign a submission to a student, where its owner is unknown."),
     "waive": ("grader.cli.waive:command", "Give a check's points back to the whole class."),
-    "count": ("grader.cli.count:command", "Say which run of a student counts."),
-    "history": ("grader.cli.history:command", "Tell how a student's grade came about."),
+    "count": ("grader.cli.count:command", "Choose which run of a student counts."),
+    "history": ("grader.cli.history:command", "Show how a student's grade came about."),
     "similar": ("grader.cli.similar:command", "Show which submissions have much in common."),
-    "study": ("grader.cli.study:command", "Train a submission with other values than the student's."),
-    "export": ("grader.cli.export:command", "Write grades and reports as an LMS takes them."),
+    "study": ("grader.cli.study:command", "Train a submission with different values."),
+    "export": ("grader.cli.export:command", "Write grades and reports in an LMS's format."),
     "publish": ("grader.cli.publish:command", "Write the pages as a static folder or a zip."),
 }
 INSTRUCTORS = {
@@ -42,14 +42,14 @@ INSTRUCTORS = {
     "template": ("grader.cli.template:command", "Make the students' folder from the reference."),
     "new-assignment": (
         "grader.cli.new_assignment:command",
-        "Begin an assignment: small, and valid at once.",
+        "Begin a small assignment that already validates.",
     ),
     "new-course": ("grader.cli.new_course:command", "Make the folder of a course."),
-    "new-term": ("grader.cli.new_term:command", "Begin a term: its values, and all templates anew."),
+    "new-term": ("grader.cli.new_term:command", "Begin a term: new values, and all templates again."),
 }
 EVERYBODY = {
     "data": ("grader.cli.data:command", "Look at a data set, or write the synthetic one."),
-    "doctor": ("grader.cli.doctor:command", "Tell what this machine can do, and what it lacks."),
+    "doctor": ("grader.cli.doctor:command", "Show what this machine can do, and what it lacks."),
     "schema": ("grader.cli.schema:command", "Print the JSON schema of results.json."),
 }
 GROUPS = {
@@ -153,7 +153,7 @@ class LazyGroup(click.Group):
     "--course",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="The course's folder. By default it is $GRADER_COURSE, or found upward from here by course.toml.",
+    help="The course's folder. Default: $GRADER_COURSE, or the nearest folder upward with a course.toml.",
 )
 @click.option(
     "--traceback", is_flag=True, help="Show where an error arose, for reporting a fault of the grader."

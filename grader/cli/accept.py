@@ -20,11 +20,11 @@ NONE = "none"
 @click.option("--why", required=True, help="The reason: the student reads it.")
 @decision_options
 def command(request: "SessionRequest", student_id: str, file: str, why: str, allow_lower: bool) -> None:
-    """Accept FILE, which was set aside, as the report of STUDENT in the results folder OUT.
+    """Accept the set-aside FILE as the report of STUDENT in the results folder OUT.
 
-    FILE is its name as the class page and the report tell it (`report.docx`); `none` takes back what was
-    accepted. The report is not missing then; people mark it as any other. It counts while the submission that
-    counts has that file.
+    FILE is its name on the class page and in the report (`report.docx`); `none` takes the decision back. The
+    report is then no longer missing, and people mark it like any other. It counts as long as the submission
+    that counts has that file.
 
     \b
     Examples:

@@ -99,7 +99,7 @@ def decision_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def lower_option(command: Command) -> Command:
     """`--allow-lower`: the parameter `allow_lower`."""
-    return click.option("--allow-lower", is_flag=True, help="Grades that were released may fall.")(command)
+    return click.option("--allow-lower", is_flag=True, help="Allow released grades to fall.")(command)
 
 
 def operator(by: str | None) -> str:

@@ -15,8 +15,8 @@ from grader.domain.errors import UsageError
 @click.argument("part_and_file", nargs=-1, metavar="[PART] [FILE]")
 @click.option("--details", is_flag=True, help="List every statement that was left out on loading.")
 @click.option("--watch", is_flag=True, help="Check again each time the file is saved, until Ctrl-C.")
-@click.option("--no-try", is_flag=True, help="Leave out the trial of the training.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON, for programs.")
+@click.option("--no-try", is_flag=True, help="Skip the trial of the training.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON, for programs.")
 @warm_options
 @assignment_options
 def command(
@@ -33,10 +33,10 @@ def command(
     """Run the public checks on your homework.
 
     FILE is the script or the notebook; by default it is homework.py (or homework.ipynb) in this folder. With
-    the name of a PART, only that part's checks are made. Only definitions are executed for the checks, and
-    nothing of yours is overwritten. Then the training is tried on a few made-up images, for 10 s at most, and
-    what would be trained is told. It ends with all that can be known: which parts are done, which points are
-    sure, and what decides the others.
+    the name of a PART, only that part is checked. The checks execute only definitions, and overwrite none of
+    your files. Then the training is tried on a few artificial images, for at most 10 s, and the output shows
+    what would be trained. It ends with what is known so far: which parts are done, which points are sure, and
+    what decides the others.
 
     \b
     Exit codes:

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("student_id", metavar="STUDENT")
 @click.argument("accuracy", metavar="ACCURACY")
-@click.option("--why", required=True, help="Where it stands: `page 3 of the report`.")
+@click.option("--why", required=True, help="Where it is written: `page 3 of the report`.")
 @decision_options
 def command(request: "SessionRequest", student_id: str, accuracy: str, why: str, allow_lower: bool) -> None:
-    """Record the test ACCURACY that STUDENT claims, in percent; `none` takes back what was typed before.
+    """Record the test ACCURACY that STUDENT claims, in percent; `none` takes back an earlier entry.
 
-    The grader reads it from the outputs of the notebook, else from the text of the report; a scan has none, a
-    sentence may be misread. If over 5 points less were measured and points are at stake, a person decides.
+    The grader reads it from the outputs of the notebook, or else from the text of the report. A scan has no
+    text, and a sentence may be misread. If the measured accuracy is more than 5 points lower and points are
+    at stake, a person decides.
 
     \b
     Examples:

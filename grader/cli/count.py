@@ -21,11 +21,11 @@ LATEST = "latest"
 @click.option("--why", required=True, help="The reason, for the record.")
 @decision_options
 def command(request: "SessionRequest", student_id: str, number: str, why: str, allow_lower: bool) -> None:
-    """Say that RUN counts for STUDENT in the results folder OUT: a number of `grader history`, or `latest`.
+    """Choose which RUN of STUDENT counts in the results folder OUT: a number of its history, or `latest`.
 
-    By itself the latest run counts; but where the same files gave less than was told before, the run before
-    goes on counting, and where a later attempt gave less, a person is asked. Nothing runs again. A chosen run
-    counts until the student hands in something new.
+    By default, the latest run counts. If the same files earned less than was released before, the earlier run
+    still counts. If a later attempt earned less, a person decides. Nothing runs again. A chosen run counts
+    until the student hands in something new.
 
     \b
     Examples:

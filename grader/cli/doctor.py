@@ -22,11 +22,11 @@ LAYER_TITLES = {
 @click.command("doctor")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def command(course: Path | None) -> None:
-    """Tell what this machine can do, and what it lacks.
+    """Show what this machine can do, and what it lacks.
 
-    Looks at Python and PyTorch, at the GPU, at the layers that isolate other people's code when it is
-    graded, and at the course. It changes nothing. The exit code is 1 when your own homework could not be
-    checked here, or, in a course's folder, when others' could not be graded.
+    Looks at Python and PyTorch, the GPU, the layers that isolate other people's code during grading, and the
+    course. It changes nothing. The exit code is 1 if your own homework cannot be checked here. In a course's
+    folder it is also 1 if others' work cannot be graded.
 
     \b
     Example:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @click.group("export")
 def command() -> None:
-    """Write grades and reports as an LMS, or another program, takes them.
+    """Write grades and reports in the format of an LMS or another program.
 
-    Nothing is exported while a grade awaits a person; --partial leaves such grades out. Every row without a
-    result, every result without a row and every grade that is not known is listed. Grades are those after
-    the penalty for lateness, and the gradebook notes that they left: from then on they do not fall without
-    --allow-lower. The file that you give by --into stays as it is: a filled copy is written into
-    OUT/exports, or where --to says.
+    Nothing is exported while a grade awaits a person; --partial leaves such grades out. The output lists
+    every row without a result, every result without a row, and every unknown grade. Grades include the
+    penalty for lateness. The gradebook records the export as a release: from then on, grades do not fall
+    without --allow-lower. The file given with --into is not changed: a filled copy is written into
+    OUT/exports, or to --to.
 
     \b
     Examples:

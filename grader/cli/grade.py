@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for the results.")
 @click.option(
     "--data",
-    help="The data set's zip or folder, or `synthetic`. Needed where accuracy counts, unless --no-train.",
+    help="The data set's zip or folder, or `synthetic`. Needed if accuracy counts, unless --no-train.",
 )
 @click.option("--no-train", is_flag=True, help="Run the checks only; the training item is not run.")
 @click.option("--jobs", type=click.IntRange(1), help="Submissions at once. Default: one per processor core.")
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--roster",
     type=click.Path(path_type=Path),
-    help="The list of the class, a CSV with a column student_id or as an LMS writes it: who is missing?",
+    help="The class list, which shows who is missing: a CSV with a column student_id, or an LMS's list.",
 )
 @click.option(
     "--unofficial",
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     "--only",
     metavar="STUDENT",
     multiple=True,
-    help="Only this student's submission; can be given several times. The others stay as they are.",
+    help="Only this student's submission; may be repeated. The others stay unchanged.",
 )
-@click.option("--force", is_flag=True, help="Also run again what nothing has changed about.")
+@click.option("--force", is_flag=True, help="Also run again what has not changed.")
 @by_option
 @lower_option
 def command(
@@ -76,13 +76,13 @@ def command(
 ) -> None:
     """Grade PATH: a submission's file, a folder of submissions, or a zip from an LMS.
 
-    Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student. What
-    was found out is kept in the gradebook, OUT/gradebook.sqlite, and later runs and marks are added to it.
+    Writes OUT/results.json, OUT/scores.csv, OUT/index.html (the class) and a report for each student. The
+    gradebook, OUT/gradebook.sqlite, keeps all findings; later runs and marks are added to it.
 
-    Whatever interrupts it, the same command goes on where it was: a submission is examined again only when
-    it, the assignment, the grader or the images have changed. Where the same files give less than was told
-    before, the earlier run goes on counting unless --allow-lower; where a later attempt does, a person is
-    asked (`grader count`).
+    After an interruption, the same command resumes. A submission is examined again only if it, the
+    assignment, the grader or the images have changed. If the same files earn less than was released before,
+    the earlier run still counts, unless you add --allow-lower. If a later attempt earns less, a person
+    decides (`grader count`).
 
     \b
     Examples:

@@ -51,7 +51,7 @@ class HistoryEntry:
 @click.option("--assignment", "assignment_id", metavar="ID", help="For a gradebook that holds several.")
 @gradebook_option
 def command(out: Path, student: str, assignment_id: str | None, gradebook: str | None) -> None:
-    """Tell all that happened to the grade of STUDENT in the results folder OUT: runs, decisions, totals.
+    """Show the history of the grade of STUDENT in the results folder OUT: runs, decisions, totals.
 
     \b
     Example:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group("marks")
 def command() -> None:
-    """Take in what people give: marks and comments, by spreadsheet or one by one.
+    """Enter marks and comments that people give, by spreadsheet or one by one.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def command() -> None:
 @click.option("--item", "items", multiple=True, metavar="ID", help="Only this rubric item; may be repeated.")
 @click.option("--open", "only_open", is_flag=True, help="Only rows that nobody has marked.")
 @click.option("--names", "named", is_flag=True, help="Also write the students' names, as the LMS has them.")
-@click.option("--force", is_flag=True, help="Overwrite a sheet that is there already.")
+@click.option("--force", is_flag=True, help="Overwrite an existing sheet.")
 @session_options
 def export(
     request: "SessionRequest",
@@ -49,11 +49,10 @@ def export(
 ) -> None:
     """Write the marking sheet FILE (.csv or .xlsx) for the results folder OUT.
 
-    One row for each student and item, or part of an item, that a person marks, and for each other item that
-    awaits a person; a team that handed in together has one. Beside it: the measured accuracy, the
-    hyperparameters that were found in the code, and links to the student's report and to the pages of the PDF
-    that was handed in. Fill in points, comment and comment_ids. The sheet names nobody unless --names asks
-    for it.
+    It has one row for each student and each item, or part of an item, that a person marks or that awaits a
+    person. A team that handed in together has one row. Each row has the measured accuracy, the
+    hyperparameters in the code, and links to the student's report and to the pages of the submitted PDF. Fill
+    in points, comment and comment_ids. The sheet contains no names unless you add --names.
 
     \b
     Examples:
@@ -78,11 +77,11 @@ def export(
 def import_(request: "SessionRequest", files: tuple[Path, ...], allow_lower: bool) -> None:
     """Take marks and comments from the marking sheets FILE... into the results folder OUT.
 
-    Any of the sheets that were exported, in any order, with any of their rows. Rows that nobody touched
-    change nothing, nor do those that were imported before: go on in the same file. An empty cell in `points`
-    leaves the mark that is there, and `none` takes it back. A row counts for the whole team. If one cell is
-    wrong, all wrong cells are listed and nothing is taken; rows that would lower a grade that was released
-    are left out and listed, and the exit status is 1.
+    You may import any of the exported sheets, in any order, with any of their rows. Rows that nobody touched,
+    or that were imported before, change nothing, so you can keep working in the same file. An empty cell in
+    `points` keeps the existing mark, and `none` takes it back. A row counts for the whole team. If any cell
+    is wrong, all wrong cells are listed and nothing is imported. Rows that would lower a released grade are
+    left out and listed, and the exit status is 1.
 
     \b
     Examples:
@@ -111,16 +110,16 @@ def import_(request: "SessionRequest", files: tuple[Path, ...], allow_lower: boo
 @click.argument("item")
 @click.argument("points")
 @click.option("--why", required=True, help="The reason: the student reads it.")
-@click.option("--alone", is_flag=True, help="Not for the others of STUDENT's team.")
+@click.option("--alone", is_flag=True, help="Only for STUDENT, not for the rest of the team.")
 @decision_options
 def set_(
     request: "SessionRequest", student: str, item: str, points: str, why: str, alone: bool, allow_lower: bool
 ) -> None:
-    """Give STUDENT so many POINTS for ITEM in the results folder OUT, whatever the grader found.
+    """Give STUDENT POINTS for ITEM in the results folder OUT, whatever the grader found.
 
-    ITEM is any rubric item, also one that the grader scores, or a part of one (q10.class_token). POINTS is a
-    number, or `none` to take a person's mark back. It counts for the whole team that handed in together, but
-    for members who have another mark of their own; --alone gives it to STUDENT only.
+    ITEM is any rubric item, including one that the grader scores, or a part of one (q10.class_token). POINTS
+    is a number, or `none` to take a person's mark back. It counts for the whole team that handed in together,
+    except members with a separate mark. With --alone, only STUDENT gets it.
 
     \b
     Example:

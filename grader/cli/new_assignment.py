@@ -15,7 +15,7 @@ from grader.course.beginning import KINDS
     type=click.Choice(KINDS),
     default="minimal",
     show_default=True,
-    help="What it begins with: plain Python, numpy, tokens, or images that are trained on.",
+    help="What it is about: plain Python, numpy, tokens, or a model trained on images.",
 )
 @click.option("--title", metavar="TEXT", default="", help="What people read. Default: made of the id.")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")

@@ -9,7 +9,7 @@ import click
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @click.option("--title", metavar="TEXT", help="What people read. Default: made of the folder's name.")
 def command(folder: Path, title: str | None) -> None:
-    """Make the FOLDER of a course, with a secret of its own.
+    """Make the FOLDER of a course, with its own secret.
 
     \b
     Example:

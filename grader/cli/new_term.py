@@ -10,11 +10,11 @@ import click
 @click.argument("term", metavar="TERM")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def command(term: str, course: Path | None) -> None:
-    """Begin a TERM: write it into course.toml, and make all templates again.
+    """Begin a TERM: write it into course.toml and make all templates again.
 
-    The values that assignments draw by [variant] depend on the term. It tells which of them differ from the
-    last term's, and whose deadlines lie in the past. Gradebooks and results are not touched: give the new
-    class an --out of its own.
+    The values that assignments draw by [variant] depend on the term. The output shows which of them differ
+    from the last term's, and which deadlines have passed. Gradebooks and results are not touched: give the
+    new class its own --out.
 
     \b
     Example:

@@ -18,7 +18,7 @@ def assignment_options(command: Command) -> Command:
             "--course",
             type=click.Path(path_type=Path),
             metavar="FOLDER",
-            help="The course's folder, for --assignment; by default found upward from here.",
+            help="The course's folder, for --assignment. Default: found upward from here.",
         ),
         click.option(
             "--assignment",
@@ -31,7 +31,7 @@ def assignment_options(command: Command) -> Command:
             "folder",
             type=click.Path(path_type=Path),
             metavar="FOLDER",
-            help="The folder that the course handed out, when it is neither the file's nor this one.",
+            help="The folder that the course handed out, if it is neither the file's folder nor this one.",
         ),
     ):
         command = option(command)
@@ -45,7 +45,7 @@ def device_option(command: Command) -> Command:
         type=click.Choice(["auto", "cpu", "cuda"]),
         default="auto",
         show_default=True,
-        help="Where training runs; auto takes a GPU when there is one.",
+        help="Where training runs; auto takes a GPU if there is one.",
     )(command)
 
 

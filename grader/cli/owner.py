@@ -20,20 +20,20 @@ NONE = "none"
 @click.argument("upload")
 @click.argument("student_id", metavar="STUDENT")
 @click.option("--why", required=True, help="How you know, for the record.")
-@click.option("--instead", is_flag=True, help="It counts in the place of the submission that STUDENT has.")
+@click.option("--instead", is_flag=True, help="It replaces the submission that STUDENT already has.")
 @decision_options
 def command(
     request: "SessionRequest", upload: str, student_id: str, why: str, instead: bool, allow_lower: bool
 ) -> None:
-    """Say that UPLOAD in the results folder OUT is the submission of STUDENT.
+    """Record that UPLOAD in the results folder OUT is the submission of STUDENT.
 
-    UPLOAD is the id that it is listed under (`moodle-1234525`), or the name that it has in the download, as
-    the queue of the class page tells both. STUDENT is the student's id; `none` takes back whose it was said
-    to be: its points reach nobody then.
+    UPLOAD is the id under which it is listed (`moodle-1234525`), or its name in the download. The queue of
+    the class page shows both. STUDENT is the student's id; `none` takes an earlier assignment back, and then
+    its points reach nobody.
 
-    From then on its points, marks and report are that student's, also when the same download is graded again.
-    Where the student has another submission, --instead says that it does not count any more. Nothing runs
-    again.
+    From then on, its points, marks and report are that student's, even when the same download is graded
+    again. If the student has another submission, --instead means that the other one no longer counts. Nothing
+    runs again.
 
     \b
     Examples:

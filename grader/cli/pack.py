@@ -14,9 +14,9 @@ from grader.cli.options import assignment_options
     "--id", "student_id", metavar="STUDENT_ID", help="Your student id, which begins the files' names."
 )
 @click.option(
-    "--id-is-right", is_flag=True, help="Pack under --id although STUDENT_ID in the code is another."
+    "--id-is-right", is_flag=True, help="Pack under --id although STUDENT_ID in the code is different."
 )
-@click.option("--no-checks", is_flag=True, help="Leave out the public checks.")
+@click.option("--no-checks", is_flag=True, help="Skip the public checks.")
 @click.option("--code", type=click.Path(path_type=Path), metavar="FILE", help="Your .py or .ipynb file.")
 @click.option(
     "--checkpoint",
@@ -24,7 +24,7 @@ from grader.cli.options import assignment_options
     type=click.Path(path_type=Path),
     metavar="FILE",
     multiple=True,
-    help="Your weights, a .pth file; once for each model, where several are handed in.",
+    help="Your weights, a .pth file; once for each model, if several are handed in.",
 )
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Your report, a .pdf file.")
 @click.option(
@@ -32,7 +32,7 @@ from grader.cli.options import assignment_options
     "files",
     metavar="ROLE=FILE",
     multiple=True,
-    help="A file that the assignment asks for besides, by its role: --file metrics=run3.csv.",
+    help="Another file that the assignment requires, by its role: --file metrics=run3.csv.",
 )
 @click.option(
     "--out",
@@ -41,7 +41,7 @@ from grader.cli.options import assignment_options
     help="Where to put them; by default `handin` in FOLDER.",
 )
 @click.option("--zip", "zipped", is_flag=True, help="Also make a zip of them, once all are there.")
-@click.option("--force", is_flag=True, help="Replace files that are there already with other content.")
+@click.option("--force", is_flag=True, help="Replace existing files that have different content.")
 @assignment_options
 def command(
     source: Path,
@@ -61,13 +61,14 @@ def command(
 ) -> None:
     """Put together the files to hand in, and verify them.
 
-    Looks in FOLDER (by default this one) for your code, your weights, your report and whatever else is asked
-    for, reads the code, tries whether the weights fit its model, and copies what is fine under the names that
-    the assignment asks for. Your own files are not changed. It says what is missing and what to do about it.
-    Then it runs the public checks and tries the training, as `grader check` does; what they find keeps no
-    file from being packed. Without --id it is the STUDENT_ID in your code, else the id in your files' names.
+    Looks in FOLDER (by default this one) for your code, your weights, your report and any other required
+    file. It reads the code and tests whether the weights fit its model. It copies the files that are fine,
+    under the names that the assignment requires. Your own files are not changed. The output lists what is
+    missing and what to do about it. Then it runs the public checks and tries the training, as `grader check`
+    does; files are packed whatever these find. Without --id, your id is the STUDENT_ID in your code, or else
+    the id in your files' names.
 
-    The exit code is 0 when everything is there, fits and passes the checks, else 1.
+    The exit code is 0 if everything is there, fits and passes the checks; otherwise it is 1.
 
     \b
     Examples:

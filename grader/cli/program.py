@@ -21,13 +21,14 @@ def command(
     assignment_id: str | None,
     course: Path | None,
 ) -> None:
-    """Tell which model counts in your homework, and what trains it.
+    """Show which model counts in your homework, and what trains it.
 
-    Your training is tried on a few made-up images, which takes seconds: each loop, how many epochs, with
-    which optimizer, rates and schedule. It is what `grader train` and the grader execute: your own statements
-    that the weights of the model that counts depend on, with other images in the place of yours. What trains
-    other models is left alone. If it is not what you mean, save the weights that you hand in under their name
-    with `torch.save`, or write `# grader: final` behind the line that makes the final model.
+    Your training is tried on a few artificial images, which takes seconds. The output lists each loop with
+    its epochs, optimizer, rates and schedule. `grader train` and the grader execute the same: your own
+    statements on which the final model's weights depend, with other images in place of yours. Code that
+    trains other models is not run. If the wrong model was found, save the weights that you hand in under
+    their name with `torch.save`. Or write `# grader: final` at the end of the line that makes the final
+    model.
 
     \b
     Examples:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 def command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -> None:
     """Write the pages of the results folder OUT as a static folder, or a zip.
 
-    instructors/index.html is the class page, with links to all students; students/ID/report.html is one
-    student's page, beside the code and the PDF that were handed in; they link to nobody else's. The pages
-    say what the gradebook says now, and it notes that the grades were released: from then on they do not
-    fall without --allow-lower, and a student's page tells what changed since.
+    instructors/index.html is the class page, with links to all students. students/ID/report.html is one
+    student's page, next to the code and the PDF that were handed in; it links to no other student's pages.
+    The pages show the current state of the gradebook, which records that the grades were released. From then
+    on, they do not fall without --allow-lower, and a student's page shows what has changed.
 
-    With --update, only pages that say something else are written, and those of students who have none any
-    more are removed; whose page changed is listed, with the grade before and after.
+    With --update, only pages that changed are written, and pages of students who no longer have one are
+    removed. The output lists the students whose page changed, with the grade before and after.
 
     \b
     Examples:

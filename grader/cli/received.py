@@ -20,14 +20,14 @@ EXAMPLE = "2026-01-31T23:40+03:30"
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("student_id", metavar="STUDENT")
 @click.argument("moment", metavar="WHEN")
-@click.option("--why", required=True, help="Where that is from: the student reads it.")
+@click.option("--why", required=True, help="How you know: the student reads it.")
 @decision_options
 def command(request: "SessionRequest", student_id: str, moment: str, why: str, allow_lower: bool) -> None:
-    """Record WHEN the submission of STUDENT in the results folder OUT came, for the rule on late work.
+    """Record WHEN the submission of STUDENT in the results folder OUT arrived, for the rule on late work.
 
-    WHEN is a date and time with its zone, `in-time`, or `none`, which takes back what was said before. Canvas
-    marks what is late and does not say by how much; a submission by mail is in no LMS. It is about the files
-    that were graded: whatever the student hands in later comes when the LMS says.
+    WHEN is a date and time with its zone, `in-time`, or `none`, which takes back an earlier entry. Canvas
+    marks submissions as late without saying by how much; a submission by mail is in no LMS. The entry applies
+    to the files that were graded. For anything handed in later, the LMS's time counts.
 
     \b
     Examples:

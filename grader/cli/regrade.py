@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 @click.option(
     "--extensions",
     type=click.Path(path_type=Path),
-    help="A CSV of single students' own deadlines, given after the fact: student_id, deadline.",
+    help="A CSV of single students' own deadlines, granted afterwards: student_id, deadline.",
 )
 @decision_options
 def command(request: "SessionRequest", extensions: Path | None, allow_lower: bool) -> None:
-    """Score the evidence of the results folder OUT again, with the rubric as it is now.
+    """Score the evidence in the results folder OUT again, with the current rubric.
 
     No student's code runs. All reports are written again, and every total that changed is printed. Totals
-    that were told before never fall without --allow-lower.
+    that were released never fall without --allow-lower.
 
-    The extensions are kept as decisions, with who and when; of a deadline that was given when grading and one
-    that is given here, the later counts.
+    Extensions are recorded as decisions, with who made them and when. If a deadline was given both when
+    grading and here, the later one counts.
 
     \b
     Examples:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 @click.argument("students", metavar="[STUDENT]...", nargs=-1)
 @click.option("--missing", multiple=True, metavar="STUDENT", help="The same as STUDENT.")
 @click.option(
-    "--all", "everybody", is_flag=True, help="All whose total is withheld for a missing file, or was refused."
+    "--all",
+    "everybody",
+    is_flag=True,
+    help="All whose total is withheld for a missing file, or who were refused.",
 )
-@click.option("--lift", is_flag=True, help="The total counts all the same.")
+@click.option("--lift", is_flag=True, help="The total counts anyway.")
 @click.option("--why", required=True, help="The reason: the student reads it.")
 @decision_options
 def command(
@@ -31,15 +34,15 @@ def command(
     why: str,
     allow_lower: bool,
 ) -> None:
-    """Have the last word on each STUDENT of the results folder OUT whose submission lacks something.
+    """Decide about each STUDENT of the results folder OUT whose submission lacks something.
 
-    A file is missing, nothing could be graded, or nothing was handed in: there is no total until you decide.
-    With the rule it is 0. With --lift it counts all the same: what could not be judged for lack of code gives
-    no points, and what people mark counts. Whoever handed in nothing must be on a list of the class, or
-    listed by the LMS.
+    If a file is missing, nothing could be graded, or nothing was handed in, there is no total until you
+    decide. With the rule it is 0. With --lift the total counts anyway: items that could not be judged without
+    code give no points, and items that people mark count. A student who handed in nothing must be on a list
+    of the class, or listed by the LMS.
 
-    It is about what was handed in until now: a later attempt is graded as usual. The last word counts, and
-    every word is kept with who, when and why.
+    The rule applies to what has been handed in so far: a later attempt is graded as usual. The latest
+    decision counts. Every decision is recorded with who made it, when and why.
 
     \b
     Examples:

@@ -28,7 +28,7 @@ EVERY_SUBMISSION, EVERY_PAIR = 20, 2000  # between two lines of progress
 @click.option(
     "--threshold",
     type=click.FloatRange(0.05, 1.0),
-    help="The share of a student's own code from which on a pair is listed. Default: 0.5.",
+    help="The smallest shared part of a student's own code at which a pair is listed. Default: 0.5.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Files read at once. Default: one per processor core.")
 @click.option("--course", type=click.Path(path_type=Path), help="The course folder (default: found upward).")
@@ -47,10 +47,10 @@ def command(
 ) -> None:
     """Compare the submissions in PATH: a folder of submissions, or a zip from an LMS.
 
-    Compared are the students' own code (without what was handed out, whatever the names and the order),
-    the checkpoints and the figures. Nothing is executed. It is evidence for a person and changes no grade.
-    Writes OUT/similarity.html, OUT/similarity.csv and OUT/similarity.json; where OUT holds the results of the
-    class, its page lists the pairs, too. Students' reports tell nothing of it.
+    It compares the students' own code (without what was handed out, whatever the names and the order), the
+    checkpoints and the figures. Nothing is executed. The result is evidence for a person and changes no
+    grade. Writes OUT/similarity.html, OUT/similarity.csv and OUT/similarity.json. If OUT holds the results of
+    the class, the class page also lists the pairs. Students' reports do not mention it.
 
     \b
     Examples:

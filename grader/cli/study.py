@@ -36,11 +36,11 @@ def command(
     device: str,
     course: Path | None,
 ) -> None:
-    """Train SUBMISSION, a student's code file, with other values than the student's.
+    """Train SUBMISSION, a student's code file, with different values.
 
-    One value is changed at a time, everything else stays. The trainings are short: compare the accuracies
-    with each other, not with a grade. The code runs isolated, as in `grader grade`.
-    Writes OUT/study.csv and OUT/study.png.
+    One value is changed at a time; everything else stays the same. The trainings are short: compare the
+    accuracies with each other, not with a grade. The code runs isolated, as in `grader grade`. Writes
+    OUT/study.csv and OUT/study.png.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Where to; by default template/ASSIGNMENT of the course.",
+    help="Where to write. Default: template/ASSIGNMENT of the course.",
 )
 @click.option("--student", metavar="ID", help="With --out: this student's own copy, with the values drawn.")
 @click.option(
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     "roster",
     type=click.Path(path_type=Path),
     metavar="CSV",
-    help="With --out: a folder in it for each student of a class's list.",
+    help="With --out: one folder in it for each student on a class list.",
 )
-@click.option("--force", is_flag=True, help="With --out: replace a homework in which something is written.")
+@click.option("--force", is_flag=True, help="With --out: replace a homework that contains someone's work.")
 @click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
 def command(
     assignment_id: str,
@@ -41,13 +41,13 @@ def command(
 ) -> None:
     """Make the students' folder of ASSIGNMENT from its reference solution.
 
-    Writes homework.py and homework.ipynb (what stands between the solution's marks becomes a stub),
-    README.md, the public checks, the public part of assignment.toml, the data set files, the files that are
-    provided, and the grader itself as a wheel. Hand out this folder and nothing else: the wheel holds no
-    answers.
+    Writes homework.py and homework.ipynb, in which stubs replace the code between the solution's marks. It
+    also writes README.md, the public checks, the public part of assignment.toml, the data set files, the
+    provided files, and the grader itself as a wheel. Hand out this folder and nothing else: the wheel holds
+    no answers.
 
-    Where [variant] draws values, the folder has this term's. What is drawn for each student has its first
-    choice there; each student's own copy is made by --student or --students.
+    If [variant] draws values, the folder has this term's. Values drawn for each student have their first
+    choice there; --student or --students makes each student's own copy.
 
     \b
     Examples:

@@ -30,11 +30,9 @@ STOPPED = 130  # the exit code of what Ctrl-C ended
     default=1,
     show_default=True,
     metavar="N",
-    help="How many times to train, each time with another seed; the mean counts.",
+    help="How many times to train, each time with a different seed; the mean counts.",
 )
-@click.option(
-    "--measure", metavar="ID", help="Which model, where several are measured; by default the first."
-)
+@click.option("--measure", metavar="ID", help="Which model, if several are measured. Default: the first.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -47,9 +45,11 @@ STOPPED = 130  # the exit code of what Ctrl-C ended
     "--epochs",
     type=click.IntRange(1),
     metavar="N",
-    help="Train for N epochs, in the place of your own number: a short try.",
+    help="Train for N epochs instead of your own number: a short try.",
 )
-@click.option("--estimate", is_flag=True, help="Only tell how long each training will take on this machine.")
+@click.option(
+    "--estimate", is_flag=True, help="Only estimate how long each training will take on this machine."
+)
 @assignment_options
 def command(
     file: Path | None,
@@ -66,11 +66,11 @@ def command(
 ) -> None:
     """Train your homework the way your grade will be measured.
 
-    Your model is trained anew, by your own loop over epochs, with your optimizer, schedule, batch size and
-    transform, on the training images of the split that the handout makes, and measured on the other images.
-    The grader does the same with a split that you do not know, so your grade's accuracy is near this one.
-    What is measured on synthetic images says that it runs, and nothing of points. Ctrl-C ends it; curves and
-    numbers of the epochs that were done are kept.
+    Your model is trained again by your own loop over epochs, with your optimizer, schedule, batch size
+    and transform. It is trained on the training images of the handout's split, and measured on the other
+    images. The grader does the same with a split that you do not know, so the accuracy in your grade is close
+    to this one. On synthetic images you only learn that the training runs, and nothing about points. Ctrl-C
+    ends it; curves and numbers of the completed epochs are kept.
 
     \b
     Examples:

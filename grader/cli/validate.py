@@ -19,18 +19,18 @@ from grader.cli.options import cores
     "--pairs",
     type=click.IntRange(1),
     metavar="N",
-    help="Instead: N pairs of mistakes of two parts, both told as what they are, with no third part blamed.",
+    help="Try N pairs of mistakes of two parts instead.",
 )
 @click.option(
     "--all-variants",
     is_flag=True,
-    help="For each choice of each value that [variant] draws, and not only for this term's values.",
+    help="Try each choice of each value that [variant] draws, not only this term's values.",
 )
 @click.option("--debug", is_flag=True, help="Show what checks raise, where, and what they print: use --only.")
 @click.option(
     "--train",
     is_flag=True,
-    help="Train the reference, or what --only names, and tell what is measured and what it is worth.",
+    help="Train the reference, or what --only names, and show the measured values and their points.",
 )
 @click.option(
     "--seeds",
@@ -64,17 +64,17 @@ def command(
 
     The reference solution must pass every check, and the bare template must earn nothing. Every legitimate
     form (reference/ASSIGNMENT/forms/*.py) must pass every check. Every mistake (mistakes/*.py) must fail a
-    check of its own part and of no other, and be called by its name; nine in ten must be named. Without
-    ASSIGNMENT, every assignment of the course is tried. Where [variant] draws values, this term's are put
-    in; what is drawn for each student has its first choice.
+    check of its own part and of no other; nine in ten must be called by their names. Without ASSIGNMENT,
+    every assignment of the course is tried. If [variant] draws values, this term's are used; values drawn for
+    each student have their first choice.
 
-    With --pairs, homeworks with two of the mistakes each are tried instead, so that every pair of parts is
-    met: both must be noticed, neither may be called by another's name, and no third part may be blamed.
+    With --pairs, it tries homeworks with two of the mistakes each, such that every pair of parts is covered.
+    Both mistakes must be noticed, neither may be called by another's name, and no third part may be blamed.
 
-    With --train, the reference is trained as submissions are, with several seeds, and the table says where
-    full points may begin (two standard deviations from its mean) and whether the stated `reference` holds.
+    With --train, the reference is trained like a submission, with several seeds. The table shows where full
+    points may begin (two standard deviations from its mean) and whether the stated `reference` is right.
 
-    The exit code is 0 when all of this holds, 1 when something has to be fixed, 2 when it cannot be tried.
+    The exit code is 0 if all of this holds, 1 if something has to be fixed, and 2 if it cannot be tried.
 
     \b
     Examples:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def command(request: "SessionRequest", check: str, why: str, undo: bool, allow_lower: bool) -> None:
     """Count CHECK as passed for the whole class of the results folder OUT: the check was wrong.
 
-    No student's code runs. The waiver is kept with who, when and why, and counts for later submissions too.
+    No student's code runs. The waiver is recorded with who made it, when and why. It also applies to later
+    submissions.
 
     \b
     Examples:

@@ -339,8 +339,8 @@ BLACKBOARD = Lms(
             help="""Fill a column of Blackboard's grade center.
 
     It gets the grades of the results folder OUT. In Blackboard: Grade Center, Work Offline, Download, with
-    tabs or commas. The column is the one with the assignment's title; --column names another by its title
-    or its number. Everything else stays as it is. Upload the copy by Work Offline, Upload.
+    tabs or commas. The column is the one with the assignment's title; --column names another by its title or
+    its number. Everything else stays unchanged. Upload the copy with Work Offline, Upload.
 
     \b
     Example:

@@ -127,8 +127,8 @@ def test_each_track_has_its_bounds_and_its_images(tmp_path: Path) -> None:
     laptop = read_assignment(ROOT / "reference" / "vit_cifar10")
     assert [measure.most_epochs for measure in laptop.measures] == [15, 15]
     readme = student_files(folder)["README.md"]
-    assert "At most 100 epochs" in readme
-    assert "At most 15 epochs" not in readme
+    assert "at most 100 epochs" in readme
+    assert "at most 15 epochs" not in readme
     text = source_text(folder / "solution.py", "solution.py", assignment.edition)
     assert "VIT_EPOCHS = RESNET_EPOCHS = 1\n" in homework_source(text, "solution.py")
     assert "VIT_EPOCHS, RESNET_EPOCHS = 100, 50" in variants(assignment)[0].source

@@ -136,8 +136,8 @@ def test_the_instructors_check_runs(assignment: Assignment, examined_function: C
 
 
 def test_the_instructors_values_are_drawn_and_filled_in() -> None:
-    [tables] = [block for block in blocks(ROOT / "docs/instructor.md", "toml") if "[variant." in block]
-    [code] = [block for block in blocks(ROOT / "docs/instructor.md", "python") if "# variant:" in block]
+    [tables] = [block for block in blocks(ROOT / "docs/variants.md", "toml") if "[variant." in block]
+    [code] = [block for block in blocks(ROOT / "docs/variants.md", "python") if "# variant:" in block]
     read = {name: VariantTable(**table) for name, table in tomllib.loads(tables)["variant"].items()}
     stated = stated_values(read)
     assert [(value.name, value.per_student) for value in stated] == [("heads", True), ("pooling", False)]
@@ -152,3 +152,25 @@ def test_the_instructors_mistake_is_one_of_ours() -> None:
     [code] = [block for block in blocks(ROOT / "docs/instructor.md", "python") if "class Attention" in block]
     ours = (ROOT / "reference/vit_defects/mistakes/scale_multiplied.py").read_text("utf-8")
     assert code.split('"""')[2].strip() == ours.split('"""')[2].strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "next_section"), [("instructor.md", "Contents"), ("ta.md", "What needs you")]
+)
+def test_the_usual_case_fits_on_one_screen(name: str, next_section: str) -> None:
+    screen, found, _ = (ROOT / "docs" / name).read_text("utf-8").partition(f"\n## {next_section}\n")
+    assert found and screen.count("\n") <= 40
+    assert "\n```\n" in screen, "the commands themselves"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_into_pages_lead_to_a_heading() -> None:
+    for page in WRITTEN:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text("utf-8")):
+            other = page.parent / target if target else page
+            assert anchor in anchors(other), f"{page.name}: {target}#{anchor}"

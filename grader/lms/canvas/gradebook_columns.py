@@ -125,9 +125,8 @@ GRADEBOOK = ExportFormat(
     name="canvas",
     help="""Fill the assignment's column of Canvas's gradebook.
 
-    It gets the grades of the results folder OUT. The column is the one with the assignment's title;
-    --column names another by its title or its number.
-    Everything else stays as it is, and so do excused students.
+    It gets the grades of the results folder OUT. The column is the one with the assignment's title; --column
+    names another by its title or its number. Everything else stays unchanged, including excused students.
 
     \b
     Example:

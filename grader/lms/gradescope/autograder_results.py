@@ -135,8 +135,8 @@ RESULTS = ExportFormat(
     name="gradescope",
     help="""Write a Gradescope results.json for each student.
 
-    Each is in a folder of the student's own, and tells of the results folder OUT: the rubric's items with
-    their points, then every check without any.
+    Each is in the student's own folder. It lists the rubric's items from the results folder OUT with their
+    points, then every check without points.
 
     \b
     Example:

@@ -91,9 +91,8 @@ GRADEBOOK = ExportFormat(
     name="moodle-gradebook",
     help="""Write a table for Moodle's gradebook import.
 
-    It has the grades of the results folder OUT. With --into, the assignment's column of the gradebook's
-    own export is filled; else it is a new table of ID
-    numbers and grades.
+    It has the grades of the results folder OUT. With --into, it fills the assignment's column of Moodle's own
+    export. Otherwise it is a new table of ID numbers and grades.
 
     \b
     Example:

@@ -103,8 +103,8 @@ WORKSHEET = ExportFormat(
     name="moodle-worksheet",
     help="""Fill Moodle's offline grading worksheet.
 
-    It gets the grades of the results folder OUT. Only cells of the column Grade change. On a site in
-    another language, name that column by --column.
+    It gets the grades of the results folder OUT. Only cells of the column Grade change. On a site in another
+    language, name that column with --column.
 
     \b
     Example:
