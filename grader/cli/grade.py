@@ -89,7 +89,7 @@ def command(
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
-        from grader.course.locate import located_course
+    from grader.course.locate import located_course
     from grader.grading.grade_class import GradeRequest, grade_class
 
     assignment = located_course(course).assignment(assignment_id)

@@ -23,9 +23,22 @@ from grader.language.sources import Found, check_titles, first_paragraphs, of_nu
 TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
 # who composes sentences that students read; of `reports` and of what shows, also labels
-PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports")
-WITH_WORDS = ("reports/student", "reports/measured_words.py")
-NOT_FOR_STUDENTS = ("reports/whole_class", "reports/plots", "reports/results_json")
+PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports", "grading")
+WITH_WORDS = (
+    "reports/student",
+    "reports/measured_words.py",
+    "judge/fault.py",
+    "domain/watch_notes.py",
+    "domain/formatting.py",
+)
+NOT_FOR_STUDENTS = (
+    "reports/whole_class",
+    "reports/plots",
+    "reports/results_json",
+    "grading/class_",
+    "grading/grade_class",
+    "grading/time_",
+)
 PAGES = ("base", "macros", "student", "answers", "submission")
 _OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "trim_blocks": "true", "lstrip_blocks": "true"}
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from itertools import product
 
 _MOST_FORMS = 8  # alternatives of one f-string
-_NO_SENTENCES = {"compile", "getLogger", "warn", "UsageError", "CourseError", "GraderError", "TypeVar", "match"}
+_NO_SENTENCES = {
+    "compile",
+    "getLogger",
+    "warn",
+    "UsageError",
+    "CourseError",
+    "GraderError",
+    "TypeVar",
+    "match",
+}
 _COUNTED = "counted"
 _SPACE = "\N{NO-BREAK SPACE}"
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -87,7 +96,7 @@ def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
 
 
 def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
-    """The nodes that hold no sentence for students: docstrings, annotations, patterns, keys, operators' errors."""
+    """The nodes that hold no sentence for students: docstrings, annotations, keys, operators' errors."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield id(node.value)
@@ -97,9 +106,7 @@ def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
             yield id(node.slice)
         elif isinstance(node, ast.Dict):
             yield from (id(key) for key in node.keys if key is not None)
-        elif isinstance(node, ast.arg) and node.annotation is not None:
-            yield id(node.annotation)
-        elif isinstance(node, ast.AnnAssign):
+        elif (isinstance(node, ast.arg) and node.annotation is not None) or isinstance(node, ast.AnnAssign):
             yield id(node.annotation)
         elif isinstance(node, ast.Compare):
             yield id(node)
@@ -132,7 +139,7 @@ def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
     if len(list(product(*choices))) > _MOST_FORMS:
         return
     for pieces in product(*choices):
-        message = "".join(pieces).strip()
+        message = re.sub(r"(\{[a-z_0-9]+\})(?:\{[a-z_0-9]+\})+", r"\1", "".join(pieces)).strip()
         yield message, bool(re.search(r"\{[a-z]", message))
 
 
@@ -152,7 +159,7 @@ def _field(node: ast.expr) -> str:
     """What a field holds, in a word."""
     if isinstance(node, ast.Call):
         inner = node.args[0] if node.args else node.func
-        if isinstance(inner, ast.Constant) or isinstance(node.func, ast.Attribute) and not node.args:
+        if isinstance(inner, ast.Constant) or (isinstance(node.func, ast.Attribute) and not node.args):
             inner = node.func.value if isinstance(node.func, ast.Attribute) else node.func
         return _field(inner)
     if isinstance(node, ast.Subscript | ast.Starred):
@@ -175,6 +182,6 @@ def _is_sentence(message: str, words: bool) -> bool:
         return False
     if " " not in own.strip():
         return words and own.strip()[:1].isupper() and "_" not in own and "{" not in message
-    if message[-1] in ".?!:":
+    if message[-1] in ".?!:" or (message[-1] == "}" and len(_WORD.findall(own)) > 1):
         return True
     return words and (own.strip()[:1].isupper() or len(_WORD.findall(own)) > 1 or "{" in message)

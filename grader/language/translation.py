@@ -82,6 +82,10 @@ class Language:
                         made[form] = (shape, message)
         return sorted(made.values(), key=lambda pair: pair[0].rank)
 
+    @cached_property
+    def _clauses(self) -> Sequence[tuple[Pattern, Message]]:
+        return [pair for pair in self._patterns if pair[0].literals[0].startswith(", ")]
+
     def gettext(self, message: str) -> str:
         """The translation of a fixed text; the text itself where there is none."""
         found = self._exact.get(message)
@@ -156,6 +160,28 @@ class Language:
                 continue
             number = next((int(found[0]) for value in values.values() if (found := _NUMBER.match(value))), 1)
             return filled(self._of_number(message, number), shown)
+        return self._with_tail(text, depth)
+
+    def _with_tail(self, text: str, depth: int) -> str | None:
+        """The translation of a sentence to which clauses were added (`..., 35 not run`), if there is one."""
+        known = marks(text)
+        at = text.rfind(", ")
+        while at > 0:
+            if not known.within(at):
+                tail = self._clause(text[at:], depth)
+                head = self._looked_up(text[:at], depth, alone=True) if tail is not None else None
+                if tail is not None and head is not None:
+                    return head + tail
+            at = text.rfind(", ", 0, at)
+        return None
+
+    def _clause(self, text: str, depth: int) -> str | None:
+        """The translation of a clause that begins with a comma."""
+        known = marks(text)
+        for shape, message in self._clauses:
+            values = shape.match(text, known)
+            if values is not None:
+                return filled(message.translations[0], {n: self._value(v, depth) for n, v in values.items()})
         return None
 
     def _value(self, value: str, depth: int) -> str:

@@ -9,7 +9,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.domain.assignment import Assignment
-
 from grader.domain.formatting import (
     UNKNOWN,
     clipped,
