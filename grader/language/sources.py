@@ -180,6 +180,8 @@ def _is_sentence(message: str, words: bool) -> bool:
     own = re.sub(r"`[^`]*`|\{[a-z_0-9]+\}", " ", message)
     if not _WORD.search(own) or "<" in own or "\\" in own or "://" in own:
         return False
+    if words and "{" in message:
+        return True
     if " " not in own.strip():
         return words and own.strip()[:1].isupper() and "_" not in own and "{" not in message
     if message[-1] in ".?!:" or (message[-1] == "}" and len(_WORD.findall(own)) > 1):

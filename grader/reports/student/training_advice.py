@@ -155,8 +155,8 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
     if call is not None:
         return _outcome_of_call(training, call)
     done = len(training.epochs)
-    plural = "epoch" if (training.planned_epochs or done) == 1 else "epochs"
-    count = f"{done} of {training.planned_epochs} {plural}" if training.planned_epochs else f"{done} {plural}"
+    planned = training.planned_epochs
+    count = f"{done} of {planned} {'epoch' if planned == 1 else 'epochs'}" if planned else _epochs(done)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
             took = f"{count} in {duration(training.seconds)}" if training.seconds else count
@@ -175,6 +175,10 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
             return training.reason or "Training was not part of this run."
         case TrainingOutcome.UNKNOWN:
             return f"A person looks at the training: {training.reason}"
+
+
+def _epochs(number: int) -> str:
+    return f"{number} {'epoch' if number == 1 else 'epochs'}"
 
 
 def _outcome_of_call(training: Training, call: TrainingCall) -> str:
