@@ -30,6 +30,9 @@ WITH_WORDS = (
     "judge/fault.py",
     "domain/watch_notes.py",
     "domain/formatting.py",
+    "analysis/effects.py",
+    "scoring/submission_score.py",
+    "analysis/magics.py",
 )
 NOT_FOR_STUDENTS = (
     "reports/whole_class",
@@ -44,6 +47,11 @@ WORDS = {
     "domain/formatting.py": ("not a number", "not finite"),
     "domain/submission.py": ("code", "report", "checkpoint"),
     "domain/submission_view.py": ("text", "output"),
+    "grading/progress.py": ("reading", "pages", "checks", "training"),
+    "intake/upload.py": ("the time of modification on the disk",),
+    "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
+    "scoring/forbidden_costs.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
+    "reports/student/line_notes.py": ("`{name}`: {title}",),
     "reports/student/own_results.py": ("base",),
     "reports/student/plan_rows.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
     "reports/student/standing.py": ("earned",),
@@ -67,7 +75,11 @@ def engine_template() -> str:
             if not name.startswith(NOT_FOR_STUDENTS):
                 found = sentences_in(path.read_text(encoding="utf-8"), words=name.startswith(WITH_WORDS))
                 _add(catalog, f"grader/{name}", found)
-                _add(catalog, f"grader/{name}", (Found(word, 1) for word in WORDS.get(name, ())))
+                _add(
+                    catalog,
+                    f"grader/{name}",
+                    (Found(word, 1, is_pattern="{" in word) for word in WORDS.get(name, ())),
+                )
     return _text(catalog)
 
 
@@ -80,7 +92,9 @@ def assignment_template(folder: Path) -> str:
     catalog = _catalog(folder.name)
     table = tomllib.loads((folder / "assignment.toml").read_text(encoding="utf-8"))
     _add(catalog, "assignment.toml", (Found(text, 1) for text in _stated(table)))
-    for path in sorted([*folder.glob("checks/**/*.py"), *folder.glob("trained/**/*.py")]):
+    for path in sorted(
+        [*folder.glob("checks/**/*.py"), *folder.glob("trained/**/*.py"), *folder.glob("oracle/**/*.py")]
+    ):
         source, name = path.read_text(encoding="utf-8"), path.relative_to(folder).as_posix()
         _add(catalog, name, check_titles(source))
         _add(catalog, name, sentences_in(source, errors=True))

@@ -13,6 +13,7 @@ _DEEPEST = 5  # sentences within sentences
 _LONGEST = 4_000  # characters of a sentence that is looked up
 _MOST = 40  # sentences of a text that are looked up
 _NUMBER = re.compile(r"\d+")
+_LEFT = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class Message:
     forms: tuple[str, ...]
     translations: tuple[str, ...]
     is_pattern: bool = False
+
+
+def _is_prose(text: str) -> bool:
+    """Whether words that were left as they are say something, and are no list of names or numbers."""
+    return any(len(item.split()) > 2 for item in text.split(","))
 
 
 def _of_germanic(number: int) -> int:
@@ -101,7 +107,8 @@ class Language:
     def pieces(self, text: str) -> tuple[Piece, ...]:
         """A composed text in the language, piece by piece; what has no translation stays as it is.
 
-        An exact entry wins over an entry with placeholders, and of these the one with most words of its own.
+        An exact entry wins over an entry with placeholders; of these the one that leaves fewest words as they
+        are, and of equal ones that with most words of its own.
         What the placeholders stand for is translated where it is a sentence of ours itself.
         """
         if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
@@ -148,19 +155,20 @@ class Language:
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):
             return exact.translations[0]
-        known = marks(text)
-        for shape, message in self._patterns:
+        known, best, least = marks(text), None, _LONGEST
+        for shape, message in self._patterns:  # the most specific first
             values = shape.match(text, known)
             if values is None or not (alone or all(len(sentences(value)) == 1 for value in values.values())):
                 continue
             shown = {name: self._value(value, depth) for name, value in values.items()}
-            if shape.orders and any(
-                BEGIN in text and len(values[name].split()) > 2 for name, text in shown.items()
-            ):
+            left = [each for value in shown.values() for each in _LEFT.findall(value)]
+            if shape.orders and any(map(_is_prose, left)):
                 continue
-            number = next((int(found[0]) for value in values.values() if (found := _NUMBER.match(value))), 1)
-            return filled(self._of_number(message, number), shown)
-        return self._with_tail(text, depth)
+            words = sum(len(each.split()) for each in left)
+            if words < least:
+                number = next((int(at[0]) for value in values.values() if (at := _NUMBER.match(value))), 1)
+                best, least = filled(self._of_number(message, number), shown), words
+        return best if best is not None else self._with_tail(text, depth)
 
     def _with_tail(self, text: str, depth: int) -> str | None:
         """The translation of a sentence to which clauses were added (`..., 35 not run`), if there is one."""

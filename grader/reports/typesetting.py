@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from unicodedata import bidirectional
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -34,6 +35,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 # what stands between `backticks` is code, what stands in “quotation marks” is a quotation
 _MARKED = re.compile(f"{CODE}([^{CODE}]*){CODE}|{OPEN}([^{OPEN}{CLOSE}]*)({CLOSE}|$)")
+_TAKEN_OVER = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
+_FROM_LEFT = ' dir="ltr"'
 
 
 def prose(text: str, length: int = 600) -> Markup:
@@ -75,7 +78,14 @@ def language_of(assignment: Assignment) -> Language:
 
 def isolated(text: Markup) -> Markup:
     """A translation in which what it takes over as it was cannot change the order of the words around it."""
-    return Markup(str(text).replace(BEGIN, "<bdi>").replace(END, "</bdi>"))  # within what is escaped
+    return Markup(_TAKEN_OVER.sub(lambda found: _isolate(found[1]), str(text)))  # within what is escaped
+
+
+def _isolate(html: str) -> str:
+    """What stands within a sentence of another direction; numbers and names are written from the left."""
+    words = re.sub(r"<[^>]*>", "", html)
+    first = next((letter for letter in words if bidirectional(letter) in ("L", "R", "AL")), "")
+    return f"<bdi{'' if first and bidirectional(first) != 'L' else _FROM_LEFT}>{html}</bdi>"
 
 
 def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
@@ -90,7 +100,10 @@ def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
         if piece.translated:
             made.append(isolated(prose(piece.text, 4 * length)))
         else:
-            made.append(Markup('<span lang="en" dir="ltr">{}</span>').format(prose(piece.text, length)))
+            words = prose(piece.text, length)
+            if re.search(r"[A-Za-z]{2}", piece.text):
+                words = Markup('<span lang="en" dir="ltr">{}</span>').format(words)
+            made.append(words)
     return Markup(" ").join(made)
 
 
@@ -99,7 +112,7 @@ def _said(spoken: Language) -> dict[str, Callable[..., Markup]]:
 
     def shown(value: object) -> Markup:
         printed = escape(_finalized(value))
-        return printed if spoken.is_english or not printed else Markup("<bdi>{}</bdi>").format(printed)
+        return printed if spoken.is_english or not printed else Markup(_isolate(str(printed)))
 
     def gettext(message: str, **values: object) -> Markup:
         made = Markup(spoken.gettext(message))  # a catalogue is a file of the course's
@@ -114,7 +127,7 @@ def _said(spoken: Language) -> dict[str, Callable[..., Markup]]:
 
 def flat(text: str) -> str:
     """A text of a page for an attribute or a title, where nothing can be isolated."""
-    return type(text)(str(text).replace("<bdi>", "").replace("</bdi>", ""))
+    return type(text)(re.sub(r'<bdi( dir="ltr")?>|</bdi>', "", str(text)))
 
 
 def _language_filters(spoken: Language) -> dict[str, Callable[..., object]]:
@@ -159,6 +172,8 @@ def environment(spoken: Language = ENGLISH) -> Environment:
     made.policies["ext.i18n.trimmed"] = True
     made.globals.update(_said(spoken))
     made.globals["language"] = spoken
+    # within a listing of code, which is written from the left
+    made.globals["onward"] = Markup(' dir="rtl"') if spoken.direction == "rtl" else ""
     # which way a sentence of ours reads: in English it may be all somebody else's words
     made.globals["auto"] = Markup(' dir="auto"') if spoken.is_english else ""
     filters = (
