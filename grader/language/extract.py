@@ -33,6 +33,7 @@ WITH_WORDS = (
     "analysis/effects.py",
     "scoring/submission_score.py",
     "analysis/magics.py",
+    "analysis/slicing.py",
 )
 NOT_FOR_STUDENTS = (
     "reports/whole_class",
@@ -46,8 +47,8 @@ NOT_FOR_STUDENTS = (
 WORDS = {
     "domain/formatting.py": ("not a number", "not finite"),
     "domain/submission.py": ("code", "report", "checkpoint"),
-    "domain/submission_view.py": ("text", "output"),
-    "grading/progress.py": ("reading", "pages", "checks", "training"),
+    "domain/submission_view.py": ("text", "raw"),
+    "grading/submission_run.py": ("reading", "pages", "checks", "training"),
     "intake/upload.py": ("the time of modification on the disk",),
     "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
     "scoring/forbidden_costs.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
@@ -150,7 +151,7 @@ def _add_page(catalog: Catalog, path: Path) -> None:
     name = f"grader/reports/templates/{path.name}"
     extracted = babel_extract(BytesIO(source.encode()), ("_", "gettext", "ngettext"), [], _OPTIONS)
     for line, _, message, _ in extracted:
-        texts = (message,) if isinstance(message, str) else tuple(each for each in message if each)
+        texts = (message,) if isinstance(message, str) else tuple(each for each in message or () if each)
         flags = ["python-format"] if any("%(" in each for each in texts) else []
         catalog.add(texts[:2] if len(texts) > 1 else texts[0], locations=[(name, line)], flags=flags)
     parsed = Environment(extensions=["jinja2.ext.i18n"], trim_blocks=True, lstrip_blocks=True).parse(source)

@@ -19,7 +19,7 @@ STRUCTURE = 4  # with so few letters of its own a pattern orders words rather th
 
 
 @dataclass(frozen=True)
-class Marks:
+class QuotedSpans:
     """Where a sentence holds words that are not ours.
 
     Attributes:
@@ -42,9 +42,14 @@ class Marks:
         return index >= 0 and at < self.spans[index][1]
 
 
-def marks(text: str) -> Marks:
+def marks(text: str) -> QuotedSpans:
     """The quotations and pieces of code in a sentence."""
-    return Marks(tuple(found.span() for found in _MARKED.finditer(text)))
+    return QuotedSpans(tuple(found.span() for found in _MARKED.finditer(text)))
+
+
+def unmarked(text: str) -> str:
+    """A text in which a quotation or a piece of code is one word."""
+    return _MARKED.sub("…", text)
 
 
 def sentences(text: str) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ class Pattern:
         """Whether it says next to nothing by itself, as `{first} and {last}`."""
         return sum(map(str.isalpha, "".join(self.literals))) <= STRUCTURE
 
-    def match(self, text: str, known: Marks) -> Mapping[str, str] | None:
+    def match(self, text: str, known: QuotedSpans) -> Mapping[str, str] | None:
         """Placeholder -> the text in its place; None where the sentence is another one.
 
         Args:

@@ -96,7 +96,7 @@ def _messages(path: Path) -> Iterator[Message]:
         raise CourseError(f"{path} is not a catalogue ({error}). Open it in Poedit, and save it.") from None
     for entry in catalog:
         forms = (entry.id,) if isinstance(entry.id, str) else tuple(entry.id)
-        texts = (entry.string,) if isinstance(entry.string, str) else tuple(entry.string)
+        texts = (entry.string,) if isinstance(entry.string, str) else tuple(entry.string or ("",))
         if forms[0] and all(texts) and not entry.fuzzy:
             yield Message(forms, texts, "python-brace-format" in entry.flags)
 

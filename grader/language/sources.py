@@ -88,7 +88,7 @@ def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
         return
     yield node
     if isinstance(node, ast.JoinedStr):  # its pieces are no sentences of their own, what it computes may be
-        inner = [each.value for each in node.values if isinstance(each, ast.FormattedValue)]
+        inner: list[ast.AST] = [each.value for each in node.values if isinstance(each, ast.FormattedValue)]
     else:
         inner = list(ast.iter_child_nodes(node))
     for child in inner:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from grader.language.patterns import Pattern, filled, marks, pattern, sentences
+from grader.language.patterns import Pattern, filled, marks, pattern, sentences, unmarked
 
 # around what a translation takes over as it was: private characters, which no sentence of ours has
 BEGIN, END = "\ue000", "\ue001"
@@ -46,7 +46,7 @@ class Message:
 
 def _is_prose(text: str) -> bool:
     """Whether words that were left as they are say something, and are no list of names or numbers."""
-    return any(len(item.split()) > 2 for item in text.split(","))
+    return any(len(item.split()) > 2 for item in unmarked(text).split(","))
 
 
 def _of_germanic(number: int) -> int:
@@ -108,7 +108,7 @@ class Language:
         """A composed text in the language, piece by piece; what has no translation stays as it is.
 
         An exact entry wins over an entry with placeholders; of these the one that leaves fewest words as they
-        are, and of equal ones that with most words of its own.
+        are, then that which begins soonest, then that with most words of its own.
         What the placeholders stand for is translated where it is a sentence of ours itself.
         """
         if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
@@ -155,7 +155,7 @@ class Language:
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):
             return exact.translations[0]
-        known, best, least = marks(text), None, _LONGEST
+        known, best, least = marks(text), None, (True, _LONGEST, 0)
         for shape, message in self._patterns:  # the most specific first
             values = shape.match(text, known)
             if values is None or not (alone or all(len(sentences(value)) == 1 for value in values.values())):
@@ -164,7 +164,9 @@ class Language:
             left = [each for value in shown.values() for each in _LEFT.findall(value)]
             if shape.orders and any(map(_is_prose, left)):
                 continue
-            words = sum(len(each.split()) for each in left)
+            # what is told of something stands at the end of a sentence rather than at its beginning
+            first = 0 if shape.literals[0] else len(values[shape.names[0]])
+            words = (shape.orders, sum(len(each.split()) for each in left), first)
             if words < least:
                 number = next((int(at[0]) for value in values.values() if (at := _NUMBER.match(value))), 1)
                 best, least = filled(self._of_number(message, number), shown), words
