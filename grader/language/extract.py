@@ -31,6 +31,7 @@ WITH_WORDS = (
     "domain/watch_notes.py",
     "domain/formatting.py",
     "analysis/effects.py",
+    "scoring/measured.py",
     "scoring/submission_score.py",
     "analysis/magics.py",
     "analysis/slicing.py",
@@ -57,7 +58,7 @@ WORDS = {
     "reports/student/plan_rows.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
     "reports/student/standing.py": ("earned",),
     "reports/student/training_charts.py": ("accuracy", "epoch"),
-    "reports/measured_words.py": ("hidden test image",),
+    "reports/measured_words.py": ("{number}\N{NO-BREAK SPACE}hidden test images",),
 }
 PAGES = ("base", "macros", "student", "answers", "submission")
 _OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "trim_blocks": "true", "lstrip_blocks": "true"}

@@ -13,6 +13,8 @@ _DEEPEST = 5  # sentences within sentences
 _LONGEST = 4_000  # characters of a sentence that is looked up
 _MOST = 40  # sentences of a text that are looked up
 _NUMBER = re.compile(r"\d+")
+_OPENERS = (", ", "; ", "(")  # of what is added to a sentence
+_CLAUSE = re.compile(r", |; | (?=\()")
 _LEFT = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
 
 
@@ -46,7 +48,7 @@ class Message:
 
 def _is_prose(text: str) -> bool:
     """Whether words that were left as they are say something, and are no list of names or numbers."""
-    return any(len(item.split()) > 2 for item in unmarked(text).split(","))
+    return any(len(item.strip().split(" ")) > 1 for item in unmarked(text).split(","))
 
 
 def _of_germanic(number: int) -> int:
@@ -90,7 +92,7 @@ class Language:
 
     @cached_property
     def _clauses(self) -> Sequence[tuple[Pattern, Message]]:
-        return [pair for pair in self._patterns if pair[0].literals[0].startswith(", ")]
+        return [pair for pair in self._patterns if pair[0].literals[0].startswith(_OPENERS)]
 
     def gettext(self, message: str) -> str:
         """The translation of a fixed text; the text itself where there is none."""
@@ -175,23 +177,23 @@ class Language:
     def _with_tail(self, text: str, depth: int) -> str | None:
         """The translation of a sentence to which clauses were added (`..., 35 not run`), if there is one."""
         known = marks(text)
-        at = text.rfind(", ")
-        while at > 0:
-            if not known.within(at):
-                tail = self._clause(text[at:], depth)
-                head = self._looked_up(text[:at], depth, alone=True) if tail is not None else None
-                if tail is not None and head is not None:
-                    return head + tail
-            at = text.rfind(", ", 0, at)
+        places = [at.start() for at in _CLAUSE.finditer(text) if at.start() and not known.within(at.start())]
+        for at in reversed(places[-_MOST:]):
+            tail = self._clause(text[at:].removesuffix("."), depth)
+            head = self._looked_up(text[:at], depth, alone=True) if tail is not None else None
+            if tail is not None and head is not None:
+                return f"{head}{tail}{'.' if text.endswith('.') else ''}"
         return None
 
     def _clause(self, text: str, depth: int) -> str | None:
-        """The translation of a clause that begins with a comma."""
+        """The translation of a clause that begins with a comma, a semicolon or a bracket."""
+        space, text = (" ", text.strip()) if text.startswith(" ") else ("", text)
         known = marks(text)
         for shape, message in self._clauses:
             values = shape.match(text, known)
             if values is not None:
-                return filled(message.translations[0], {n: self._value(v, depth) for n, v in values.items()})
+                shown = {name: self._value(value, depth) for name, value in values.items()}
+                return space + filled(message.translations[0], shown)
         return None
 
     def _value(self, value: str, depth: int) -> str:
