@@ -199,11 +199,11 @@ class Language:
     def _value(self, value: str, depth: int) -> str:
         """What a placeholder stands for: in the language where it is a text of ours, else marked as it is."""
         if depth < _DEEPEST and not value.isnumeric():
-            made = self._pieces(value, depth + 1)
+            words = value.lstrip(" ")  # a clause that is added brings its space
+            made = self._pieces(words, depth + 1)
             if any(piece.translated for piece in made):
-                return " ".join(
-                    piece.text if piece.translated else f"{BEGIN}{piece.text}{END}" for piece in made
-                )
+                shown = (piece.text if piece.translated else f"{BEGIN}{piece.text}{END}" for piece in made)
+                return " " * (len(value) - len(words)) + " ".join(shown)
         return f"{BEGIN}{value}{END}"
 
     def _of_number(self, message: Message, number: int) -> str:
