@@ -48,7 +48,8 @@ class Message:
 
 def _is_prose(text: str) -> bool:
     """Whether words that were left as they are say something, and are no list of names or numbers."""
-    return any(len(item.strip().split(" ")) > 1 for item in unmarked(text).split(","))
+    items = unmarked(text).split(",")
+    return any(sum(not _NUMBER.search(word) for word in item.strip().split(" ")) > 1 for item in items)
 
 
 def _of_germanic(number: int) -> int:
