@@ -89,11 +89,10 @@ def command(
       grader grade download.zip --assignment vit_defects --data NEU-CLS.zip --out results
       grader grade homework.py --assignment vit_defects --no-train --out results
     """
-    from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
     from grader.grading.grade_class import GradeRequest, grade_class
 
-    assignment = read_assignment(located_course(course).reference(assignment_id))
+    assignment = located_course(course).assignment(assignment_id)
     if assignment.data is None and data is not None:
         click.echo(f"note: {assignment_id} has no data set, so --data is not used.", err=True)
         data = None

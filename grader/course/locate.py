@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +17,8 @@ from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
 from grader.domain.drawn_values import DrawnValue, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
+from grader.language import ENGLISH, language, require_language
+from grader.language.po_files import FOLDER as CATALOGUES
 
 FILE = "course.toml"
 COURSE_VARIABLE = "GRADER_COURSE"
@@ -32,6 +34,7 @@ class _CourseTable(Table):
     title: Annotated[str, Field(min_length=1)]
     secret: Annotated[str, Field(min_length=1)]
     term: str = ""
+    language: Annotated[str, Field(min_length=1)] = ENGLISH.code
     sandbox: _SandboxTable = _SandboxTable()
 
 
@@ -44,6 +47,7 @@ class Course:
         secret: What the hidden splits and all seeds are made from.
         minimum_level: The least isolation that a grade may come from, `strict` or `standard`.
         term: `2026-fall`; the values that assignments draw are another term's own.
+        language: The code of the language that students' reports are written in.
     """
 
     root: Path
@@ -51,6 +55,7 @@ class Course:
     secret: str = field(repr=False)
     minimum_level: str = "standard"
     term: str = ""
+    language: str = ENGLISH.code
 
     @property
     def datasets(self) -> Path:
@@ -97,6 +102,17 @@ class Course:
         """The ids of the assignments, sorted."""
         return tuple(sorted(path.parent.name for path in self.root.glob(f"reference/*/{ASSIGNMENT_FILE}")))
 
+    def assignment(self, assignment_id: str) -> Assignment:
+        """The assignment, whose reports are in the course's language.
+
+        Raises:
+            UsageError: There is no such assignment, or Babel is missing.
+            CourseError: One of its files is malformed, a catalogue among them.
+        """
+        found = read_assignment(self.reference(assignment_id))
+        language(self.language, (self.root / CATALOGUES, found.folder / CATALOGUES))  # it is well-formed
+        return replace(found, language=self.language)
+
     def reference(self, assignment_id: str) -> Path:
         """The assignment's folder, which only instructors see.
 
@@ -136,12 +152,14 @@ def located_course(
     table = toml_table(root / FILE, _CourseTable)
     if table.term:
         require_term(table.term, f"{FILE}: 'term'")
+    require_language(table.language, f"{FILE}: 'language'", root / CATALOGUES)
     return Course(
         root=root,
         title=table.title,
         secret=environment.get(SECRET_VARIABLE, "") or table.secret,
         minimum_level=table.sandbox.minimum,
         term=table.term,
+        language=table.language,
     )
 
 

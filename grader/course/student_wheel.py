@@ -18,7 +18,14 @@ from grader.files import atomic
 DISTRIBUTION = "vit-grader"
 _NAME = "vit_grader"
 _TAG = "py3-none-any"
-_KINDS = {".py", ".typed", ".txt", ".j2", ".css"}  # of what else lies in the folder, nothing is handed out
+_KINDS = {
+    ".py",
+    ".typed",
+    ".txt",
+    ".j2",
+    ".css",
+    ".po",
+}  # of what else lies in the folder, nothing is handed out
 _BEGINNINGS = "beginnings"
 _METADATA = ("METADATA", "entry_points.txt", "top_level.txt")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # the first date that a ZIP archive can hold

@@ -425,6 +425,7 @@ class Assignment:
         digest: SHA-256 over assignment.toml, checks, mistakes and solution, hexadecimal.
         hidden_checks: Of a student's copy: what it tells of the checks that it lacks.
         example_id: Of a student's copy: the id in the homework as it was handed out, which is nobody's.
+        language: The code of the language that reports are written in; the course says it.
     """
 
     id: str
@@ -454,6 +455,7 @@ class Assignment:
     digest: str = ""
     hidden_checks: tuple[HiddenCheck, ...] = ()
     example_id: str = ""
+    language: str = "en"
 
     @property
     def replays_training(self) -> bool:

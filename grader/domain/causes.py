@@ -6,13 +6,6 @@ from dataclasses import dataclass
 from grader.domain.evidence import Finding, Status
 from grader.domain.formatting import counted
 
-_WORDS = {
-    Status.FAILED: ("fails for this reason", "fail for this reason"),
-    Status.SKIPPED: ("was not tried for this reason", "were not tried for this reason"),
-    Status.ERRORED: ("is undecided for this reason", "are undecided for this reason"),
-    Status.PASSED: ("has this remark", "have this remark"),
-}
-
 
 @dataclass(frozen=True)
 class ToldCause:
@@ -33,9 +26,26 @@ class ToldCause:
     @property
     def others_in_words(self) -> str:
         """How many others there are: `3 more checks fail for this reason`; empty where there are none."""
-        one, several = _WORDS[self.finding.status]
         count = len(self.others)
-        return f"{counted(count, 'more check')} {one if count == 1 else several}" if count else ""
+        if not count:
+            return ""
+        match self.finding.status:
+            case Status.FAILED:
+                return counted(count, "more check fails for this reason", "more checks fail for this reason")
+            case Status.SKIPPED:
+                return counted(
+                    count,
+                    "more check was not tried for this reason",
+                    "more checks were not tried for this reason",
+                )
+            case Status.ERRORED:
+                return counted(
+                    count,
+                    "more check is undecided for this reason",
+                    "more checks are undecided for this reason",
+                )
+            case Status.PASSED:
+                return counted(count, "more check has this remark", "more checks have this remark")
 
 
 def told_causes(findings: Sequence[Finding]) -> tuple[ToldCause, ...]:

@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from grader.course.assignment_file import read_assignment
 from grader.course.dataset_file import SYNTHETIC
 from grader.course.extensions import read_extensions
 from grader.course.locate import Course, located_course
@@ -156,7 +155,7 @@ def grade_class(request: GradeRequest, *, clock: Callable[[], datetime], watch: 
         SandboxError: The machine gives too little isolation.
     """
     course = located_course(request.course)
-    assignment = read_assignment(course.reference(request.assignment_id))
+    assignment = course.assignment(request.assignment_id)
     class_list = ClassList(read_roster(request.roster) if request.roster else None)
     with Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book:
         run = _ClassBeingGraded(request, course, assignment, class_list, book, clock, watch)

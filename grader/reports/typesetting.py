@@ -1,12 +1,15 @@
 """How pages are set: the Jinja environment, and sentences with quotations as HTML."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from unicodedata import bidirectional
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from grader.domain.assignment import Assignment
 from grader.domain.formatting import (
     UNKNOWN,
     clipped,
@@ -23,11 +26,17 @@ from grader.domain.formatting import (
     within,
 )
 from grader.domain.quoting import CLOSE, CODE, OPEN, quoted
+from grader.language import ENGLISH, Language, language
+from grader.language.po_files import FOLDER
+from grader.language.sources import of_number
+from grader.language.translation import BEGIN, END
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 # what stands between `backticks` is code, what stands in “quotation marks” is a quotation
 _MARKED = re.compile(f"{CODE}([^{CODE}]*){CODE}|{OPEN}([^{OPEN}{CLOSE}]*)({CLOSE}|$)")
+_TAKEN_OVER = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
+_FROM_LEFT = ' dir="ltr"'
 
 
 def prose(text: str, length: int = 600) -> Markup:
@@ -59,9 +68,97 @@ def _finalized(value: object) -> object:
     return value if isinstance(value, Markup) else printable(str(value))
 
 
+def language_of(assignment: Assignment) -> Language:
+    """The language that an assignment's reports are written in, with what its course and it translate."""
+    if assignment.language == ENGLISH.code:
+        return ENGLISH
+    course = assignment.folder.parents[1] if len(assignment.folder.parents) > 1 else assignment.folder
+    return language(assignment.language, (course / FOLDER, assignment.folder / FOLDER))
+
+
+def isolated(text: Markup) -> Markup:
+    """A translation in which what it takes over as it was cannot change the order of the words around it."""
+    return Markup(_TAKEN_OVER.sub(lambda found: _isolate(found[1]), str(text)))  # within what is escaped
+
+
+def _isolate(html: str) -> str:
+    """What stands within a sentence of another direction; numbers and names are written from the left."""
+    words = re.sub(r"<[^>]*>", "", html)
+    first = next((letter for letter in words if bidirectional(letter) in ("L", "R", "AL")), "")
+    return f"<bdi{'' if first and bidirectional(first) != 'L' else _FROM_LEFT}>{html}</bdi>"
+
+
+def translated_prose(spoken: Language, text: str, length: int = 600) -> Markup:
+    """A sentence of ours as HTML, in a language; what has no translation says that it is English.
+
+    In English it is `prose`.
+    """
+    if spoken.is_english or not text.strip():
+        return prose(text, length)
+    made = []
+    for piece in spoken.pieces(text):
+        if piece.translated:
+            made.append(isolated(prose(piece.text, 4 * length)))
+        else:
+            words = prose(piece.text, length)
+            if re.search(r"[A-Za-z]{2}", piece.text):
+                words = Markup('<span lang="en" dir="ltr">{}</span>').format(words)
+            made.append(words)
+    return Markup(" ").join(made)
+
+
+def _said(spoken: Language) -> dict[str, Callable[..., Markup]]:
+    """`gettext` and `ngettext` of the pages: escaped, and what comes in is made printable and isolated."""
+
+    def shown(value: object) -> Markup:
+        printed = escape(_finalized(value))
+        return printed if spoken.is_english or not printed else Markup(_isolate(str(printed)))
+
+    def gettext(message: str, **values: object) -> Markup:
+        made = Markup(spoken.gettext(message))  # a catalogue is a file of the course's
+        return made % {name: shown(value) for name, value in values.items()}
+
+    def ngettext(singular: str, plural: str, num: int, **values: object) -> Markup:
+        made = Markup(spoken.ngettext(singular, plural, num))
+        return made % {name: shown(value) for name, value in {"num": num, **values}.items()}
+
+    return {"gettext": gettext, "ngettext": ngettext, "_": gettext}
+
+
+def flat(text: str) -> str:
+    """A text of a page for an attribute or a title, where nothing can be isolated."""
+    return type(text)(re.sub(r'<bdi( dir="ltr")?>|</bdi>', "", str(text)))
+
+
+def _language_filters(spoken: Language) -> dict[str, Callable[..., object]]:
+    """Filters whose words are the language's."""
+
+    def translated(text: str, length: int = 600) -> Markup:
+        return translated_prose(spoken, text, length)
+
+    def worded(text: str) -> str | Markup:
+        return text if spoken.is_english else translated_prose(spoken, text, 4_000)
+
+    def plainly(text: str) -> str:
+        return spoken.translated(text)
+
+    def counted_in(number: int, noun: str, plural: str = "") -> str | Markup:
+        told = counted(number, noun, plural)
+        if spoken.is_english:
+            return told
+        form = spoken.ngettext(*of_number(noun, plural), number)
+        return Markup("{}").format(form.replace("{number}", str(number)))
+
+    return {"translated": translated, "worded": worded, "plainly": plainly, "counted": counted_in}
+
+
 @cache
-def environment() -> Environment:
-    """The Jinja environment of all pages: everything is escaped, an unknown name is an error."""
+def environment(spoken: Language = ENGLISH) -> Environment:
+    """The Jinja environment of all pages: everything is escaped, an unknown name is an error.
+
+    Args:
+        spoken: The language that they are written in.
+    """
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -69,7 +166,16 @@ def environment() -> Environment:
         finalize=_finalized,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
     )
+    made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension: values are handed over
+    made.policies["ext.i18n.trimmed"] = True
+    made.globals.update(_said(spoken))
+    made.globals["language"] = spoken
+    # within a listing of code, which is written from the left
+    made.globals["onward"] = Markup(' dir="rtl"') if spoken.direction == "rtl" else ""
+    # which way a sentence of ours reads: in English it may be all somebody else's words
+    made.globals["auto"] = Markup(' dir="auto"') if spoken.is_english else ""
     filters = (
         points,
         percent,
@@ -83,10 +189,11 @@ def environment() -> Environment:
         revealed,
         within,
         breakable,
-        counted,
         listed,
+        flat,
     )
     made.filters.update({one.__name__: one for one in filters})
+    made.filters.update(_language_filters(spoken))
     styles = {
         "style": "style.css",
         "class_style": "class.css",

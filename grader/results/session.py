@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
@@ -105,7 +104,7 @@ def class_session(
     """
     with Gradebook(request.out, request.gradebook, assignment_id=request.assignment_id) as book:
         assignment_id = _the_one(request.out, book.assignments(), request.assignment_id)
-        assignment = read_assignment(located_course(request.course).reference(assignment_id))
+        assignment = located_course(request.course).assignment(assignment_id)
         catch_up = caught_up(assignment, book, request.out, clock)
         if catch_up is not None:
             on_catch_up(catch_up)

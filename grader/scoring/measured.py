@@ -186,7 +186,10 @@ def _told(item: RubricItem, training: Training) -> str:
         listed = ", ".join(map(scale.shown, training.runs))
         seeds = f"mean of {len(training.runs)} trainings: {listed}; " if several else ""
         counted = seeds + (f"{training.counted}; " if training.counted else "")
-        told += f" ({counted}95 % interval: {scale.shown(low)} to {scale.shown(high)})"
+        if counted:
+            told += f" ({counted}95 % interval: {scale.shown(low)} to {scale.shown(high)})"
+        else:
+            told += f" (95 % interval: {scale.shown(low)} to {scale.shown(high)})"
     if item.threshold is not None:
         told += f"; {scale.shown(item.threshold)} is asked for"
         if not scale.reaches(value, item.threshold) and passes(training, item.threshold, scale):

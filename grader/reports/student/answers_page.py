@@ -10,7 +10,7 @@ from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.score import PartScore, Score
-from grader.reports.typesetting import environment
+from grader.reports.typesetting import environment, language_of
 
 _WHY = {
     Undrawn.PROTECTED: "The PDF opens with a password only, so none of its pages could be drawn.",
@@ -78,7 +78,7 @@ def answers_page(
     if answers is None:
         return None
     return (
-        environment()
+        environment(language_of(assignment))
         .get_template("answers.html.j2")
         .render(
             assignment=assignment,

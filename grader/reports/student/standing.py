@@ -199,7 +199,7 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
         return found
     if record.how_late:
         due = f"{'Your own deadline' if record.extended else 'Deadline'} {stamp(record.due)}"
-        told = f"{due}, received {stamp(record.received_at)}. {record.reason}"
+        told = " ".join((f"{due}, received {stamp(record.received_at)}.", record.reason))
         found.append(Banner("note", f"Handed in {record.how_late}", told))
     elif record.state == "unknown" and record.asked:
         found.append(Banner("note", "Marked as late", record.reason))

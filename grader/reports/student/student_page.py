@@ -22,7 +22,7 @@ from grader.reports.student.model_tree import layer_rows
 from grader.reports.student.own_results import difference, mistakes, study_rows
 from grader.reports.student.standing import banners, headline, nothing_implemented, points_sentence, standing
 from grader.reports.student.trained_models import trained_models
-from grader.reports.typesetting import environment
+from grader.reports.typesetting import environment, language_of
 from grader.scoring.decided_by_people import with_acceptance, with_waived
 
 _FIXES_SHOWN = 3
@@ -62,12 +62,13 @@ def student_page(
     # a check that was given back to the class counts as passed, and is shown so
     evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
     evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
-    stands, trainings = standing(score), trained_models(assignment, evidence, images)
+    spoken = language_of(assignment)
+    stands, trainings = standing(score), trained_models(assignment, evidence, images, spoken)
     asks_for_own = any("own_results" in item.beside for item in assignment.rubric)
     again = evidence.study.unexpected if evidence.study else None
     unexpected = difference(again.values, evidence.study.base) if again and evidence.study else ""
     return (
-        environment()
+        environment(spoken)
         .get_template("student.html.j2")
         .render(
             assignment=assignment,
@@ -77,7 +78,7 @@ def student_page(
             graded=score.gradable and not evidence.absent,
             headline=headline(assignment, evidence, score),
             points_sentence=points_sentence(stands),
-            points_bar=training_charts.points_bar(stands.segments),
+            points_bar=training_charts.points_bar(stands.segments, spoken),
             banners=banners(assignment, evidence, score),
             starting=nothing_implemented(evidence),
             fixes=_shown_fixes(assignment, evidence, score),

@@ -17,7 +17,7 @@ from grader.reports.student.code_links import SCRIPT, CodeLinks, anchor, cell_an
 from grader.reports.student.component_reports import component_reports
 from grader.reports.student.html_cleaning import cleaned
 from grader.reports.student.line_notes import LineNote, line_notes, notes_by_line
-from grader.reports.typesetting import environment
+from grader.reports.typesetting import environment, language_of
 from grader.scoring.decided_by_people import with_waived
 
 MOST_LINES = 20_000
@@ -92,7 +92,7 @@ def submission_page(
     shown = [_shown(cell, by_line) for cell in cells]
     links = _links(cells)
     return (
-        environment()
+        environment(language_of(assignment))
         .get_template("submission.html.j2")
         .render(
             assignment=assignment,

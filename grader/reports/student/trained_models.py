@@ -12,6 +12,7 @@ from grader.domain.evidence import Checkpoint, Evidence, Prediction, Training
 from grader.domain.measure import Measure, call_in_words
 from grader.domain.plan import Rehearsal
 from grader.domain.submission import Role
+from grader.language import ENGLISH, Language
 from grader.reports.data_uri import data_uri
 from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.student import training_charts
@@ -89,17 +90,18 @@ class ShownModel:
 
 
 def trained_models(
-    assignment: Assignment, evidence: Evidence, images: Mapping[str, bytes]
+    assignment: Assignment, evidence: Evidence, images: Mapping[str, bytes], spoken: Language = ENGLISH
 ) -> tuple[ShownModel, ...]:
     """Each model that the assignment measures, in its order; none where it has no data.
 
     Args:
         images: PNG bytes by the names that the predictions use.
+        spoken: The language of what is written in charts.
     """
     if assignment.data is None:
         return ()
     return tuple(
-        _shown(assignment, measure, evidence.of_measure(measure.id), images, prefix)
+        _shown(assignment, measure, evidence.of_measure(measure.id), images, prefix, spoken)
         for measure, prefix in zip(
             assignment.measures,
             ["", *(f"{measure.id}-" for measure in assignment.measures[1:])],
@@ -109,7 +111,12 @@ def trained_models(
 
 
 def _shown(
-    assignment: Assignment, measure: Measure, evidence: Evidence, images: Mapping[str, bytes], prefix: str
+    assignment: Assignment,
+    measure: Measure,
+    evidence: Evidence,
+    images: Mapping[str, bytes],
+    prefix: str,
+    spoken: Language,
 ) -> ShownModel:
     training, item = evidence.training, assignment.item_measured(measure.id)
     told = measure.call is not None or evidence.plan.why
@@ -129,16 +136,17 @@ def _shown(
         rehearsal=evidence.plan.rehearsal,
         lines=excerpt(evidence.source, training.where),
         measured_band=training_charts.measured_band(
-            training.measured, training.interval, item.breakpoints if item else (), words
+            training.measured, training.interval, item.breakpoints if item else (), words, spoken
         ),
         accuracy_curve=training_charts.accuracy_curve(
             training.epochs,
             threshold if words.is_accuracy else None,
             stage_beginnings(evidence.plan.rehearsal, len(training.epochs)),
+            spoken,
         ),
-        loss_curve=training_charts.loss_curve(training.epochs),
+        loss_curve=training_charts.loss_curve(training.epochs, spoken),
         class_figures=class_figures(training),
-        roc_chart=training_charts.roc_chart(training.roc, training.classes),
+        roc_chart=training_charts.roc_chart(training.roc, training.classes, spoken),
         confusion=confusion_rows(training),
         predictions=_prediction_groups(training, images),
     )

@@ -47,7 +47,7 @@ def training_fix_text(
     if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
         return None
     words = _words(item, training)
-    asked = f"The assignment asks for {words.round(item.threshold)}. " if item.threshold else ""
+    asked = [f"The assignment asks for {words.round(item.threshold)}."] if item.threshold else []
     best = 0 if item.scale.lower_is_better else -1
     full = (
         f"Full points begin at {words.round(item.breakpoints[best][0])}."
@@ -58,7 +58,7 @@ def training_fix_text(
     reach = f" (95 % interval {words.value(low)} to {words.value(high)})" if low < high else ""
     value = words.value(training.measured)
     told = f"{value} {words.what}" if words.is_accuracy else f"{words.what} {value}{words.direction}"
-    message = f"The grader measured {told}{reach}. {asked}{full}"
+    message = " ".join([f"The grader measured {told}{reach}.", *asked, full])
     if not training.epochs:
         return TrainingText(message, BY_CALL, training.where)
     hint, name = _advice(training.epochs, most_epochs, _in_place(evidence))
@@ -155,13 +155,13 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
     if call is not None:
         return _outcome_of_call(training, call)
     done = len(training.epochs)
-    of = f" of {training.planned_epochs}" if training.planned_epochs else ""
-    count = f"{done}{of} epoch{'' if (training.planned_epochs or done) == 1 else 's'}"
+    planned = training.planned_epochs
+    count = f"{done} of {planned} {'epoch' if planned == 1 else 'epochs'}" if planned else _epochs(done)
     match training.outcome:
         case TrainingOutcome.COMPLETED:
-            took = f" in {duration(training.seconds)}" if training.seconds else ""
+            took = f"{count} in {duration(training.seconds)}" if training.seconds else count
             how = "with your own train_epoch and settings" if training.rebuilt else "by your own loop"
-            return f"The grader trained your model for {count}{took}, {how}."
+            return f"The grader trained your model for {took}, {how}."
         case TrainingOutcome.FAILED:
             return f"Training stopped in your code after {count}: {training.reason}"
         case TrainingOutcome.DIVERGED:
@@ -175,6 +175,10 @@ def outcome_sentence(training: Training, call: TrainingCall | None = None) -> st
             return training.reason or "Training was not part of this run."
         case TrainingOutcome.UNKNOWN:
             return f"A person looks at the training: {training.reason}"
+
+
+def _epochs(number: int) -> str:
+    return f"{number} {'epoch' if number == 1 else 'epochs'}"
 
 
 def _outcome_of_call(training: Training, call: TrainingCall) -> str:

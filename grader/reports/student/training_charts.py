@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from grader.domain.evidence import Epoch, RocCurve
 from grader.domain.formatting import percent, points, quantity, round_percent
+from grader.language import ENGLISH, Language
 from grader.reports.drawing import PlotArea, axes, coordinate, line, rect, round_values, svg, text
 from grader.reports.measured_words import MeasuredWords
 
@@ -29,37 +30,43 @@ class Segment:
 
 
 def accuracy_curve(
-    epochs: Sequence[Epoch], threshold: float | None, beginnings: Sequence[int] = ()
+    epochs: Sequence[Epoch],
+    threshold: float | None,
+    beginnings: Sequence[int] = (),
+    spoken: Language = ENGLISH,
 ) -> Markup:
     """Test accuracy (0 to 1) per epoch, with the line that the assignment asks for; empty without epochs.
 
     Args:
         beginnings: The first epoch of each stage but the first.
+        spoken: The language of its words.
     """
     values = [(epoch.number, epoch.test_accuracy) for epoch in epochs if math.isfinite(epoch.test_accuracy)]
     if not values:
         return Markup("")
     frame = PlotArea(*_epoch_range(epochs), 0.0, 1.0)
-    parts = [_epoch_axes(frame, [(tick / 5, f"{20 * tick} %") for tick in range(6)])]
+    parts = [_epoch_axes(frame, spoken, [(tick / 5, f"{20 * tick} %") for tick in range(6)])]
     if threshold is not None:
         y = frame.y(threshold)
         parts.append(line(frame.left, y, frame.right, y, "threshold"))
-        parts.append(text(frame.left + 4, y - 4, f"asked for: {round_percent(threshold)}", "note"))
+        parts.append(
+            text(frame.left + 4, y - 4, spoken.translated(f"asked for: {round_percent(threshold)}"), "note")
+        )
     for number, first in enumerate(beginnings, start=2):
         x = frame.x(first - 0.5)
         parts.append(line(x, frame.top, x, frame.bottom, "threshold"))
-        parts.append(text(x + 4, frame.bottom - 6, f"stage {number}", "note"))
+        parts.append(text(x + 4, frame.bottom - 6, spoken.translated(f"stage {number}"), "note"))
     parts.append(_series(frame, values, "test"))
     parts.append(_end_label(frame, values[-1], percent(values[-1][1])))
     last = f"{percent(values[-1][1])} after epoch {values[-1][0]}"
     best = max(values, key=lambda pair: pair[1])
     label = f"Test accuracy per epoch: {last}; highest {percent(best[1])} after epoch {best[0]}."
     label += "".join(f" Stage {number} begins with epoch {at}." for number, at in enumerate(beginnings, 2))
-    parts.append(_key(frame, [("test", "test accuracy, %")]))
-    return svg(200, label, parts)
+    parts.append(_key(frame, [("test", spoken.translated("test accuracy, %"))]))
+    return svg(200, spoken.translated(label), parts)
 
 
-def loss_curve(epochs: Sequence[Epoch]) -> Markup:
+def loss_curve(epochs: Sequence[Epoch], spoken: Language = ENGLISH) -> Markup:
     """Mean cross-entropy (nats per image) on the hidden test images per epoch; empty without epochs.
 
     The loss that train_epoch reports is not drawn: what a student's code says while it sees the images of a
@@ -70,19 +77,22 @@ def loss_curve(epochs: Sequence[Epoch]) -> Markup:
         return Markup("")
     ticks = round_values(max(value for _, value in values))
     frame = PlotArea(*_epoch_range(epochs), 0.0, ticks[-1])
-    parts = [_epoch_axes(frame, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks])]
-    parts += [_series(frame, values, "test"), _key(frame, [("test", "test loss")])]
-    return svg(200, f"Test loss per epoch, at the end: {quantity(values[-1][1])}.", parts)
+    parts = [
+        _epoch_axes(frame, spoken, [(tick, points(tick) if tick < 1e4 else f"{tick:.0e}") for tick in ticks])
+    ]
+    parts += [_series(frame, values, "test"), _key(frame, [("test", spoken.translated("test loss"))])]
+    label = f"Test loss per epoch, at the end: {quantity(values[-1][1])}."
+    return svg(200, spoken.translated(label), parts)
 
 
-def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str]) -> Markup:
+def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str], spoken: Language = ENGLISH) -> Markup:
     """The receiver operating characteristics of all classes, the one with the least area named."""
     known = [(curve, name) for curve, name in zip(roc, classes, strict=False) if curve.area is not None]
     if not known:
         return Markup("")
     frame = PlotArea(0.0, 1.0, 0.0, 1.0, right=300.0, bottom=292.0)
     ticks = [(tick / 5, f"{20 * tick} %") for tick in range(6)]
-    parts = [axes(frame, ticks, ticks, "false positive rate")]
+    parts = [axes(frame, ticks, ticks, spoken.translated("false positive rate"))]
     parts.append(line(frame.x(0), frame.y(0), frame.x(1), frame.y(1), "threshold"))
     hardest = min(known, key=lambda each: each[0].area or 0.0)
     for curve, name in known:
@@ -90,9 +100,17 @@ def roc_chart(roc: Sequence[RocCurve], classes: Sequence[str]) -> Markup:
         path = " ".join(f"{coordinate(frame.x(x))},{coordinate(frame.y(y))}" for x, y in curve.points)
         parts.append(Markup('<polyline class="series {}" points="{}"/>').format(kind, path))
     area = hardest[0].area or 0.0
-    parts.append(_key(frame, [("test", f"{hardest[1]}: area {area:.3f}"), ("other", "other classes")]))
+    parts.append(
+        _key(
+            frame,
+            [
+                ("test", spoken.translated(f"{hardest[1]}: area {area:.3f}")),
+                ("other", spoken.translated("other classes")),
+            ],
+        )
+    )
     label = f"ROC curves of {len(known)} classes; least area {area:.3f}, of {hardest[1]}."
-    return svg(324, label, parts)
+    return svg(324, spoken.translated(label), parts)
 
 
 def measured_band(
@@ -100,6 +118,7 @@ def measured_band(
     interval: tuple[float, float] | None,
     breakpoints: Sequence[tuple[float, float]],
     words: MeasuredWords,
+    spoken: Language = ENGLISH,
 ) -> Markup:
     """What was measured, with its 95 % interval, on the scale that turns it into points.
 
@@ -108,6 +127,7 @@ def measured_band(
         interval: Low and high end.
         breakpoints: (value, points), ascending.
         words: How it is called and written.
+        spoken: The language of its words.
 
     Returns:
         An SVG image.
@@ -126,12 +146,12 @@ def measured_band(
         parts.append(line(x, 38, x, 57, "tick"))
         if x - before >= 52:
             parts.append(text(x, 70, words.round(value), "label", "middle"))
-            parts.append(text(x, 84, f"{points(worth)} points", "note", "middle"))
+            parts.append(text(x, 84, spoken.translated(f"{points(worth)} points"), "note", "middle"))
             before = x
     scale = ", ".join(f"{points(worth)} points at {words.round(value)}" for value, worth in breakpoints)
     what = "accuracy" if words.is_accuracy else words.what
     if measured is None or not math.isfinite(measured):
-        return svg(54, f"No {what} was measured. The scale: {scale}.", parts, top=36)
+        return svg(54, spoken.translated(f"No {what} was measured. The scale: {scale}."), parts, top=36)
     label = f"Measured {what} {words.value(measured)}"
     if interval is not None:
         low, high = (frame.x(min(max(each, start), end)) for each in interval)
@@ -142,7 +162,7 @@ def measured_band(
     parts.append(line(x, 28, x, 53, "needle"))
     parts.append(Markup('<circle class="dot" cx="{}" cy="28" r="4.5"/>').format(coordinate(x)))
     parts.append(text(min(max(x, 34), 326), 14, words.value(measured), "value", "middle"))
-    return svg(90, f"{label}. The scale: {scale}.", parts)
+    return svg(90, spoken.translated(f"{label}. The scale: {scale}."), parts)
 
 
 def _band(
@@ -163,7 +183,7 @@ def _band(
     return max(low, min(ends) - width) - 0.1 * width, min(high, max(ends) + width) + 0.1 * width
 
 
-def points_bar(segments: Sequence[Segment]) -> Markup:
+def points_bar(segments: Sequence[Segment], spoken: Language = ENGLISH) -> Markup:
     """Points as one bar: earned solid, lost pale, awaiting hatched, not run outlined."""
     whole = sum(segment.amount for segment in segments)
     parts: list[Markup] = [
@@ -179,9 +199,11 @@ def points_bar(segments: Sequence[Segment]) -> Markup:
             parts.append(rect(x, 1, width, 18, f"segment {segment.kind}"))
         x += width
     label = "; ".join(
-        f"{segment.label}: {points(segment.amount)}" for segment in segments if segment.amount > 0
+        f"{spoken.translated(segment.label)}: {points(segment.amount)}"
+        for segment in segments
+        if segment.amount > 0
     )
-    return svg(20, f"Points. {label}.", parts, width=720, css="bar")
+    return svg(20, f"{spoken.translated('Points.')} {label}.", parts, width=720, css="bar")
 
 
 def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
@@ -189,12 +211,12 @@ def _epoch_range(epochs: Sequence[Epoch]) -> tuple[float, float]:
     return float(epochs[0].number), float(epochs[-1].number)
 
 
-def _epoch_axes(frame: PlotArea, ticks: Sequence[tuple[float, str]]) -> Markup:
+def _epoch_axes(frame: PlotArea, spoken: Language, ticks: Sequence[tuple[float, str]]) -> Markup:
     """Axes whose horizontal one counts epochs, the first and the last among them."""
     inner = [tick for tick in round_values(frame.x1, 5) if frame.x0 < tick < frame.x1 and tick.is_integer()]
     chosen = [tick for tick in inner if frame.x(frame.x1) - frame.x(tick) > 18]
     x_ticks = dict.fromkeys([frame.x0, *chosen, frame.x1])
-    return axes(frame, ticks, [(tick, points(tick)) for tick in x_ticks], "epoch")
+    return axes(frame, ticks, [(tick, points(tick)) for tick in x_ticks], spoken.translated("epoch"))
 
 
 def _series(frame: PlotArea, values: Sequence[tuple[int, float]], kind: str) -> Markup:

@@ -1,0 +1,9 @@
+"""Sentences in the language of a course: catalogues, and what finds a sentence's translation in them.
+
+Facts stay English wherever they are stored; they are translated where a page shows them.
+"""
+
+from grader.language.po_files import available, language, require_language
+from grader.language.translation import ENGLISH, Language, Piece
+
+__all__ = ["ENGLISH", "Language", "Piece", "available", "language", "require_language"]

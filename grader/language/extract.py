@@ -1,0 +1,195 @@
+"""`python -m grader.language.extract`: the templates of the catalogues, made from the sources.
+
+The engine's is `grader/language/catalogues/messages.pot`; of each assignment of a course it is
+`reference/<id>/language/messages.pot`. Poedit updates a catalogue from them.
+"""
+
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import write_po
+from jinja2 import Environment, nodes
+from jinja2.ext import babel_extract
+
+from grader.language.po_files import CATALOGUES, FOLDER
+from grader.language.sources import Found, check_titles, first_paragraphs, of_number, sentences_in
+
+TEMPLATE = "messages.pot"
+ENGINE = Path(__file__).parents[1]
+# who composes sentences that students read; of `reports` and of what shows, also labels
+PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring", "reports", "grading")
+WITH_WORDS = (
+    "reports/student",
+    "reports/measured_words.py",
+    "judge/fault.py",
+    "domain/watch_notes.py",
+    "domain/formatting.py",
+    "analysis/effects.py",
+    "scoring/measured.py",
+    "scoring/submission_score.py",
+    "analysis/magics.py",
+    "analysis/slicing.py",
+)
+NOT_FOR_STUDENTS = (
+    "reports/whole_class",
+    "reports/plots",
+    "reports/results_json",
+    "grading/class_",
+    "grading/grade_class",
+    "grading/time_",
+)
+# words that stand alone in the sources, where nothing tells them from names
+WORDS = {
+    "domain/formatting.py": ("not a number", "not finite"),
+    "domain/submission.py": ("code", "report", "checkpoint"),
+    "domain/submission_view.py": ("text", "raw"),
+    "grading/submission_run.py": ("reading", "pages", "checks", "training"),
+    "intake/upload.py": ("the time of modification on the disk",),
+    "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
+    "scoring/forbidden_costs.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
+    "reports/student/line_notes.py": ("`{name}`: {title}",),
+    "reports/student/own_results.py": ("base",),
+    "reports/student/plan_rows.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
+    "reports/student/standing.py": ("earned",),
+    "reports/student/training_charts.py": ("accuracy", "epoch"),
+    "reports/measured_words.py": ("{number}\N{NO-BREAK SPACE}hidden test images",),
+}
+PAGES = ("base", "macros", "student", "answers", "submission")
+_OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "trim_blocks": "true", "lstrip_blocks": "true"}
+
+
+def engine_template() -> str:
+    """The template of the engine's catalogues, as text."""
+    catalog = _catalog("the grader's reports")
+    pages = ENGINE / "reports" / "templates"
+    for path in sorted(pages.glob("*.j2")):
+        if path.name.partition(".")[0].partition("_")[0] in PAGES:
+            _add_page(catalog, path)
+    for package in PACKAGES:
+        for path in sorted((ENGINE / package).rglob("*.py")):
+            name = path.relative_to(ENGINE).as_posix()
+            if not name.startswith(NOT_FOR_STUDENTS):
+                found = sentences_in(path.read_text(encoding="utf-8"), words=name.startswith(WITH_WORDS))
+                _add(catalog, f"grader/{name}", found)
+                _add(
+                    catalog,
+                    f"grader/{name}",
+                    (Found(word, 1, is_pattern="{" in word) for word in WORDS.get(name, ())),
+                )
+    return _text(catalog)
+
+
+def assignment_template(folder: Path) -> str:
+    """The template of an assignment's catalogues, as text.
+
+    Args:
+        folder: `reference/<id>`.
+    """
+    catalog = _catalog(folder.name)
+    table = tomllib.loads((folder / "assignment.toml").read_text(encoding="utf-8"))
+    _add(catalog, "assignment.toml", (Found(text, 1) for text in _stated(table)))
+    for path in sorted(
+        [*folder.glob("checks/**/*.py"), *folder.glob("trained/**/*.py"), *folder.glob("oracle/**/*.py")]
+    ):
+        source, name = path.read_text(encoding="utf-8"), path.relative_to(folder).as_posix()
+        _add(catalog, name, check_titles(source))
+        _add(catalog, name, sentences_in(source, errors=True))
+    for path in sorted(folder.glob("mistakes/**/*.py")):
+        _add(
+            catalog,
+            path.relative_to(folder).as_posix(),
+            first_paragraphs(path.read_text(encoding="utf-8")),
+        )
+    return _text(catalog)
+
+
+def written(root: Path) -> dict[Path, str]:
+    """Path -> text of all templates of the engine, and of a course.
+
+    Args:
+        root: The folder of `course.toml`.
+    """
+    made = {CATALOGUES / TEMPLATE: engine_template()}
+    for path in sorted(root.glob(f"reference/*/{FOLDER}")):
+        made[path / TEMPLATE] = assignment_template(path.parent)
+    return made
+
+
+def _stated(table: dict[str, Any]) -> Iterator[str]:
+    """The titles, reasons and notes in an `assignment.toml`."""
+    for key, value in table.items():
+        if key in ("title", "reason", "note") and isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from _stated(value)
+        elif isinstance(value, list):
+            for each in value:
+                if isinstance(each, dict):
+                    yield from _stated(each)
+
+
+def _catalog(project: str) -> Catalog:
+    catalog = Catalog(project=project, charset="utf-8", header_comment=f"# Sentences of {project}.")
+    catalog.creation_date = datetime(2026, 1, 1, tzinfo=UTC)  # the same sources make the same file
+    return catalog
+
+
+def _add(catalog: Catalog, name: str, found: Iterator[Found]) -> None:
+    for each in found:
+        message = (each.message, each.plural) if each.plural else each.message
+        flags = ["python-brace-format"] if each.is_pattern else []
+        catalog.add(message, locations=[(name, each.line)], flags=flags)
+
+
+def _add_page(catalog: Catalog, path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    name = f"grader/reports/templates/{path.name}"
+    extracted = babel_extract(BytesIO(source.encode()), ("_", "gettext", "ngettext"), [], _OPTIONS)
+    for line, _, message, _ in extracted:
+        texts = (message,) if isinstance(message, str) else tuple(each for each in message or () if each)
+        flags = ["python-format"] if any("%(" in each for each in texts) else []
+        catalog.add(texts[:2] if len(texts) > 1 else texts[0], locations=[(name, line)], flags=flags)
+    parsed = Environment(extensions=["jinja2.ext.i18n"], trim_blocks=True, lstrip_blocks=True).parse(source)
+    for node in parsed.find_all(nodes.Filter):
+        if node.name == "counted":
+            _add_counted(catalog, name, node.lineno, node.args)
+    for call in parsed.find_all(nodes.Call):
+        if isinstance(call.node, nodes.Name) and call.node.name == "more":
+            _add_counted(catalog, name, call.lineno, call.args[2:])
+
+
+def _add_counted(catalog: Catalog, name: str, line: int, words: list[nodes.Expr]) -> None:
+    said = [str(word.value) for word in words if isinstance(word, nodes.Const)]
+    if said:
+        catalog.add(of_number(*said), locations=[(name, line)], flags=["python-brace-format"])
+
+
+def _text(catalog: Catalog) -> str:
+    file = BytesIO()
+    write_po(file, catalog, width=110, omit_header=True, sort_by_file=False, include_lineno=False)
+    head = (
+        f'{catalog.header_comment}\n# Made by `python -m grader.language.extract`; do not edit.\nmsgid ""\n'
+        'msgstr ""\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+        '"Content-Transfer-Encoding: 8bit\\n"\n\n'
+    )
+    return head + file.getvalue().decode("utf-8")
+
+
+def main(root: Path) -> None:
+    """Write the templates.
+
+    Args:
+        root: The folder of a course, with its assignments.
+    """
+    for path, text in written(root).items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path.cwd())

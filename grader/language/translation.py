@@ -1,0 +1,216 @@
+"""A language: what a sentence reads in it, with what stays as it was."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from grader.language.patterns import Pattern, filled, marks, pattern, sentences, unmarked
+
+# around what a translation takes over as it was: private characters, which no sentence of ours has
+BEGIN, END = "\ue000", "\ue001"
+_DEEPEST = 5  # sentences within sentences
+_LONGEST = 4_000  # characters of a sentence that is looked up
+_MOST = 40  # sentences of a text that are looked up
+_NUMBER = re.compile(r"\d+")
+_OPENERS = (", ", "; ", "(")  # of what is added to a sentence
+_CLAUSE = re.compile(r", |; | (?=\()")
+_LEFT = re.compile(f"{BEGIN}([^{BEGIN}{END}]*){END}")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a text, as a page shows it.
+
+    Attributes:
+        text: In the language, where `translated`; what it holds of others stands between BEGIN and END.
+        translated: Otherwise it is the English that was given.
+    """
+
+    text: str
+    translated: bool
+
+
+@dataclass(frozen=True)
+class Message:
+    """An entry of a catalogue.
+
+    Attributes:
+        forms: The English sentence, and its plural where it has one.
+        translations: One for each number that the language tells apart; a single one without plural.
+        is_pattern: Its `{names}` are placeholders.
+    """
+
+    forms: tuple[str, ...]
+    translations: tuple[str, ...]
+    is_pattern: bool = False
+
+
+def _is_prose(text: str) -> bool:
+    """Whether words that were left as they are say something, and are no list of names or numbers."""
+    items = unmarked(text).split(",")
+    return any(sum(not _NUMBER.search(word) for word in item.strip().split(" ")) > 1 for item in items)
+
+
+def _of_germanic(number: int) -> int:
+    return int(number != 1)
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language that pages are written in.
+
+    Attributes:
+        code: As in `<html lang>`: `fa`.
+        direction: `ltr` or `rtl`.
+        messages: What its catalogues translate; later ones win.
+        form: Which translation a number takes.
+    """
+
+    code: str = "en"
+    direction: str = "ltr"
+    messages: tuple[Message, ...] = field(default=(), repr=False)
+    form: Callable[[int], int] = field(default=_of_germanic, repr=False, compare=False)
+
+    @property
+    def is_english(self) -> bool:
+        """Whether sentences are shown as they were made."""
+        return self.code == "en" and not self.messages
+
+    @cached_property
+    def _exact(self) -> Mapping[str, Message]:
+        return {form: message for message in self.messages for form in message.forms}
+
+    @cached_property
+    def _patterns(self) -> Sequence[tuple[Pattern, Message]]:
+        made: dict[str, tuple[Pattern, Message]] = {}
+        for message in self.messages:
+            if message.is_pattern:
+                for form in message.forms:
+                    if (shape := pattern(form)) is not None:
+                        made[form] = (shape, message)
+        return sorted(made.values(), key=lambda pair: pair[0].rank)
+
+    @cached_property
+    def _clauses(self) -> Sequence[tuple[Pattern, Message]]:
+        return [pair for pair in self._patterns if pair[0].literals[0].startswith(_OPENERS)]
+
+    def gettext(self, message: str) -> str:
+        """The translation of a fixed text; the text itself where there is none."""
+        found = self._exact.get(message)
+        return found.translations[0] if found is not None else message
+
+    def ngettext(self, singular: str, plural: str, number: int) -> str:
+        """The translation of a fixed text with a number."""
+        found = self._exact.get(singular)
+        if found is None or found.forms[-1] != plural:
+            return singular if number == 1 else plural
+        return self._of_number(found, number)
+
+    def pieces(self, text: str) -> tuple[Piece, ...]:
+        """A composed text in the language, piece by piece; what has no translation stays as it is.
+
+        An exact entry wins over an entry with placeholders; of these the one that leaves fewest words as they
+        are, then that which begins soonest, then that with most words of its own.
+        What the placeholders stand for is translated where it is a sentence of ours itself.
+        """
+        if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
+            return (Piece(text, False),)
+        return self._pieces(text, 0)
+
+    def translated(self, text: str) -> str:
+        """The same as one plain text, without marks."""
+        joined = " ".join(piece.text for piece in self.pieces(text))
+        return joined.replace(BEGIN, "").replace(END, "") if not self.is_english else text
+
+    def _pieces(self, text: str, depth: int) -> tuple[Piece, ...]:
+        each = sentences(text)
+        if len(each) > _MOST:
+            return (Piece(text, False),)
+        made: list[Piece] = []
+        begin = 0
+        while begin < len(each):
+            for end in range(len(each), begin, -1):
+                run = " ".join(each[begin:end])
+                found = self._looked_up(run, depth, alone=end == begin + 1)
+                if found is not None:
+                    made.append(Piece(found, True))
+                    begin = end
+                    break
+            else:
+                if made and not made[-1].translated:
+                    made[-1] = Piece(f"{made[-1].text} {each[begin]}", False)
+                else:
+                    made.append(Piece(each[begin], False))
+                begin += 1
+        if len(each) > 1 and not any(piece.translated for piece in made):
+            whole = self._looked_up(text, depth, alone=True)
+            if whole is not None:
+                return (Piece(whole, True),)
+        return tuple(made)
+
+    def _looked_up(self, text: str, depth: int, *, alone: bool) -> str | None:
+        """The translation of a text as one; None where there is none.
+
+        Args:
+            alone: What a placeholder stands for may hold the end of a sentence.
+        """
+        exact = self._exact.get(text)
+        if exact is not None and not (exact.is_pattern and pattern(text)):
+            return exact.translations[0]
+        known, best, least = marks(text), None, (True, _LONGEST, 0)
+        for shape, message in self._patterns:  # the most specific first
+            values = shape.match(text, known)
+            if values is None or not (alone or all(len(sentences(value)) == 1 for value in values.values())):
+                continue
+            shown = {name: self._value(value, depth) for name, value in values.items()}
+            left = [each for value in shown.values() for each in _LEFT.findall(value)]
+            if shape.orders and any(map(_is_prose, left)):
+                continue
+            # what is told of something stands at the end of a sentence rather than at its beginning
+            first = 0 if shape.literals[0] else len(values[shape.names[0]])
+            words = (shape.orders, sum(len(each.split()) for each in left), first)
+            if words < least:
+                number = next((int(at[0]) for value in values.values() if (at := _NUMBER.match(value))), 1)
+                best, least = filled(self._of_number(message, number), shown), words
+        return best if best is not None else self._with_tail(text, depth)
+
+    def _with_tail(self, text: str, depth: int) -> str | None:
+        """The translation of a sentence to which clauses were added (`..., 35 not run`), if there is one."""
+        known = marks(text)
+        places = [at.start() for at in _CLAUSE.finditer(text) if at.start() and not known.within(at.start())]
+        for at in reversed(places[-_MOST:]):
+            tail = self._clause(text[at:].removesuffix("."), depth)
+            head = self._looked_up(text[:at], depth, alone=True) if tail is not None else None
+            if tail is not None and head is not None:
+                return f"{head}{tail}{'.' if text.endswith('.') else ''}"
+        return None
+
+    def _clause(self, text: str, depth: int) -> str | None:
+        """The translation of a clause that begins with a comma, a semicolon or a bracket."""
+        space, text = (" ", text.strip()) if text.startswith(" ") else ("", text)
+        known = marks(text)
+        for shape, message in self._clauses:
+            values = shape.match(text, known)
+            if values is not None:
+                shown = {name: self._value(value, depth) for name, value in values.items()}
+                return space + filled(message.translations[0], shown)
+        return None
+
+    def _value(self, value: str, depth: int) -> str:
+        """What a placeholder stands for: in the language where it is a text of ours, else marked as it is."""
+        if depth < _DEEPEST and not value.isnumeric():
+            words = value.lstrip(" ")  # a clause that is added brings its space
+            made = self._pieces(words, depth + 1)
+            if any(piece.translated for piece in made):
+                shown = (piece.text if piece.translated else f"{BEGIN}{piece.text}{END}" for piece in made)
+                return " " * (len(value) - len(words)) + " ".join(shown)
+        return f"{BEGIN}{value}{END}"
+
+    def _of_number(self, message: Message, number: int) -> str:
+        if len(message.forms) < 2:
+            return message.translations[0]
+        return message.translations[min(self.form(number), len(message.translations) - 1)]
+
+
+ENGLISH = Language()

@@ -1,0 +1,86 @@
+"""What the sources compose is found, and the files that are made of it are current."""
+
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+pytest.importorskip("babel")
+
+from babel.messages.pofile import read_po
+
+from grader.language.extract import ENGINE, WORDS, written
+from grader.language.sources import check_titles, first_paragraphs, sentences_in
+
+ROOT = Path(__file__).parents[2]
+CATALOGUES = [*ROOT.glob("grader/language/catalogues/*.po"), *ROOT.glob("reference/*/language/*.po")]
+
+
+def messages(source: str, **how: bool) -> list[str]:
+    return [found.message for found in sentences_in(source, **how)]
+
+
+def test_the_templates_are_current():
+    for path, text in written(ROOT).items():
+        assert path.read_text("utf-8") == text, "run: python -m grader.language.extract"
+
+
+def test_words_that_stand_alone_are_still_in_their_sources():
+    for name, words in WORDS.items():
+        source = (ENGINE / name).read_text("utf-8")
+        for word in words:
+            assert "{" in word or word in source, f"{name} has no '{word}'"
+
+
+@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
+def test_translations_keep_what_comes_in(path):
+    with path.open("rb") as file:
+        catalog = read_po(file)
+    for entry in catalog:
+        texts = [entry.string] if isinstance(entry.string, str) else list(entry.string)
+        forms = [entry.id] if isinstance(entry.id, str) else list(entry.id)
+        if not entry.id or not all(texts):
+            continue
+        if "python-brace-format" in entry.flags:
+            asked = {name for _, name, _, _ in Formatter().parse(forms[-1]) if name}
+            for text in texts:
+                assert {name for _, name, _, _ in Formatter().parse(text) if name} == asked, forms[0]
+        if "python-format" in entry.flags:
+            for text in texts:
+                assert text.count("%(") == forms[-1].count("%("), forms[0]
+                assert text.count("<") == forms[-1].count("<"), forms[0]
+
+
+def test_a_field_is_called_as_what_it_holds():
+    assert messages('x = f"`{named(part.label)}` has {counted_up(a)} of {b:.1f} points."') == [
+        "`{label}` has {a} of {b} points."
+    ]
+
+
+def test_a_choice_of_words_makes_two_sentences():
+    assert messages("""x = f"{name} {'is' if one else 'are'} wrong." """) == [
+        "{name} is wrong.",
+        "{name} are wrong.",
+    ]
+
+
+def test_counted_nouns_have_a_plural():
+    (found,) = sentences_in('counted(n, "page")')
+    assert (found.message, found.plural) == ("{number}\xa0page", "{number}\xa0pages")
+
+
+def test_docstrings_names_and_operators_errors_are_left_out():
+    source = '''"""A module of sentences."""
+def f():
+    """What it does is said here."""
+    raise CourseError("The file is wrong. Change it.")
+x = {"a key.": "a_name"}
+'''
+    assert messages(source) == []
+
+
+def test_titles_of_checks_and_sentences_of_mistakes():
+    source = 'def test_a():\n    """It is\n    right.\n\n    Not this.\n    """\n'
+    assert [found.message for found in check_titles(source)] == ["It is right."]
+    mistake = '"""It is\nwrong.\n\nFix it.\n\nLook for: _ @ _\n"""\n'
+    assert [found.message for found in first_paragraphs(mistake)] == ["It is wrong.", "Fix it."]

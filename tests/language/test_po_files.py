@@ -1,0 +1,69 @@
+import builtins
+from pathlib import Path
+
+import pytest
+
+from grader.course.locate import located_course
+from grader.domain.errors import CourseError, UsageError
+from grader.language import ENGLISH, available, language, po_files, require_language
+
+pytest.importorskip("babel")
+COURSE = 'title = "T"\nsecret = "s"\n'
+
+
+def test_the_engine_brings_persian_which_is_written_from_the_right():
+    assert {"en", "fa"} <= set(available())
+    persian = language("fa")
+    assert (persian.code, persian.direction) == ("fa", "rtl")
+    assert persian.translated("10 of 12 checks passed.") == "10 از 12 آزمون موفق بود."
+    assert language("en") is ENGLISH
+
+
+def test_what_a_later_catalogue_says_wins(tmp_path: Path) -> None:
+    (tmp_path / "fa.po").write_text(
+        'msgid ""\nmsgstr ""\n\nmsgid "Points"\nmsgstr "امتیاز"\n', encoding="utf-8"
+    )
+    assert language("fa", [tmp_path]).gettext("Points") == "امتیاز"
+    assert language("fa").gettext("Points") == "نمره"
+
+
+def test_what_is_fuzzy_or_empty_is_not_shown(tmp_path: Path) -> None:
+    text = 'msgid ""\nmsgstr ""\n\n#, fuzzy\nmsgid "Points"\nmsgstr "?"\n\nmsgid "Total"\nmsgstr ""\n'
+    (tmp_path / "xx.po").write_text(text, encoding="utf-8")
+    assert language("xx", [tmp_path]).messages == ()
+
+
+def test_a_language_without_a_catalogue_is_refused_by_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "course.toml").write_text(f'{COURSE}language = "tlh"\n')
+    with pytest.raises(CourseError, match=r"course.toml: 'language' is 'tlh', .*Choose one of 'en', 'fa'"):
+        located_course(tmp_path)
+
+
+def test_a_course_may_bring_its_own(tmp_path: Path) -> None:
+    (tmp_path / "course.toml").write_text(f'{COURSE}language = "eo"\n')
+    (tmp_path / "language").mkdir()
+    (tmp_path / "language" / "eo.po").write_text('msgid "Points"\nmsgstr "Poentoj"\n')
+    assert located_course(tmp_path).language == "eo"
+
+
+def test_what_is_no_catalogue_says_where(tmp_path: Path) -> None:
+    (tmp_path / "xx.po").write_text("this is no catalogue\n")
+    with pytest.raises(CourseError, match=r"xx\.po is not a catalogue .*Poedit"):
+        language("xx", [tmp_path])
+
+
+def test_without_babel_english_needs_nothing_and_others_say_what_to_install(monkeypatch):
+    monkeypatch.setattr(po_files, "find_spec", lambda name: None)
+    require_language("en", "course.toml: 'language'")
+    with pytest.raises(UsageError, match=r"pip install 'vit-grader\[language\]'"):
+        require_language("fa", "course.toml: 'language'")
+    ordinary = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name.startswith("babel"):
+            raise ImportError(name)
+        return ordinary(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UsageError, match=r"vit-grader\[language\]"):
+        list(po_files._messages(po_files.CATALOGUES / "fa.po"))

@@ -1,0 +1,114 @@
+"""A student's pages in Persian: from the right, nothing of ours in English, and code from the left."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from jinja2 import Environment, nodes
+
+from grader.language import language
+from grader.language.translation import Language, Message
+from grader.reports.student.student_page import student_page
+from grader.reports.student.submission_page import submission_page
+from grader.reports.typesetting import TEMPLATES, environment, translated_prose
+
+pytest.importorskip("babel")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PAGES = ("base", "macros", "student", "answers", "submission")
+# units and names that are the same in every language
+SAME = {"F1", "SHA-", "GPU", "PDF", "cpu"}
+
+
+@pytest.fixture(scope="module")
+def in_persian(assignment):
+    return replace(assignment, language="fa")
+
+
+@pytest.fixture(scope="module")
+def pages(in_persian, pairs):
+    return [
+        student_page(in_persian, evidence, score, images={}, generated_at=NOW) for evidence, score in pairs
+    ]
+
+
+def test_a_page_is_set_from_the_right(pages):
+    for page in pages:
+        assert '<html lang="fa" dir="rtl">' in page
+
+
+def test_code_is_set_from_the_left_and_english_says_that_it_is(pages):
+    for page in pages:
+        assert all('dir="ltr"' in found for found in re.findall(r"<pre[^>]*>", page))
+        assert '<span lang="en" dir="ltr">' in page  # the example's own checks have no catalogue
+    assert re.search(r'\[dir="rtl"\] :is\([^)]*\bcode\b[^)]*\) \{ direction: ltr; \}', pages[0])
+
+
+def test_nothing_of_the_pages_own_is_left_in_english(pages):
+    """What stands in the templates has a translation, and none of the English is in a page."""
+    persian = language("fa")
+    for path in TEMPLATES.glob("*.j2"):
+        if path.name.partition(".")[0].partition("_")[0] not in PAGES:
+            continue
+        tree = Environment(extensions=["jinja2.ext.i18n"]).parse(path.read_text("utf-8"))
+        for call in tree.find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name in ("_", "gettext", "ngettext"):
+                message = call.args[0]
+                while isinstance(message, nodes.MarkSafe | nodes.MarkSafeIfAutoescape):
+                    message = message.expr
+                assert message.value in persian._exact, f"{path.name}: {message.value}"
+    for page in pages:
+        for heading in ("What the checks found", "Your submission", "Rubric", "Points", "Try:"):
+            assert f">{heading}<" not in page
+
+
+def test_no_text_of_a_template_is_unmarked():
+    """Every word that stands in a template of a student's page can be translated."""
+    for path in sorted(TEMPLATES.glob("*.j2")):
+        if path.name.partition(".")[0].partition("_")[0] not in PAGES:
+            continue
+        text = re.sub(r"\{% trans.*?\{% endtrans %\}", " ", path.read_text("utf-8"), flags=re.DOTALL)
+        text = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", " ", text, flags=re.DOTALL)
+        attributes = re.findall(r'(?:aria-label|alt|title)="([^"]*)"', text)
+        words = re.findall(r"[A-Za-z][A-Za-z-]+", " ".join([re.sub(r"<[^>]*>", " ", text), *attributes]))
+        assert [word for word in words if word not in SAME] == [], path.name
+
+
+def test_english_is_what_the_templates_say(assignment, pairs):
+    """A language in which nothing is translated has the very words of English."""
+    empty = Language("en", "ltr", (Message(("nothing like it",), ("x",)),))
+    evidence, score = pairs[0]
+    plain = student_page(assignment, evidence, score, images={}, generated_at=NOW)
+    assert '<html lang="en">' in plain
+    assert "<bdi" not in plain and 'lang="en" dir' not in plain
+    told = (
+        environment(empty)
+        .from_string("{{ _('Points') }} {% trans n=3 %}{{ n }} of them{% endtrans %}")
+        .render()
+    )
+    assert re.sub(r"<[^>]*>", "", told) == "Points 3 of them"
+
+
+def test_the_record_stays_english(in_persian, assignment, pairs):
+    evidence, score = pairs[0]
+    student_page(in_persian, evidence, score, images={}, generated_at=NOW)
+    assert (evidence, score) == pairs[0]
+
+
+def test_a_page_of_code_is_from_the_left_and_what_is_said_of_it_from_the_right(in_persian, pairs):
+    made = [submission_page(in_persian, *pair, view=None, generated_at=NOW) for pair in pairs]
+    shown = [page for page in made if page and 'class="beneath"' in page]
+    assert shown
+    for page in shown:
+        assert 'class="listing" dir="ltr"' in page
+        assert '<div class="beneath" dir="rtl">' in page and '<div class="beneath">' not in page
+
+
+@pytest.mark.parametrize("hostile", ["\u202egnp.x", "<b>{passed}</b>", "a\u2066b %(id)s", "\ue000x\ue001"])
+def test_hostile_text_is_as_visible_in_persian_as_in_english(hostile):
+    persian = language("fa")
+    told = str(translated_prose(persian, f"`f` raised “{hostile}”."))
+    assert "\u202e" not in told and "\u2066" not in told and "<b>" not in told
+    said = environment(persian).from_string("{% trans id=x %}Student <b>{{ id }}</b>{% endtrans %}")
+    shown = said.render(x=hostile)
+    assert "\u202e" not in shown and "\u2066" not in shown and "<b>{passed}" not in shown
