@@ -1,8 +1,8 @@
 """Introspection: code that looks into the running program, resolves computed names, or executes text.
 
 It goes by names, and points out what a graded name, the training or the loading reaches, unless `reflection`
-allows it. It errs toward pointing out; `grader.worker.prying` watches at run time for what it misses. A
-person looks at each note. A note costs nothing by itself, and `forbidden` decides what is forbidden.
+allows it. It errs toward pointing out; `grader.worker.prying` watches at run time for what it misses. Each
+note asks a person to look and costs nothing by itself; `forbidden` decides what is forbidden.
 
 Tests: tests/analysis/test_prying.py
 """

@@ -2,7 +2,7 @@
 
 It goes by names of attributes and functions, also as text. It leaves alone what only keeps the value (in a
 checkpoint, to restore it, to print it) or seeds a loader's workers, as PyTorch documents it. It errs toward
-pointing out. A person looks at each note, and no points depend on it here.
+pointing out. Each note asks a person to look; no points depend on it.
 
 Tests: tests/analysis/test_randomness.py
 """

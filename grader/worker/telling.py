@@ -1,4 +1,4 @@
-"""Forbidden parts made to report their own use: their code is replaced by sealed code that tells first.
+"""Forbidden parts made to report their own use: their code is replaced by sealed code that reports first.
 
 It computes the replacement, and proofs that each part is still in its place. `parts` finds what is forbidden,
 and `grader.scoring.forbidden_costs` decides what a report costs.

@@ -1,7 +1,7 @@
-"""The channel by which sealed code tells the judge at once, in frames of a few plain fields.
+"""The channel by which sealed code reports to the judge at once, in frames of a few plain fields.
 
 It decides for whom a frame works: the first of the student's or of sealed code, outward through libraries. A
-pipe that leads elsewhere ends the process. `telling` and `prying` decide what is told.
+pipe that leads elsewhere ends the process. `telling` and `prying` decide what is reported.
 
 Tests: tests/worker/test_watch.py
 """
