@@ -1,8 +1,11 @@
-"""A statement's text as a worker gets it: what it executes, and nothing that only its text could tell.
+"""Normalized source text for workers: no comments, no unused strings, docstrings cut, standard spacing.
 
-A program that reads its own source (`inspect.getsource`, `linecache`, `__doc__`) finds there what it needs:
-no comments, no texts that nothing uses, docstrings that are cut, and spaces as they are always set. Every
-token stays on its line, so that tracebacks and messages name the student's own lines.
+A program that reads its own source (`inspect.getsource`, `linecache`, `__doc__`) finds no more than that.
+Every token stays on its line, so tracebacks name the student's own lines. Only where `tokenize` fails is the
+statement unparsed, and its lines may move. `programs`, not this module, decides which statements a worker
+gets; `written_data` counts how much data they still hold.
+
+Tests: tests/analysis/test_bare_text.py, tests/worker/test_own_source.py
 """
 
 import ast

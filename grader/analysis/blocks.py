@@ -1,4 +1,10 @@
-"""Compound statements with what must not be executed taken out of them."""
+"""Blocks of compound statements, and their text with some inner statements replaced, line by line.
+
+It computes the blocks and leaves of `if`, `try`, `with` and loops, and replaces leaves in the source text.
+Line numbers do not change. Its caller decides which leaves are taken out: for loading that is `slicing`.
+
+Tests: tests/analysis/test_loading_statements.py
+"""
 
 import ast
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,9 @@
-"""One cell of a submission, or one of its files: what the student wrote, and the Python of it."""
+"""A cell: one code cell of a notebook, one script or one module, as text and as parsed Python.
+
+It holds data and decides nothing. `source` makes the cells; `check_commands` and `joining` replace them.
+
+Tests: tests/analysis/test_source_reading.py
+"""
 
 import ast
 from dataclasses import dataclass

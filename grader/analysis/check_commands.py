@@ -1,7 +1,10 @@
 """A student's own checks in the homework (`import grader`, `grader.check("ViT")`), which are not part of it.
 
-They are taken out before anything else is read, with no word of it: who checks in the notebook hands in what
-anybody else does. Where the package is used for anything but that, all of it stays, and is seen.
+They are removed before the rest of the analysis, without a note: a notebook with checks counts as the same
+notebook without them. It goes by use: as soon as one statement uses the package for anything else, nothing is
+removed. `forbidden` decides whether such a use is forbidden.
+
+Tests: tests/analysis/test_check_commands.py
 """
 
 import ast

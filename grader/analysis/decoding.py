@@ -1,4 +1,11 @@
-"""Bytes as text: what a student's editor may have saved."""
+"""Text encodings: from the bytes of a file to its text.
+
+It tries UTF-16 by its byte order mark, UTF-8, the declared encoding, then two Windows encodings. The last two
+count only where the caller says that the text makes sense. Where none fits it raises a sentence with the
+remedy, and never guesses further. `source` decides whether the text is Python.
+
+Tests: tests/analysis/test_source_reading.py
+"""
 
 import codecs
 import io

@@ -1,4 +1,10 @@
-"""Pieces of a text that are replaced, each line staying where it is."""
+"""Text edits by position: pieces of a source are replaced, and every line stays where it is.
+
+Positions are lines and UTF-8 columns, as in `ast`. Its callers decide what is replaced: `joining` and
+`script.substitution`.
+
+Tests: tests/analysis/test_joining.py, tests/analysis/script/test_standing_data.py
+"""
 
 import ast
 from collections.abc import Collection

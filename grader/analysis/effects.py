@@ -1,4 +1,12 @@
-"""What a statement would do besides computing a value: the reason why it is left out on loading."""
+"""Side effects of statements: shell, network, files, data, training, drawing, printing.
+
+A heuristic over dotted names, seen through imports and plain aliases, and over method names of any object.
+Functions have the effects of what they call. It errs both ways: any `.write` counts as file access, and an
+unknown name as harmless. It is no security boundary (`grader.sandbox` is), and `slicing` decides which
+statements are left out because of an effect.
+
+Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_provided_files.py
+"""
 
 import ast
 from collections import defaultdict

@@ -1,8 +1,11 @@
-"""What was executed in a kernel, as a notebook: each cell once, as it was executed last.
+"""Kernel history as a notebook: each cell once, as it was executed last.
 
-A kernel keeps the texts that it was given, in order, also those of cells that were changed and executed
-again. Here each stands where its cell was executed first, as it does in the notebook, unless it needs what
-others define later. Nothing is executed here.
+A kernel also keeps the texts of cells that were changed and executed again. Each cell stands where it was
+executed first, unless it needs names that later cells bind. Cells are matched by id, else by their text;
+cells that need each other keep their order. `programs` decides what is executed, and
+`grader.jupyter.check_service` which checks run.
+
+Tests: tests/analysis/test_executed_cells.py
 """
 
 import ast

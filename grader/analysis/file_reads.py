@@ -1,4 +1,11 @@
-"""Which files a source reads by names that stand in it."""
+"""Which file a call reads, by a name that stands in the source.
+
+It follows literals, text constants, `Path(...)` and names of opened files. Where the name is computed the
+answer is empty, and the call counts as file access like any other. `effects` decides whether the call reads
+at all, and whether the file is there.
+
+Tests: tests/analysis/test_provided_files.py
+"""
 
 import ast
 from collections import Counter

@@ -1,4 +1,10 @@
-"""Values that can be read off the source: literals, and simple arithmetic and string work on them."""
+"""Constant folding: values of literals and of simple arithmetic and string work on them.
+
+Sizes are bounded, and nothing of the program is executed. Its caller decides what a name stands for. For all
+else it raises `Unknown` and never guesses.
+
+Tests: tests/analysis/test_folding.py
+"""
 
 import ast
 import operator

@@ -1,4 +1,12 @@
-"""Forbidden parts in the source: seen through aliases, star imports and names put together from pieces."""
+"""Forbidden parts in the source: which of them are imported or used, and what reaches them.
+
+It goes by dotted names, through aliases, star imports and strings put together from pieces, and knows other
+homes of the same thing in PyTorch. A name computed at run time escapes it: `prying` points that out to a
+person, and `grader.worker.forbidden` sees the use. `grader.scoring.forbidden_costs` decides what a use costs;
+one that no graded name and no training reaches costs nothing.
+
+Tests: tests/analysis/test_forbidden_parts.py, tests/analysis/test_prying.py
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,10 @@
-"""Python as lines of colored pieces."""
+"""Syntax highlighting: Python as lines of colored pieces.
+
+Where the lexer would change a character, the lines are left plain, since findings stand beside them by
+number. It decides nothing about the code; `view` decides which cells are shown.
+
+Tests: tests/analysis/test_view.py
+"""
 
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token

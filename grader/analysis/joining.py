@@ -1,8 +1,11 @@
-"""Several files of a student's as one program: modules become cells before the one that imports them first.
+"""Several files of a student's as one program: modules become cells before the cell that imports them first.
 
-Imports of the student's own modules disappear, `helpers.accuracy` becomes `accuracy`, and what two files call
-by one name gets another name in one of them. Lines stay where they are. It decides which of the files beside
-a homework are part of it; what of them is executed, it never decides.
+Imports of own modules disappear, `helpers.accuracy` becomes `accuracy`, and a name that two files bind is
+renamed in one. Lines stay where they are. It decides which files beside a homework belong to it, by the names
+in imports. A file in another folder counts only where no library and no second file has its name. `slicing`
+decides what of them is executed.
+
+Tests: tests/analysis/test_joining.py
 """
 
 import ast

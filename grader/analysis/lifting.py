@@ -1,4 +1,11 @@
-"""What an expression of the recipe depends on, lifted to statements that the worker can execute."""
+"""Statements that a recipe's expression depends on, by phase: at the start, with the data, with the model.
+
+It decides which of them the worker executes. Statements that train, load data, or use files or the network
+are out; an expression that needs one cannot be had. Then `recipe` drops the expression with a note. `recipe`
+decides which expressions make up the recipe.
+
+Tests: tests/analysis/test_recipe.py
+"""
 
 import ast
 from collections.abc import Collection, Mapping

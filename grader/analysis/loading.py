@@ -1,4 +1,12 @@
-"""How the student loads data: the transforms of training and test images, and the batch size."""
+"""Data loading in the source: the transforms of training and test images, batch size, `collate_fn`.
+
+A heuristic: calls of `DataLoader`, of data sets and of transforms by their names; the side (training or test)
+by the names around them, then by `shuffle`. A misleading name gives the wrong side, and nobody is asked.
+Where no batch size or transform is found the result is None, and `grader.worker.recipe` takes the handout's
+and notes that. `script.substitution` decides what the training loops over.
+
+Tests: tests/analysis/test_recipe.py, tests/analysis/script/test_standing_data.py
+"""
 
 import ast
 from collections.abc import Collection, Iterator, Mapping

@@ -1,4 +1,12 @@
-"""The loop over epochs: where it is, how often it runs, and what it steps."""
+"""The epoch loop as the recipe reads it: where it stands, and the expression for how often it runs.
+
+It goes by use: a loop that calls the graded training function, else one with inner loops that call `backward`
+or `step(closure)`. The last one counts, among those of the model that counts where `script` knows them. A
+count that cannot be read is None, never a guess. How long the training really runs the script itself decides,
+in `grader.worker.script_run`.
+
+Tests: tests/analysis/test_recipe.py
+"""
 
 import ast
 from collections.abc import Callable, Collection, Iterator

@@ -1,4 +1,11 @@
-"""What is not Python in a notebook: magics, shell lines and questions for help, set aside line by line."""
+"""Notebook magics, shell lines and help questions: replaced line by line, so that Python is left.
+
+It goes by the look of a line outside of strings and brackets. Code cells with an unknown cell magic are left
+out whole; lines set aside have a reason, except the student's own checks. `source` decides whether a cell
+needs this: only one that does not parse as it is.
+
+Tests: tests/analysis/test_source_reading.py
+"""
 
 import re
 from collections.abc import Iterable

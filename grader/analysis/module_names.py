@@ -1,4 +1,9 @@
-"""Global names within one file: where each is used, bound and imported, by Python's rules of scope."""
+"""Global names within one file: where each is used, bound and imported, by Python's rules of scope.
+
+It computes the nodes that speak of global names. `joining` decides which of them are renamed.
+
+Tests: tests/analysis/test_joining.py
+"""
 
 import ast
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,11 @@
-"""Graded names that are missing, and defined names that are nearly they."""
+"""Misspelled graded names: a defined name that is nearly the missing one.
+
+A heuristic over names: same kind, and equal but for case and underscores, or at most two letters apart. A
+helper with such a name is taken for the part. Then the checks judge it, and the student reads which name was
+taken. Where no name is near, the part counts as missing. Points are decided by the checks, never here.
+
+Tests: tests/analysis/test_loading_statements.py
+"""
 
 import ast
 from collections.abc import Mapping, Sequence

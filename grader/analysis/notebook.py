@@ -1,4 +1,10 @@
-"""A notebook's code cells, of any format that Jupyter has written."""
+"""Notebook files: code cells with their names and printed text, of any format that Jupyter has written.
+
+It decides what a cell is called (`In [4], cell 9`) and what it printed. Damaged files get one sentence.
+`source` decides which cells are Python, and `outputs` what people see of outputs.
+
+Tests: tests/analysis/test_source_reading.py, tests/analysis/test_view.py
+"""
 
 import itertools
 import json

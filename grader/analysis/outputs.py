@@ -1,7 +1,10 @@
-"""What a notebook's cells printed and drew, made anew from text and decoded pictures alone.
+"""Cell outputs made anew: text and decoded pictures alone.
 
-Nothing else of an output is taken over: no HTML, SVG, JavaScript, widget, attachment or metadata. Call it
-where a hostile file can do no harm.
+Nothing else is taken over: no HTML, SVG, JavaScript, widget, attachment or metadata. It decides how much is
+shown and says what was cut. Call it where a hostile file can do no harm. `claims` reads claims in outputs,
+not this module.
+
+Tests: tests/analysis/test_view.py
 """
 
 import base64

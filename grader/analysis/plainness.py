@@ -1,4 +1,11 @@
-"""Which expressions only name a value: literals, arithmetic, and calls without effects."""
+"""Plain assignments: statements that only name a value, by literals, arithmetic and harmless calls.
+
+It goes by kinds of nodes and a list of names (`range`, `Path`, `math.*`, `...Loss`); a student's own function
+of such a name passes too. An unknown call is not plain: then the statement is executed only if something
+needs it. `slicing` decides what is executed.
+
+Tests: tests/analysis/test_loading_statements.py
+"""
 
 import ast
 

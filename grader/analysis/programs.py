@@ -1,4 +1,11 @@
-"""A submission's source, reduced to what may be executed. Nothing is executed here."""
+"""The program of a submission: what is executed, left out and pointed out, from all analyses together.
+
+It decides which name in the source stands for a graded name, and which class is the model: the stated one,
+else the last graded class. It executes nothing and gives no points: the notes that it collects go to people,
+and `grader.scoring` decides.
+
+Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_recipe.py
+"""
 
 import ast
 import threading

@@ -1,7 +1,10 @@
-"""Code that looks into the running program, resolves names that it computes, or executes text.
+"""Introspection: code that looks into the running program, resolves computed names, or executes text.
 
-What a graded name, the training or the loading of the file reaches is pointed out to a person, unless it is
-on the list of what an honest homework may use (`reflection`). It costs nothing by itself.
+It goes by names, and points out what a graded name, the training or the loading reaches, unless `reflection`
+allows it. It errs toward pointing out; `grader.worker.prying` watches at run time for what it misses. Each
+note asks a person to look and costs nothing by itself; `forbidden` decides what is forbidden.
+
+Tests: tests/analysis/test_prying.py
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,10 @@
-"""Code that reads a seed, or the state of a random generator: it could do otherwise in the next training.
+"""Reads of a seed or of a generator's state: such code could behave differently in the next training.
 
-Some of that only keeps what it reads (in a checkpoint, to put it back, to print it) or seeds the workers of a
-loader, as PyTorch's documentation has it: that is left alone.
+It goes by names of attributes and functions, also as text. It leaves alone what only keeps the value (in a
+checkpoint, to restore it, to print it) or seeds a loader's workers, as PyTorch documents it. It errs toward
+pointing out. Each note asks a person to look; no points depend on it.
+
+Tests: tests/analysis/test_randomness.py
 """
 
 import ast

@@ -1,4 +1,12 @@
-"""How the student builds and trains the model: expressions, and the statements that they depend on."""
+"""The training recipe: expressions for model, transforms and batch size, and the statements they need.
+
+Models go by use (the graded class, or a function that returns it). Optimizers and schedules go by
+`torch.optim`, by `.parameters()` as an argument, or by a name with `sched`. What cannot be taken over is
+dropped with a note, and `grader.worker.recipe` says what it lacks. `script.training_script`, not the recipe,
+decides what is trained.
+
+Tests: tests/analysis/test_recipe.py, tests/worker/test_worker_recipe.py
+"""
 
 import ast
 from collections.abc import Callable, Collection, Sequence

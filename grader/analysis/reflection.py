@@ -1,7 +1,10 @@
-"""By which names a program looks into itself, and what of that an honest homework may use.
+"""Lists of introspective names, and which of them an honest homework may use.
 
-Whoever computes a name at run time and resolves it can reach everything; whoever reaches frames, functions'
-code, or the collector can change everything. `docs/security.md` lists what is allowed.
+Code that resolves computed names can reach everything; code that reaches frames, code objects or the
+collector can change everything. `docs/security.md` lists what is allowed. `prying` decides whether something
+graded reaches such a name.
+
+Tests: tests/analysis/test_prying.py
 """
 
 import re

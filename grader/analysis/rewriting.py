@@ -1,4 +1,10 @@
-"""A submission's source with some of its numbers replaced."""
+"""The source as files again, with some of its numbers replaced.
+
+It computes the script or notebook and the modules beside it. Its callers decide which numbers change, and to
+what: `grader.grading.value_study` and `grader.students.other_epochs`.
+
+Tests: tests/grading/test_value_study.py
+"""
 
 import json
 from collections.abc import Mapping

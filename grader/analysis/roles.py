@@ -1,4 +1,12 @@
-"""Which names hold the model, the optimizer, the loaders: by what they are bound to, then by name."""
+"""Roles of names: which hold the model, the optimizer, the loaders, the class names.
+
+A heuristic: by what a name is bound to; only where that is unknown, by the name itself. A name that tells no
+side counts as training, a `DataLoader` without `shuffle=True` as test. A misleading name gets the wrong role,
+and nobody is asked here. Statements that bind a role are not executed on loading; `grader.worker.recipe` and
+`script.substitution` decide what stands there instead.
+
+Tests: tests/analysis/test_loading_statements.py, tests/analysis/script/test_standing_data.py
+"""
 
 import ast
 import re

@@ -1,4 +1,11 @@
-"""Forbidden parts that were used at run time, beside those that the source shows."""
+"""Forbidden parts that were used at run time, beyond those that the source shows.
+
+A use is dropped only where the same part is already known with the same consequence, or where it happened
+inside another part that already costs these points. `grader.worker.forbidden` and `grader.judge.student` find
+out what was used; `grader.scoring.forbidden_costs` decides what it costs.
+
+Tests: tests/analysis/test_run_time.py, tests/attacks/test_hidden_parts_cost.py
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 

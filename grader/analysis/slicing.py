@@ -1,4 +1,11 @@
-"""Which top-level statements are executed on loading, which are not and why, and what stays unresolved."""
+"""Loading slice: which top-level statements are executed on loading, which are not and why.
+
+Imports, definitions and plain values stay, and what they or graded names need, unless an effect forbids it.
+It errs toward leaving out: each omission is listed with its reason, and names that nothing provides as
+unresolved. The checks, never this module, decide whether an omission makes a part fail.
+
+Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_provided_files.py
+"""
 
 import ast
 import builtins

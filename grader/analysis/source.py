@@ -1,4 +1,11 @@
-"""A submission's file as cells of plain Python, each line where the student wrote it."""
+"""Source files as cells of plain Python, each line where the student wrote it.
+
+It decides which cells are Python; a cell that is not is left out alone and listed. Where none is left, or
+there is too much code, it raises one sentence. `joining` decides which files belong to the program, and
+`slicing` what of it is executed.
+
+Tests: tests/analysis/test_source_reading.py, tests/analysis/test_hostile_sources.py
+"""
 
 import ast
 import warnings

@@ -1,4 +1,11 @@
-"""The statements and expressions that training executes, where they stand in the program."""
+"""Training code by location: the statements and expressions that training executes, each with its cell.
+
+It computes where they stand, so that uses of forbidden parts in them have a place. `recipe` and
+`script.training_script` decide what training executes; an expression that the analysis put together itself
+counts for the first cell.
+
+Tests: tests/analysis/test_prying.py
+"""
 
 import ast
 import warnings

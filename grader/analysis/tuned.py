@@ -1,4 +1,12 @@
-"""The values that the student chose, read off the recipe: architecture, optimizer, schedule, data."""
+"""Chosen hyperparameters as they stand in the source: architecture, optimizer, schedule, data.
+
+It computes values for people to read, each with its place; where a value cannot be read off, its source is
+shown. The student's training does not depend on them, with one exception: without a transform in the source
+`grader.worker.recipe` takes the image size from here. `recipe` and `script` decide how the model is built and
+trained.
+
+Tests: tests/analysis/test_recipe.py, tests/training/test_replay.py
+"""
 
 import ast
 import contextlib

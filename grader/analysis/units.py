@@ -1,4 +1,10 @@
-"""Top-level statements with their text, their origin and what they bind, change and refer to."""
+"""Top-level statements with their text and origin, and the names that they bind, change and refer to.
+
+Names changed in place go by assignments to parts and by method names such as `append`; other methods are not
+seen. It decides nothing about execution: `slicing` does.
+
+Tests: tests/analysis/test_loading_statements.py
+"""
 
 import ast
 import warnings

@@ -1,6 +1,9 @@
-"""A handed-in file as a person reads it: code by lines, and by nbconvert the text and outputs of a notebook.
+"""A submission as people read it: code by lines, and by nbconvert the text and outputs of a notebook.
 
-Nothing is executed, and no file is read. Call it where a hostile file can do no harm.
+Nothing is executed, and no file that a notebook names is opened. Call it where a hostile file can do no harm.
+It decides what is shown, and says what was cut. `outputs` decides what of an output is taken over.
+
+Tests: tests/analysis/test_view.py, tests/parser/client/test_parsed_program.py
 """
 
 import json

@@ -1,9 +1,11 @@
-"""How much data a program holds: what its constants, names and their order tell beyond what homework needs.
+"""Information content of a program: how many bits its constants, names and their order can hold.
 
-Labels of published images, or trained weights, can be written out anywhere: in a docstring, in many small
-constants, in the names of arguments, in the order of operators, in blank lines, in brackets that nothing
-needs. Here is counted how many bits each place can hold, over all that a worker gets of a program. Words that
-programs and their readers use anyway are free, up to an amount that no homework reaches.
+Labels of published images, or trained weights, can be written out anywhere: in docstrings, constants,
+argument names, the order of operators, blank lines, brackets. It counts what each place can hold; words that
+programs use anyway are free up to an amount. Above a bound a person is asked to look, below it nothing is
+said, and it never costs points by itself. `bare_text` decides what a worker gets of the text.
+
+Tests: tests/analysis/test_written_data.py
 """
 
 import ast

@@ -1,4 +1,9 @@
-"""`python -m grader.judge FOLDER`: the judge host of the assignment in a folder."""
+"""Entry point `python -m grader.judge FOLDER`: the judge host of the assignment in a folder.
+
+`host` decides what it does.
+
+Tests: tests/grading/test_limits_by_name.py
+"""
 
 from grader.judge.host import main
 

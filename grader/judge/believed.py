@@ -1,7 +1,10 @@
-"""What a worker's arrays must look like before a check computes with them.
+"""Validation of a worker's arrays and texts before a check computes with them.
 
-A reply has been validated as a message, but its arrays can still be missing or of any type and shape. A
-check that stumbled over them would look like the instructor's fault; it is the worker's.
+A reply is valid as a message, but its arrays can still be missing or of any type and shape. A check that
+stumbled over them would look like the instructor's fault; here it becomes the worker's. The checks decide
+whether the numbers are right.
+
+Tests: tests/judge/test_lies.py, tests/judge/test_constructions.py
 """
 
 import re

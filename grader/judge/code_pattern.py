@@ -1,4 +1,10 @@
-"""Kinds of code, by which the line of a mistake is found in what a student wrote."""
+"""Code patterns: kinds of code (`softmax()`, `loop`, a name) that lead to the line of a mistake.
+
+It computes the lines of a definition that match, by names and by the shape of the syntax tree. `place`
+decides which of these lines is shown. No points depend on it.
+
+Tests: tests/judge/test_place.py, tests/checks/test_lines_of_mistakes.py
+"""
 
 import ast
 import functools

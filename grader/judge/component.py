@@ -1,4 +1,10 @@
-"""One of the student's components, constructed in a worker: called and measured at arm's length."""
+"""A student's component in a worker, as a check uses it: called, measured, given weights.
+
+It decides whether an output is a finite floating-point tensor of the asked shape; anything else is a
+`Mismatch`. The check decides whether the numbers are right, and `verdict` what the finding is.
+
+Tests: tests/judge/test_constructions.py, tests/judge/test_lies.py, tests/judge/test_folding.py
+"""
 
 import time
 from collections.abc import Mapping

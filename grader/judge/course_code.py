@@ -1,4 +1,10 @@
-"""The reference solution and the executable mistakes, loaded where only the judge can see them."""
+"""The reference solution, known mistakes and oracle, loaded where only the judge can see them.
+
+It decides what of the solution is executed (imports, definitions, literals), with the drawn values in it.
+Faults in these files are the course's. The checks recognize mistakes, not this module.
+
+Tests: tests/judge/test_code_by_values.py, tests/judge/test_policies.py
+"""
 
 import ast
 import contextlib

@@ -1,8 +1,10 @@
 """The checks of an assignment, collected once by pytest and run for one submission after another.
 
-The engine drives pytest through its public hooks: `pytest_runtestloop` hands control to whoever has
-submissions (a judge host that forks for each, or a single local run), and every check's outcome is turned
-into a finding from the exception itself, never from pytest's text.
+pytest is driven through its public hooks: `pytest_runtestloop` hands control to whoever has submissions. It
+decides which checks are tried, in which order and for how long. `verdict` decides what an outcome means, from
+the exception itself, and `grader.scoring` what it is worth.
+
+Tests: tests/judge/test_examination.py, tests/judge/test_folding.py, tests/judge/test_policies.py
 """
 
 import contextlib

@@ -1,4 +1,11 @@
-"""Whose fault it is, in words."""
+"""Explanations of faults: why a part cannot be had, what was raised, how a worker ended.
+
+It decides the words, the place and the diagnosis of a `Mismatch`. A missing name gets a similar one as a
+hint, by spelling only. What an exception says is the student's: it never proves that a limit was hit.
+`verdict` decides whose fault a finding is.
+
+Tests: tests/judge/test_verdict.py, tests/judge/test_examination.py, tests/courses/test_provided_files.py
+"""
 
 import difflib
 import re

@@ -1,4 +1,12 @@
-"""Which of a submission's findings have their cause in another one: one cause, one message."""
+"""Folding: which findings of a submission have their cause in another one.
+
+It goes by declarations of the checks, and by facts that the judge saw itself: the same kind of cause, of the
+same thing, in the same component. Where nothing is known a finding stands by itself. It changes what is
+shown: `grader.scoring` gives the same points without it. `examination` decides which checks are skipped
+because of a cause.
+
+Tests: tests/judge/test_folding.py
+"""
 
 from dataclasses import replace
 

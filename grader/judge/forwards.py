@@ -1,4 +1,10 @@
-"""The forward passes of a rigged model, as the judge answers and so knows them."""
+"""Forward passes of a rigged model: answered here, and therefore known.
+
+It decides whether a request for images makes sense; else the worker is at fault. The modes are what the
+worker says. The checks decide whether the passes are right.
+
+Tests: tests/worker/test_rigged_runs.py, tests/judge/test_lies.py
+"""
 
 from grader.judge.believed import nonsense
 from grader.kit.rig import RiggedData

@@ -1,6 +1,9 @@
 """The judge host: collects the checks once, then forks a trusted judge per submission.
 
-`python -m grader.judge COURSE ASSIGNMENT`. It never runs a student's code: it asks workers.
+It is `python -m grader.judge FOLDER`, and runs no student code: it asks workers. It passes findings on as
+they come. `examination` decides what a check found, and `grader.grading.judging` which submissions come.
+
+Tests: tests/grading/test_limits_by_name.py, tests/courses/test_drawn_values.py
 """
 
 import json

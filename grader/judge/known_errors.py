@@ -1,4 +1,11 @@
-"""What the usual exceptions of PyTorch, einops and Python mean, in words that say what to look for."""
+"""Hints for common exceptions of PyTorch, einops and Python.
+
+A heuristic over the words of a message: the first pattern that fits gives the hint, which may be wrong; where
+none fits there is no hint. It decides no finding and no points: `fault` words the finding, and `verdict`
+decides whose fault it is. No test asserts single hints; the named one runs through here.
+
+Tests: tests/judge/test_examination.py
+"""
 
 import re
 

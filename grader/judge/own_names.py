@@ -1,4 +1,10 @@
-"""A hint with the names that a student's own file has, so that what it says can be pasted."""
+"""Hints in the student's own names, so that what they say can be pasted.
+
+It goes by imports and by assignments in the component. Where the file shows no name, or several, the usual
+name stays. The check or the known mistake decides which hint is given.
+
+Tests: tests/judge/test_own_names.py
+"""
 
 import ast
 import functools

@@ -1,4 +1,11 @@
-"""How long the judge itself may compute on what a worker answered."""
+"""A bound on the judge's own processor time while it computes on a worker's answers.
+
+When it is over the check ends as the engine's fault and stays undecided: no points are lost. Where there are
+no signals (Windows, other threads) nothing is bounded. The limits of `grader.sandbox` end a single operation
+that never returns.
+
+Tests: tests/grading/test_limits_by_name.py
+"""
 
 import contextlib
 import signal

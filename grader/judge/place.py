@@ -1,4 +1,11 @@
-"""Where in what the student wrote a mistake stands."""
+"""The place of a mistake in the student's source.
+
+A heuristic over patterns of code (see `code_pattern`): the first one found at one place only gives the line,
+in the component, else in what it uses. Where none does, the start of `forward` or of the component is shown,
+since a wrong line is worse. It decides no points and no diagnosis: the checks do.
+
+Tests: tests/judge/test_place.py, tests/checks/test_lines_of_mistakes.py
+"""
 
 import ast
 import functools

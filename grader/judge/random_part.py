@@ -1,4 +1,11 @@
-"""Whether a check failed on a part whose output is random: then it says nothing else about the part."""
+"""Randomness of a failed part: whether the same call in evaluation mode gives another output.
+
+It makes the last call twice again, within a time of its own. If the outputs differ the finding says only
+that. Where the call cannot be repeated nothing is concluded. It never turns a pass into a failure or back:
+the check decided before.
+
+Tests: tests/judge/test_folding.py
+"""
 
 from grader.domain.assignment import CheckSpec
 from grader.judge.student import Student

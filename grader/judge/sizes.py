@@ -1,4 +1,11 @@
-"""What a wrong size is made of: `20 = heads * dim_head` says more than 20."""
+"""Factors of a wrong size: `20 = heads * dim_head` says more than 20.
+
+A heuristic over the constructor's sizes: the only one, or the only product of two, with that value. Where
+there are none or several nothing is said. It adds a sentence and decides nothing: `component` says that the
+shape is wrong.
+
+Tests: tests/judge/test_sizes.py
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations

@@ -1,7 +1,10 @@
 """The student's code as a check sees it: something that can be asked, at arm's length.
 
-A check builds components, calls them, and runs the student's functions on rigged data. All of it happens in
-a worker; what comes back are numbers. Whatever is wrong with them is raised as a `Mismatch`.
+A check builds components, calls them, and runs the student's functions on rigged data. All of it happens in a
+worker; what comes back are numbers, and whatever is wrong with them is a `Mismatch`. It applies time limits,
+seeds and the course's policies (allow, flag, forbid). The check decides whether an answer is right.
+
+Tests: tests/judge/test_examination.py, tests/judge/test_calls.py, tests/judge/test_policies.py
 """
 
 import math

@@ -1,4 +1,10 @@
-"""What a student's code made and stays in its worker: it can be called, asked and changed from here."""
+"""Things: objects that a student's code made and that stay in the worker, called and changed from here.
+
+It packs what a check hands over, answers calls of fakes, and unpacks what comes back, believing nothing
+unseen. `value` and the check decide what a value should be.
+
+Tests: tests/judge/test_calls.py, tests/judge/test_lies.py
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,10 @@
-"""A trained model as a check sees it: the class that was checked, with the weights that training gave it."""
+"""A trained model as a check sees it: the class that was checked, with its trained weights.
+
+It decides whether the model answers here as where it was measured; chance excuses a difference. A person
+decides what follows from a finding, and `grader.training` measures the accuracy.
+
+Tests: tests/judge/test_trained_models.py, tests/judge/test_trained_pair.py
+"""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,10 @@
-"""A value that came from a student's code: a check says what it should be, and gets it if it is that."""
+"""A value from a student's code: a check says what it should be, and gets it if it is that.
+
+It decides kinds, shapes, ranges and finiteness, and words the difference. The check decides whether the value
+is right.
+
+Tests: tests/judge/test_calls.py, tests/docs/test_checks_page.py
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

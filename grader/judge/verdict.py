@@ -1,4 +1,12 @@
-"""From the way in which a check ended to a finding: what it means and whose fault it is."""
+"""Verdicts: from the way in which a check ended to a finding, with status and blame.
+
+`AssertionError`, `Mismatch` and a worker's end, time-out or nonsense are the student's; engine errors are
+ours; `Undecided` and all else the instructor's. Blame other than the student's loses no points:
+`grader.scoring.components` leaves them to a person. How many points a finding costs is decided there, not
+here.
+
+Tests: tests/judge/test_verdict.py, tests/judge/test_folding.py
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

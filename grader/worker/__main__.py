@@ -1,4 +1,9 @@
-"""`python -m grader.worker`: the worker host, or with `--local` a single worker on stdin and stdout."""
+"""Entry point `python -m grader.worker`: the worker host, or with `--local` a single worker.
+
+A single worker talks on stdin and stdout. `host` decides what either does.
+
+Tests: tests/grading/test_limits_by_name.py, tests/distribution/test_installed.py
+"""
 
 from grader.worker.host import main
 

@@ -1,4 +1,11 @@
-"""Inert stand-ins for modules that are not installed here (`torchsummary`, `google.colab`)."""
+"""Inert stand-ins for modules that are not installed here (`torchsummary`, `google.colab`).
+
+It serves only imports that the student's own lines make: a library that probes for an optional package still
+gets its ImportError. It reports the names that it stood in for. `grader.judge.fault` says that a part is
+missing for this reason, not this module.
+
+Tests: tests/worker/test_loading.py
+"""
 
 import ast
 import importlib.abc

@@ -1,4 +1,10 @@
-"""The transforms of torchvision in two steps: what chance decides for an image, and the work for a batch."""
+"""torchvision's random transforms in two steps: what chance decides per image, and the work per batch.
+
+It computes the pixels that torchvision gives, for the classes in its table with common settings. For all else
+there is no step (None). `batch_transforms` decides by comparison whether a composition is used for batches.
+
+Tests: tests/worker/test_batch_transforms.py
+"""
 
 import math
 from collections.abc import Callable, Sequence

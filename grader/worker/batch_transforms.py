@@ -1,7 +1,10 @@
-"""Random transforms of a whole batch at once: with the random numbers and the pixels that torchvision gives.
+"""Random transforms of a whole batch at once, with the random numbers and pixels of torchvision.
 
-torchvision transforms one image after the other; for small ones most of the time goes into its calls. Here
-the random numbers are drawn image by image, in the same order, and the work is done for all images together.
+Random numbers are drawn image by image, in torchvision's order; the work is done for all images together,
+which is faster for small ones. It decides whether a batch may be used: on a few images both ways must give
+equal tensors, else each image goes through the student's transform. `recipe` decides what that transform is.
+
+Tests: tests/worker/test_batch_transforms.py
 """
 
 import math

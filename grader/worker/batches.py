@@ -1,4 +1,10 @@
-"""Data loaders over the judge's own data, of any kind."""
+"""Data loaders over data that the judge sends, of any kind.
+
+It makes the loaders; a shuffled one reports when a pass over it has ended. The judge decides which data and
+sizes they have, and `passes` what is recorded of a pass.
+
+Tests: tests/judge/test_calls.py, tests/training/test_called_training.py
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

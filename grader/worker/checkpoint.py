@@ -1,4 +1,11 @@
-"""Submitted weights: read weights only, bounded and plain, and tried in the student's model."""
+"""Submitted weights: read as plain tensors within bounds, and tried in the student's model.
+
+Nothing is unpickled but tensors and plain containers. It decides whether a file is readable and fits the
+model; everything else is refused with a reason. `grader.training.submitted_weights` measures what the weights
+reach, and `grader.scoring` decides what that is worth.
+
+Tests: tests/worker/test_checkpoint.py, tests/worker/test_plain_weights.py
+"""
 
 import io
 from typing import Any, Literal

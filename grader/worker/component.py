@@ -1,4 +1,10 @@
-"""Constructing a student's component, calling it, reading and writing its weights."""
+"""Components: a student's part is constructed, called, and its weights are read and written.
+
+It computes outputs, gradients and the tree of modules. Whatever the student's code raises passes through.
+`grader.judge` decides whether the numbers are right, and validates all of them first.
+
+Tests: tests/worker/test_components.py
+"""
 
 import contextlib
 from collections.abc import Iterator, Mapping

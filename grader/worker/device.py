@@ -1,8 +1,10 @@
-"""A student's `cuda` means the device that the run has.
+"""Devices: a student's `cuda` or `mps` means the device that the run has.
 
-Files say `device = torch.device("cuda")`, `DEVICE = "cuda"`, `.cuda()` or `.to("cuda")`. Where a run is on
-the processor, all of these mean the processor: it costs nobody a point that our machine has no GPU, and the
-rigged models of the checks are never on one.
+Files say `torch.device("cuda")`, `DEVICE = "cuda"`, `.cuda()` or `.to("cuda")`. On a processor all of these
+mean the processor, so a missing GPU costs nobody points. A GPU that should be there and is not counts as
+ours. `grader.grading` decides which device a run has.
+
+Tests: tests/worker/test_worker_training.py
 """
 
 import re

@@ -1,4 +1,10 @@
-"""Fakes in a worker: what they answer is known to the judge alone, who is asked for each call."""
+"""Fakes: modules, functions and classes whose answers only the judge knows, and gives for each call.
+
+It makes fakes, passes each call on and hands back the answer. `grader.judge.thing` decides what a fake
+answers, and whether a call is refused.
+
+Tests: tests/judge/test_calls.py
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any

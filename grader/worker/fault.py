@@ -1,4 +1,10 @@
-"""Telling the student's exceptions from ours: only the former may cost points."""
+"""Whose exception: the student's, ours, or a gap in the recipe. Only the first may cost points.
+
+It marks what is raised while the student's code runs. For the rest `service` asks whether a line of the
+student's was executed. `grader.judge.verdict` and `grader.scoring` decide what a fault costs.
+
+Tests: tests/worker/test_components.py, tests/worker/test_worker_training.py
+"""
 
 import contextlib
 from collections.abc import Iterator

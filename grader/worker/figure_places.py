@@ -1,4 +1,11 @@
-"""What stands where in a figure: which tick label beside which cell, which heading over which axes."""
+"""Layout of a figure: which tick label is beside which cell, which heading is over which axes.
+
+A heuristic by geometry: labels within a cell, texts beside or above axes. As many labels as cells are matched
+in order. Where nothing fits the name is empty. The assignment's checks decide whether a figure shows what it
+should.
+
+Tests: tests/worker/test_figures.py
+"""
 
 import itertools
 import math

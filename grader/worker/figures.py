@@ -1,4 +1,10 @@
-"""Figures: drawn without a screen, kept open, read as structure and as pixels."""
+"""Figures: drawn without a screen, kept open, read as structure and as pixels.
+
+It computes titles, labels, images, heat maps and lines, within bounds. `figure_places` computes where texts
+stand. The assignment's checks decide whether a figure shows what it should.
+
+Tests: tests/worker/test_figures.py, tests/worker/test_rigged_runs.py
+"""
 
 import contextlib
 import math

@@ -1,7 +1,10 @@
-"""Seeing at run time what the assignment forbids, however its name was spelled.
+"""Run-time watch for forbidden parts, however their names were spelled.
 
-The code of a forbidden part itself tells the judge that it is used, before it does anything else: there is no
-original beside it that could be called instead, and nobody here keeps a list.
+The code of a forbidden part itself reports its use to the judge before it does anything else; no list is kept
+here. It covers what the assignment's patterns match among imported modules. `grader.protocol.watching` keeps
+the reports, and `grader.scoring.forbidden_costs` decides what a use costs.
+
+Tests: tests/worker/test_watch.py, tests/worker/test_components.py
 """
 
 import fnmatch

@@ -1,6 +1,10 @@
-"""What a fake lacks: members of the student's own object in whose place it stands.
+"""Members of the student's own object, for a fake or stand-in that takes its place.
 
 Parts of a homework may know more of each other than their contracts say: `self.patches.count`, `model.pool`.
+The own object is made when a member is asked for first; private names are never handed on. The judge decides
+which parts are replaced.
+
+Tests: tests/worker/test_components.py
 """
 
 from collections.abc import Callable, Mapping

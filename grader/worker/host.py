@@ -1,6 +1,9 @@
 """The worker host: loads what students use once, then forks a locked-down worker per request.
 
-It holds no secret: neither the reference nor labels nor other submissions ever reach it.
+It holds no secret: neither the reference nor labels nor other submissions ever reach it. `grader.sandbox`
+decides what a worker may use, and `service` what it answers.
+
+Tests: tests/grading/test_limits_by_name.py, tests/students/warm/test_warm_process.py
 """
 
 import json

@@ -1,4 +1,11 @@
-"""The grader's images as the student's own pipeline would deliver them."""
+"""The grader's images as a data set under the student's transform, like an ImageFolder.
+
+It decides what of the transform is applied once, in batches, or each time anew; the images are the same
+either way. A transform that changes is noticed. `preparation` and `measuring` decide which images and labels
+there are.
+
+Tests: tests/worker/test_transforms.py, tests/worker/test_batch_transforms.py
+"""
 
 import operator
 import sys

@@ -1,4 +1,11 @@
-"""Using what students wrote, or what it made, with arguments of any kind."""
+"""General calls: parts that students wrote, and what they made, with arguments of any kind.
+
+Arguments go by the stub's names; renamed parameters by their places in the stub. It computes the result,
+changed arguments, gradients, printed text, files and figures. `grader.judge.value` and the checks decide what
+of that is right.
+
+Tests: tests/judge/test_calls.py
+"""
 
 import contextlib
 import inspect

@@ -1,6 +1,9 @@
-"""What a trained model is worth: its class as it was checked, with its weights as data.
+"""A trained model's answers: its class as it was checked, with its weights as data.
 
-Nothing was trained here. Whatever a training left behind besides weights stays where it was trained.
+Nothing was trained in this worker, and whatever a training left besides weights stays where it was trained.
+It decides whether weights fit the class. `grader.training` measures what the answers are worth.
+
+Tests: tests/worker/test_checkpoint.py, tests/training/test_augmented_evaluation.py
 """
 
 import re

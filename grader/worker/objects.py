@@ -1,4 +1,10 @@
-"""What was made for the judge and stays in the worker: components, and whatever else cannot be sent."""
+"""Kept objects by handle: what was made for the judge and cannot be sent.
+
+It assigns one handle to each object, up to a bound. `component`, `invocation` and `tree_values` decide what
+is kept.
+
+Tests: tests/judge/test_calls.py
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

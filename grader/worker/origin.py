@@ -1,4 +1,11 @@
-"""From an exception to the line that the student wrote."""
+"""Source locations: from an exception or a frame to the line that the student wrote.
+
+It decides which line is named (the innermost of the student's) and which limit an exception speaks of, by its
+class or PyTorch's words. It never decides whether a limit was really hit: `grader.judge.fault` words it, and
+`grader.training` compares it with what the kernel measured.
+
+Tests: tests/worker/test_loading.py, tests/worker/test_own_source.py
+"""
 
 import __future__
 

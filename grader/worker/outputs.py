@@ -1,4 +1,11 @@
-"""What a student's model is and answers: its tree, its weights, its outputs for the grader's images."""
+"""Outputs of a student's model: its tree of modules, its weights, its logits for given images.
+
+It decides whether outputs have the shape that is asked for; other outputs are the student's fault.
+`grader.training` measures what the numbers are worth. Attention is a picture for people: where it cannot be
+read, None.
+
+Tests: tests/worker/test_worker_training.py
+"""
 
 import contextlib
 import random

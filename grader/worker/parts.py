@@ -1,4 +1,10 @@
-"""The classes and functions that the patterns of an assignment name, in the modules that are imported."""
+"""Forbidden classes and functions among the modules that are imported, by the assignment's patterns.
+
+It computes what the patterns name, and where else in those modules it stands. A class without Python code is
+left out. The assignment decides which patterns there are; `telling` makes the parts report their use.
+
+Tests: tests/worker/test_watch.py
+"""
 
 import fnmatch
 import sys

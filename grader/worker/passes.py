@@ -1,7 +1,10 @@
-"""A function that trains, watched from outside: what becomes of a model in each pass over its loader.
+"""A function that trains, watched from outside: the model after each pass over its loader.
 
-A pass counts in which an optimizer stepped. What the function itself tells of it is what the graded function
-that trains for an epoch returns, where it uses one.
+It goes by use: a pass counts if an optimizer stepped the model's parameters in it. A loader of the student's
+own is not seen, and then there are no epochs to show. `grader.training.called_training` measures what the
+model is worth.
+
+Tests: tests/training/test_called_training.py
 """
 
 import contextlib

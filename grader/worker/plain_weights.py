@@ -1,8 +1,11 @@
 """Weights in formats that hold arrays alone: `.safetensors` and `.npz`. Nothing is unpickled.
 
 The layout of safetensors: 8 bytes with the header's length (little endian), the header in JSON (name ->
-dtype, shape, data_offsets), and the bytes of the tensors, which follow each other without a gap
-(https://huggingface.co/docs/safetensors). Every length is compared with what is there before it is used.
+dtype, shape, data_offsets), and the tensors' bytes without a gap (https://huggingface.co/docs/safetensors).
+Every length is compared with what is there before it is used. `measuring` decides whether the weights fit the
+model.
+
+Tests: tests/worker/test_plain_weights.py
 """
 
 import io

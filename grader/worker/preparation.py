@@ -1,4 +1,11 @@
-"""What a training begins with, the data in the student's form, and what it ends with."""
+"""Training data in the student's form, and what a training begins and ends with.
+
+It decides which training images the student's validation sees: a tenth kept apart where the loop decides by
+them, else a few that are trained on too. Hidden images are never here. `grader.analysis.script.deciding`
+reads off whether the loop decides; `script_run` watches what is trained.
+
+Tests: tests/worker/test_worker_training.py, tests/worker/test_multiply_adds.py
+"""
 
 import contextlib
 import math

@@ -1,4 +1,10 @@
-"""The student's module: the program's statements, executed."""
+"""The student's module: the program's statements, executed one by one.
+
+A statement that raises is recorded, and the others follow all the same. `grader.analysis.slicing` decides
+which statements there are. The checks, through `grader.judge.fault`, decide what a missing graded name means.
+
+Tests: tests/worker/test_loading.py
+"""
 
 import argparse
 import contextlib

@@ -1,7 +1,10 @@
-"""Hearing when the student's code looks into the running program or executes what the source does not show.
+"""Audit hook: hears introspection, and execution of code that the source does not show.
 
 Python raises audit events before such things happen, and a hook for them cannot be removed. What the hook
-needs is sealed in its code. Events that libraries raise for themselves are none of its business.
+needs is sealed in its code. It goes by who asked: events that libraries raise for themselves are not
+reported. It forbids nothing except another hook; people look at the notes.
+
+Tests: tests/worker/test_watch.py
 """
 
 import fnmatch

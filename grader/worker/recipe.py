@@ -1,4 +1,11 @@
-"""The student's recipe, executed step by step in the student's module: data, model, optimizer, schedule."""
+"""The recipe, executed in the student's module: settings, transforms, data by role, model.
+
+Where the source gives no batch size or transform the handout's counts; a collate function that does not fit
+gives way to PyTorch's. Each is noted as assumed. Without a model it raises a gap, which costs nothing by
+itself. `grader.analysis.recipe` reads the source, and `script_run` executes the training.
+
+Tests: tests/worker/test_worker_recipe.py, tests/worker/test_worker_training.py
+"""
 
 import re
 from collections.abc import Callable, Sequence

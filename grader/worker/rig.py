@@ -1,9 +1,11 @@
-"""A rigged model, loader and optimizer: their right answers are known to the judge, and to the judge only.
+"""Rigged model, loader and optimizer: only the judge knows their right answers.
 
-What the student's functions do to them is recorded. Evaluation reads the images' ids from the pixels (the
-first ones carry the id in bits), so that images may be looked at one by one and in any order; training
-takes them in the order in which the loader hands them out where a student's augmentation has changed the
-pixels, and by their ids where it has not.
+They record what the student's functions do to them. In evaluation an image's id is read from its first
+pixels, so images may come one by one and in any order. In training they count in the loader's order where
+augmentation has changed the pixels, and by id where it has not. The checks decide whether a function did
+right.
+
+Tests: tests/worker/test_rigged_runs.py
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,10 @@
-"""Running train_epoch, evaluate and the plotting functions on rigged models and loaders."""
+"""A run of train_epoch, evaluate or a plotting function on rigged models and loaders.
+
+It computes what the function returned, printed, appended, drew and did to the model. Arguments go by
+`arguments`. The assignment's checks decide in the judge whether that is right.
+
+Tests: tests/worker/test_rigged_runs.py
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,11 @@
-"""The schedule of an optimizer, which only the schedule knows."""
+"""The learning-rate schedule of an optimizer, found among all objects of the process.
+
+It goes by use: a schedule whose `optimizer` is this one; of nested ones the outermost. A schedule of the
+student's own class, not derived from PyTorch's, is not seen. The name is shown to people and decides no
+points.
+
+Tests: tests/training/test_replay.py, tests/worker/test_worker_training.py
+"""
 
 import gc
 

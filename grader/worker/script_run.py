@@ -1,8 +1,11 @@
-"""The student's training script, executed on the grader's images and watched from outside.
+"""The training script, executed on the grader's images and watched from outside.
 
-An epoch is a pass over the training loader in which an optimizer stepped a model, or such a turn of a loop
-over epochs that goes by no loader. After each the weights of that model go to the judge; the random numbers
-that the student's code draws are not touched by that.
+An epoch is a pass over the training loader in which an optimizer stepped a model, or such a turn of an epoch
+loop that goes by no loader. After each the model's weights go to the judge; the student's random numbers are
+untouched. Saved weights belong to the model with these numbers, else to the last one that they fit; where
+they fit none a person decides. `grader.training` measures what the model is worth.
+
+Tests: tests/training/test_replay.py, tests/training/test_cheats.py
 """
 
 import contextlib

@@ -1,8 +1,10 @@
-"""Functions that hold what they need in their own code, where a student's code does not reach it unseen.
+"""Sealed functions: they hold what they need in their own code, where student code cannot reach it unseen.
 
-What a function finds in a closure, in its globals or in an object, other code of the same process can find
-and change. The constants of its code cannot be changed, and Python raises an audit event before it lets
-anybody read `__code__`, see a frame, or ask the collector for objects: `prying` hears it.
+Other code of the process can find and change what stands in a closure, in globals or in an object. Constants
+of code cannot be changed, and Python raises an audit event before anybody reads `__code__`, sees a frame or
+asks the collector: `prying` hears it. `telling`, `voice` and `prying` decide what is sealed.
+
+Tests: tests/worker/test_sealed.py, tests/worker/test_watch.py
 """
 
 import builtins

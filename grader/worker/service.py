@@ -1,4 +1,11 @@
-"""The worker's loop: a request, a reply, until the judge is gone."""
+"""The worker's loop: a request, a reply, until the judge is gone.
+
+It decides whose fault an exception is that no other module has marked: the student's where a line of theirs
+was executed, else ours. The judge decides what a request asks for, and `grader.judge.verdict` what a fault
+means.
+
+Tests: tests/worker/test_components.py, tests/worker/test_worker_training.py
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO

@@ -1,4 +1,10 @@
-"""Modules with known behavior that take the place of a student's other components."""
+"""Stand-ins: modules with known behavior in the place of a student's other components.
+
+They record their calls and what they were constructed with, within bounds. The judge decides which parts they
+replace and how they behave. The checks decide what the record means.
+
+Tests: tests/worker/test_components.py
+"""
 
 import math
 from collections.abc import Sequence

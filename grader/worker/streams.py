@@ -1,4 +1,10 @@
-"""The standard streams and the logs as students' code finds them: what is written to them is overheard."""
+"""Standard streams and logs as student code finds them, overheard.
+
+The last 200,000 characters of output are kept, and log messages from INFO on. The checks decide what of it
+counts as a report; `grader.sandbox` decides how much a process may write.
+
+Tests: tests/worker/test_rigged_runs.py, tests/worker/test_loading.py
+"""
 
 import contextlib
 import io

@@ -1,4 +1,10 @@
-"""Forbidden parts whose own code tells the judge that they are used."""
+"""Forbidden parts made to report their own use: their code is replaced by sealed code that reports first.
+
+It computes the replacement, and proofs that each part is still in its place. `parts` finds what is forbidden,
+and `grader.scoring.forbidden_costs` decides what a report costs.
+
+Tests: tests/worker/test_watch.py
+"""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,10 @@
-"""Training the student's model by the student's own code.
+"""Training a student's model with the student's own code.
 
-The labels of the test images are not here: after each epoch the weights go to the judge.
+The labels of the test images are not here: after each epoch the weights go to the judge. Without a training
+script it raises a gap, and a person decides. `script_run` decides how the script runs; `grader.training`
+measures what it is worth.
+
+Tests: tests/worker/test_worker_training.py
 """
 
 import torch

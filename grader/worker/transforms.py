@@ -1,4 +1,11 @@
-"""A student's transform: what of it always does the same, and what is left to chance."""
+"""A student's transform: what of it is deterministic, and what is left to chance.
+
+It goes by the names of torchvision's classes; unknown ones count as random. For measuring, random parts are
+taken out or centered, if the shape stays. `grader.training` decides which measurement counts, the plain or
+the augmented one: the better of the two.
+
+Tests: tests/worker/test_transforms.py, tests/training/test_augmented_evaluation.py
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,9 @@
-"""Trees of values in a worker: what cannot be sent stays here and is handed over as a thing."""
+"""Trees of values in a worker: what cannot be sent stays here and goes out as a handle.
+
+It packs the student's values and unpacks the judge's. `grader.judge.value` decides what a value should be.
+
+Tests: tests/judge/test_calls.py
+"""
 
 import importlib
 import inspect

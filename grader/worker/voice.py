@@ -1,4 +1,10 @@
-"""Telling the judge at once, in the middle of the student's code, in frames of a few plain fields."""
+"""The channel by which sealed code reports to the judge at once, in frames of a few plain fields.
+
+It decides for whom a frame works: the first of the student's or of sealed code, outward through libraries. A
+pipe that leads elsewhere ends the process. `telling` and `prying` decide what is reported.
+
+Tests: tests/worker/test_watch.py
+"""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,9 @@
-"""Putting numbers into the tensors and arrays that an object holds."""
+"""Numbers put in place into the tensors and arrays that an object holds.
+
+Names and shapes must be the same, else it raises. The check decides which numbers are put where.
+
+Tests: tests/judge/test_calls.py
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,10 @@
-"""Names of weights as the model itself has them, where it was saved in a wrapper."""
+"""Names of weights as the model itself has them, without the prefixes of wrappers.
+
+It goes by the prefixes of `torch.compile` and of `DataParallel` and its kin, if every name has one.
+`measuring` decides whether the weights fit.
+
+Tests: tests/worker/test_checkpoint.py
+"""
 
 from collections.abc import Mapping
 from typing import TypeVar

@@ -1,4 +1,11 @@
-"""How often a script builds models of the graded class: one that is built once can be told of at once."""
+"""How often a script builds a model of the graded class: exactly once, or perhaps more often.
+
+It counts calls of the class by its name; loops, other uses of the name and `deepcopy` count as several. It
+errs toward several: then `grader.worker.script_run` keeps the epochs and reports them at the end.
+`model_that_counts` decides which model counts.
+
+Tests: tests/benchmarks/test_script_alone.py, tests/analysis/test_recipe.py
+"""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping

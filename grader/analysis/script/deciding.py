@@ -1,4 +1,12 @@
-"""Whether a loop over epochs decides something by what it measures between them."""
+"""Selection by validation: whether a training loop decides anything by what it measures in between.
+
+A heuristic: names of test data and of functions that measure, and what follows from them by assignment. A
+loop that decides gets a tenth of the training images to validate on (`grader.worker.preparation`); any other
+sees only training images there. A wrong reading changes how many images are trained on. Hidden images are
+never used for it.
+
+Tests: tests/training/test_replay.py, tests/training/test_cheats.py
+"""
 
 import ast
 import re

@@ -1,7 +1,10 @@
-"""Which statements the weights of a model depend on: a backward slice (Weiser, 1984) over statements.
+"""Backward slice (Weiser, 1984) over statements: which of them a model's weights depend on.
 
-What trains is followed by the objects that it is given: an optimizer changes the model that it was made of. A
-statement that may change what is needed belongs to the slice.
+Objects are followed by names: an optimizer changes the model that it was made of. A statement that may change
+what is needed belongs to the slice, so it errs toward too much; it does not see aliases that no name shows.
+`model_that_counts` decides which model the slice is for.
+
+Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_counts.py
 """
 
 import ast

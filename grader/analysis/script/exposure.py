@@ -1,4 +1,10 @@
-"""The names that a statement reads before it binds them itself: what it needs of what came before."""
+"""Upward-exposed uses: the names that a statement reads before it binds them itself.
+
+A name that only some branches bind counts as not bound, so it errs toward too many names. `dependence`
+computes what these names depend on.
+
+Tests: tests/training/test_replay.py
+"""
 
 import ast
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,11 @@
-"""Which statements load what others saved: weights go through files, too."""
+"""Data flow through files: which statements load what others saved.
+
+It sees `torch.save` and `torch.load`, written so, and names that are literals. Any other name may be any
+file, so it errs toward dependence; it does not see other ways to keep weights. `dependence` decides what
+belongs to the script.
+
+Tests: tests/training/test_replay.py
+"""
 
 import ast
 from collections.abc import Iterable

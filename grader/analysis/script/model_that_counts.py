@@ -1,4 +1,12 @@
-"""Which model counts: the one whose weights are saved under the checkpoint's name, else the one shown."""
+"""The model that counts, where a program trains several.
+
+In this order: the remark `# grader: final`, the assignment's variable, weights saved under the checkpoint's
+name. Else it is the model drawn last by a graded function, the only one saved, or the one trained last. This
+heuristic decides what is measured, and no person is asked; the remark overrules it, and the reason is shown.
+`grader.training` measures what the model is worth.
+
+Tests: tests/analysis/script/test_which_model_counts.py, tests/courses/test_two_models.py
+"""
 
 import ast
 import re

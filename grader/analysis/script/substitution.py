@@ -1,4 +1,11 @@
-"""Code with the grader's data in the place of the student's, and nothing where it would reach outward."""
+"""Substitution of data: the grader's loaders and data sets in the place of the student's.
+
+Calls that load data go by `effects`, the side (training or test) by names around them, else training. Calls
+that reach outward become nothing. A misleading name gives the wrong side, and nobody is asked; hidden images
+are on neither. `training_script` decides which statements are executed.
+
+Tests: tests/analysis/script/test_standing_data.py, tests/training/test_replay.py
+"""
 
 import ast
 import re

@@ -1,4 +1,12 @@
-"""The training script: the statements that the weights of the model that counts depend on, in their order."""
+"""The training script: the statements that the model's weights depend on, in their order.
+
+Training goes by use: `step`, `backward`, `fit`, the graded training function, or code that calls these. It
+decides what is executed, what is left alone as another model's training, and which loops are over epochs.
+Where nothing trains it gives the reason, and a person decides on the points. `model_that_counts` decides
+which model counts.
+
+Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_counts.py
+"""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
