@@ -47,14 +47,15 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         seconds: dict[str, list[float]] = {name: [] for name in LIMITS}
         imports = _imports(solution)
         checks = sum(spec.public for spec in read_assignment(reference).checks)
-        bare, loaded, ended = [], [], []
+        bare, loaded, cold_ended, ended = [], [], [], []
         for _ in range(rounds):
             bare.append(_seconds([sys.executable, "-c", imports], folder))
             seconds[HELP].append(_seconds([sys.executable, "-m", "grader", "--help"], folder))
-            first, second, whole = _cold(folder)
+            first, second, told, whole = _cold(folder, checks)
             seconds[FIRST].append(first)
             loaded.append(second)
-            seconds[ALL].append(whole)
+            seconds[ALL].append(told)
+            cold_ended.append(whole)
         with _warm(folder) as surroundings:
             for _ in range(rounds):
                 told, whole = _warm_check(folder, checks, surroundings)
@@ -64,8 +65,8 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
     return Section(
         "A student's check",
         f"`grader check homework.py` on the reference solution, {checks} public checks, plots drawn; a new "
-        f"process each time (`--no-warm`), {rounds} rounds. Then {rounds} checks that a warm process makes, "
-        "until the last finding is printed; the training is tried behind it. Then `--watch`: "
+        f"process each time (`--no-warm`), {rounds} rounds. Then {rounds} checks that a warm process makes. "
+        "The training is tried behind the last finding. Then `--watch`: "
         f"{saves} saves, each by putting another file in its place, {SETTLING:.0f} s after the check before, "
         "until the verdict is printed. The first "
         "finding is about the names in the file, the second says whether it could be loaded. In seconds.",
@@ -73,6 +74,7 @@ def measured(rounds: int = ROUNDS, saves: int = SAVES) -> Section:
         (
             *((name, spread(seconds[name], digits=2), f"{LIMITS[name]:g}") for name in LIMITS),
             ("the second finding", spread(loaded, digits=2), ""),
+            ("the end, the training tried", spread(cold_ended, digits=2), ""),
             ("the end of the next check, its training tried", spread(ended, digits=2), ""),
             ("nothing but the homework's own imports, in bare Python", spread(bare, digits=2), ""),
         ),
@@ -95,15 +97,15 @@ def _seconds(command: list[str], folder: Path) -> float:
     return time.perf_counter() - started
 
 
-def _cold(folder: Path) -> tuple[float, float, float]:
-    """Seconds until the first finding, the second and the end."""
+def _cold(folder: Path, checks: int) -> tuple[float, float, float, float]:
+    """Seconds until the first finding, the second, the last, and the end."""
     started = time.perf_counter()
     with _Running(["check", "--no-warm", "homework.py"], folder) as running:
-        first, second = (running.seen(f"{MARK} ", started) for _ in range(2))
+        seen = [running.seen(f"{MARK} ", started) for _ in range(checks)]
         running.seen(VERDICT, started)
         if running.process.wait(PATIENCE):
             raise ToolError(f"grader check did not pass the reference: {running.text[-500:]}")
-        return first, second, time.perf_counter() - started
+        return seen[0], seen[1], seen[-1], time.perf_counter() - started
 
 
 @contextlib.contextmanager

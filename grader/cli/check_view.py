@@ -1,6 +1,7 @@
 """How the public checks' findings are shown while they are made, and what follows them."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -68,6 +69,8 @@ class CheckView:
         self._part = part  # the only one that is asked for
         self._program: Program | None = None
         self._waiting: dict[str, list[Finding]] = {}  # component -> those that are not shown yet
+        self._headed = ""  # the component whose findings are being shown
+        self._made: Counter[str] = Counter()  # component -> its checks that were made
         self._done = 0
         self._spinner: Spinner | None = None
 
@@ -95,17 +98,27 @@ class CheckView:
         self._program = program
 
     def finding(self, found: Finding) -> None:
-        """A check was made."""
+        """A check was made; those that pass are shown at once, the others once all causes are known."""
         self._done += 1
-        self._waiting.setdefault(found.component, []).append(found)
+        self._made[found.component] += 1
+        if found.status is Status.PASSED and not found.flagged and found.component not in self._waiting:
+            self._head(found.component)
+            self._page.item(MARKS[found.status], found.title)
+        else:
+            self._waiting.setdefault(found.component, []).append(found)
         asked = sum(spec.component == found.component for spec in self._assignment.checks)
-        if len(self._waiting[found.component]) >= asked:
+        if self._made[found.component] >= asked and found.component in self._waiting:
             self._show(found.component)
         if self._spinner is not None:
             total = len(self._assignment.checks)
             self._spinner.update(
                 f"{self._done} of {total} checks done" if self._done < total else "Looking at the model"
             )
+
+    def _head(self, component: str) -> None:
+        if component != self._headed:
+            self._headed = component
+            self._page.heading(COMPONENT_TITLES.get(component, component))
 
     def _show(self, component: str) -> None:
         """The findings of a component: each cause once, with the checks that fail for it."""
@@ -114,7 +127,7 @@ class CheckView:
         told = (*told_causes(lost), *told_causes([found for found in findings if found.flagged]))
         causes = {cause.finding.check: cause for cause in told}
         others = {found.check for cause in told for found in cause.others}
-        self._page.heading(COMPONENT_TITLES.get(component, component))
+        self._head(component)
         for found in findings:
             if found.check in others:
                 continue
