@@ -62,7 +62,7 @@ def program(
     name = path_name.replace("\\", "/").rsplit("/", 1)[-1]
     try:
         with _ONE_AT_A_TIME:
-            read = source(name, data, {**(modules or {}), **rules.modules}, executed=executed)
+            read = source(name, data, modules, given=rules.modules, executed=executed)
             return _together(
                 _analyzed(read, rules),
                 {measure: _analyzed(read, each) for measure, each in rules.further.items()},

@@ -60,7 +60,12 @@ class Source:
 
 
 def source(
-    name: str, data: bytes, modules: Mapping[str, bytes] | None = None, *, executed: bool = False
+    name: str,
+    data: bytes,
+    modules: Mapping[str, bytes] | None = None,
+    *,
+    given: Mapping[str, bytes] | None = None,
+    executed: bool = False,
 ) -> Source:
     """The cells of a script or a notebook, with those of the modules that it imports.
 
@@ -68,6 +73,7 @@ def source(
         name: The submitted file's name, without folders.
         data: Its content.
         modules: Python files beside it: name, with the folders before it -> content.
+        given: Those that the course hands out: nothing of the student's takes their place.
         executed: It is what a kernel executed: see `executed_notebook`.
 
     Raises:
@@ -75,14 +81,15 @@ def source(
     """
     named_notebook = PurePath(name).suffix.lower() == ".ipynb"
     decoded, notes = decoded_text(name, data, lambda text: named_notebook or _parses(text))
-    files = {file: (file, _module_text(file, content)) for file, content in (modules or {}).items()}
+    beside = {**(modules or {}), **(given or {})}
+    files = {file: (file, _module_text(file, content)) for file, content in beside.items()}
     if named_notebook or is_notebook(decoded):
         raw, more = code_cells(name, decoded, executed=executed)
         if not named_notebook:
             more = (*more, f"{name} is a notebook under another name; it was read as one.")
         cells = {cell.name: cell.text for cell in raw}
         for file, text in list(cells.items()):
-            if (written := written_file(text)) is not None:
+            if (written := written_file(text)) is not None and written.name not in (given or {}):
                 # the cell's own first line stays, blank, so that lines count as in the cell
                 files[written.name] = (
                     file,

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from nbformat import v4
 
+from grader.analysis import program
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
 from grader.course.solution_regions import solved_source
@@ -108,6 +110,29 @@ def test_the_courses_copy_counts_whatever_is_handed_in(
     assert not without["refused_files"]
     (refused,) = changed["refused_files"]
     assert "handout.py: is what the course provides" in refused["reason"]
+
+
+@pytest.mark.parametrize("name", ["handout.py", "handout/__init__.py", "lib/handout.py"])
+def test_no_file_of_the_students_takes_its_place(handing_out: Path, name: str) -> None:
+    rules = read_assignment(handing_out).program_rules
+    source = solved(handing_out).encode()
+    found = program("homework.py", source, rules, {name: b"ALPHABET = 'other'\n"})
+    assert found.modules == ("handout.py",)
+    (statement,) = [each for each in found.statements if "ALPHABET" in each.binds]
+    assert "ascii_lowercase" in statement.source
+
+
+def test_no_cell_writes_it(handing_out: Path) -> None:
+    rules = read_assignment(handing_out).program_rules
+    notebook = v4.new_notebook(
+        cells=[
+            v4.new_code_cell("%%writefile handout.py\nALPHABET = 'other'\n"),
+            v4.new_code_cell(solved(handing_out)),
+        ]
+    )
+    found = program("homework.ipynb", v4.writes(notebook).encode(), rules)
+    (statement,) = [each for each in found.statements if "ALPHABET" in each.binds]
+    assert "ascii_lowercase" in statement.source
 
 
 def test_who_puts_another_in_the_place_of_what_is_given_is_told(
