@@ -204,6 +204,6 @@ def test_the_documented_cells_are_checked(shell, process, course_root):
         assert run(shell, cell).success, cell
     asked = [(request["part"], request["folder"]) for request in process.requests]
     assert asked == [("Attention", None), ("PreNorm", None), ("Attention", "/content/homework")]
-    [attributes] = re.findall(r"`\.findings` with (.*?)\.\s", section, re.DOTALL)
+    [attributes] = re.findall(r"each finding has (.*?)\.\s", section, re.DOTALL)
     fields = re.findall(r"`\.(\w+)`", attributes)
     assert len(fields) == 4 and set(fields) <= {one.name for one in dataclasses.fields(Finding)}
