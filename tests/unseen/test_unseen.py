@@ -59,13 +59,13 @@ OF_FINETUNE = {
 }
 # homework with one mistake or two -> the parts with their names
 OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
-    "s01": {("ViT", "no_positions")},
+    "s01": {("ViT", "positions_not_added")},
     "s02": {("FeedForward", "dropout_in_evaluation")},
     "s03": {("Attention", "first_query_only")},
     "s04": {("Transformer", "no_feed_forward_residual"), ("train_epoch", "history_keeps_graph")},
     "s05": {("ViT", "softmax_output")},
     "s06": {("PreNorm", "post_norm_residual")},
-    "s07": {("Attention", "keys_are_queries"), ("evaluate", "accuracy_per_batch")},
+    "s07": {("Attention", "keys_share_a_projection"), ("evaluate", "accuracy_per_batch")},
     "s08": {("Attention", "softmax_over_queries")},
     "s09": {("PreNorm", "keywords_dropped"), ("ViT", "mean_pooling_ignored")},
     "s10": {("FeedForward", "hidden_dim_ignored"), ("plot_classwise_predictions", "not_four_per_class")},
@@ -79,7 +79,7 @@ OF_DEFECTS: dict[str, set[tuple[str, str]]] = {
     "s18": set(),  # printed losses are reported, too; a row for a class without images is not asked for
     "s19": {("ViT", "channels_fixed"), ("plot_classwise_predictions", "samples_per_class_ignored")},
     "s20": {("ViT", "positions_not_kept"), ("plot_confusion_matrix", "confusion_transposed")},
-    "s21": {("ViT", "random_in_forward")},
+    "s21": {("ViT", "patches_shuffled")},
     "s22": {("Transformer", "unregistered_layers")},
     "s23": {("plot_classwise_predictions", "labels_exchanged")},
     "s24": {("Attention", "heads_averaged")},
