@@ -13,7 +13,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -172,14 +172,23 @@ def _provided_modules(assignment: Assignment) -> Iterator[None]:
     if not names:
         yield
         return
-    aside = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     folder = str(assignment.provided_folder)
-    sys.path.insert(0, folder)
+    with modules_aside(names):  # another assignment may provide one of the same name
+        sys.path.insert(0, folder)
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+
+
+@contextlib.contextmanager
+def modules_aside(names: Collection[str]) -> Iterator[None]:
+    """For a while, modules of these names are imported anew; those that were there come back afterwards."""
+    aside = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     try:
         yield
     finally:
-        sys.path.remove(folder)
-        for name in names:  # another assignment may provide one of the same name
+        for name in names:
             sys.modules.pop(name, None)
         sys.modules.update(aside)
 

@@ -26,7 +26,7 @@ from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Finding, LayerSummary, Status
 from grader.domain.watch import NOTHING_SEEN, Watched
 from grader.judge.code_pattern import looked_for
-from grader.judge.course_code import CourseCode
+from grader.judge.course_code import CourseCode, modules_aside
 from grader.judge.fault import explained
 from grader.judge.folding import Folding
 from grader.judge.own_names import with_own_names
@@ -367,13 +367,8 @@ def _own_modules(paths: Sequence[Path], root: Path) -> Iterator[None]:
     for path in paths:
         parts = (*path.resolve().parent.relative_to(root.resolve()).parts, path.stem)
         names |= {".".join(parts[: count + 1]) for count in range(len(parts))}
-    aside = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    try:
+    with modules_aside(names):
         yield
-    finally:
-        for name in names:
-            sys.modules.pop(name, None)
-        sys.modules.update(aside)
 
 
 def _id(item: pytest.Item) -> str:
