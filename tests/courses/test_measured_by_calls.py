@@ -59,7 +59,7 @@ NUMPY = Small(
     ("linear_gradients_added", "norm_constant_statistics", "loss_overflows"),
     "fit_shuffles_inputs_only",
     lambda value: value > 0.95,
-    lambda value: value < 0.6,
+    lambda value: value < 0.85,  # learns nothing: a third by chance, up to two thirds with some seeds
     (7, 36, 11),
     "fit(network=model, inputs, targets, epochs=8",
 )
