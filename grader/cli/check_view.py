@@ -28,6 +28,7 @@ from grader.students.prospect import Outcome
 
 SHOWN_CELLS = 3  # places in a notebook, for each reason
 CODE_WIDTH = 40
+OF_A_DEFINITION = 7  # lines of it that are shown
 MARKS = {
     Status.PASSED: "passed",
     Status.FAILED: "failed",
@@ -146,7 +147,9 @@ class CheckView:
             self._page.detail(f"Try: {found.hint}", indent=6)
         if found.where:
             source = self._program.source if self._program else None
-            self._page.excerpt(found.where, excerpt(source, found.where), indent=6)
+            self._page.excerpt(
+                found.where, excerpt(source, found.where, definition=OF_A_DEFINITION), indent=6
+            )
         if cause.others:
             self._page.detail(f"{cause.others_in_words}:", style="dim", indent=6)
         for other in cause.others:
@@ -288,7 +291,7 @@ def _listed_places(places: Sequence[Place]) -> str:
 
 def line_at(program: Program | None, where: str) -> str:
     """The line of the student's source that a place names; empty when it is not known."""
-    lines = excerpt(program.source if program else None, where, after=1)
+    lines = excerpt(program.source if program else None, where, definition=2)
     marked = next((index for index, line in enumerate(lines) if line.marked), None)
     if marked is None:
         return ""

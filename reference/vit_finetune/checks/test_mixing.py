@@ -66,7 +66,7 @@ def seeds(student):
 @pytest.mark.component("mixup")
 @pytest.mark.weight(5)
 def test_mixup_is_what_it_says(student, reference):
-    """Images are mixed with a permutation of the batch by the share that is told, and so are the labels."""
+    """Each image is lam of itself and 1 - lam of another; labels_b are that other image's labels."""
     for seed in seeds(student):
         mixed = Mixed(student, reference, "mixup", seed)
         try:
@@ -92,7 +92,7 @@ def test_mixup_is_what_it_says(student, reference):
 @pytest.mark.component("cutmix")
 @pytest.mark.weight(5)
 def test_cutmix_is_what_it_says(student, reference):
-    """One rectangle comes from other images, the same for all; lam is the share of pixels that are left."""
+    """One rectangle, the same in all images, comes from another image; lam is the share of pixels kept."""
     said, true, touching = [], [], []
     moved = 0
     for seed in seeds(student):

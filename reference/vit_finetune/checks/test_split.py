@@ -57,8 +57,9 @@ def test_split_is_exact_in_every_class(student, reference, kind):
         raise reference.named("split_not_by_class")
     part = next(number for number, each in enumerate(counts) if each != wanted[number])
     raise Mismatch(
-        f"Part {part} has {', '.join(map(str, counts[part]))} images of the classes; it should have "
-        f"{SIZES[part]} of each."
+        f"Of classes with {', '.join(map(str, COUNTS))} images, part {part} gets "
+        f"{', '.join(map(str, counts[part]))}; with per_class={SIZES} it should get {SIZES[part]} of each.",
+        hint="What a class has beyond that is left out.",
     )
 
 

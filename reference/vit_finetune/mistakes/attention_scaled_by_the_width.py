@@ -1,4 +1,4 @@
-"""The scores are divided by the root of the whole width; it should be that of one head's.
+"""The scores are divided by the root of the whole width; it should be the width of one head.
 
 Look for: _ ** -0.5 | _ ** 0.5 | sqrt() | rsqrt(), scale
 """

@@ -1,7 +1,7 @@
-"""Height and width are exchanged: with square images nobody notices, with others
-the rectangle's area is wrong.
+"""Height and width are exchanged, where the rectangle is drawn or where it is cut: with square images nobody
+notices, with others its area is wrong.
 
-The last axis of (batch, channels, height, width) is the width.
+images[:, :, top:bottom, left:right]: the last axis of (batch, channels, height, width) is the width.
 
 Look for: _.shape[-2:] | _.shape[2:], _.shape
 """

@@ -1,4 +1,4 @@
-"""A hit is counted where the prediction is either of both labels.
+"""With mixed images a prediction of either label counts as a whole hit; it should count by the label's share.
 
 lam * hits of labels_a + (1 - lam) * hits of labels_b
 

@@ -1,6 +1,6 @@
-"""Gradients of earlier batches are added up.
+"""Gradients of earlier batches are added up: none are cleared, or not before each batch.
 
-optimizer.zero_grad() for each batch.
+optimizer.zero_grad() inside the loop, for each batch.
 
 Look for: loop
 """

@@ -1,6 +1,6 @@
-"""The best weights are restored only where training stops early: else those of the last epoch are left.
+"""The best weights are restored only where training stops early; otherwise the last epoch's weights stay.
 
-{stopping = EarlyStopping()}.restore(model) behind the loop, whether it was left early or not.
+{stopping = EarlyStopping()}.restore(model) after the loop, whether it stopped early or not.
 
 Look for: restore()
 """

@@ -1,4 +1,5 @@
-"""The criterion is not used: a cross-entropy of its own takes its place, without smoothing or weights.
+"""The criterion that is given is not used: a plain cross-entropy takes its place, without label smoothing
+or class weights.
 
 lam * criterion(logits, labels_a) + (1 - lam) * criterion(logits, labels_b)
 

@@ -1,4 +1,4 @@
-"""lam is the share of the other image: it should be that of the image at its own place.
+"""lam is the other image's share; it should be that of images[i] itself, whose labels are labels_a.
 
 Look for: (1 - lam) * images + _ | lam * _ + (1 - lam) * images
 """

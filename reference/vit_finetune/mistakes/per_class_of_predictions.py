@@ -1,6 +1,6 @@
 """The hits are divided by the predictions of each class (that is its precision); divide by its own images.
 
-Look for: predictions == _
+Look for: predictions == _ | sum(axis=0) | sum(0)
 """
 
 

@@ -1,7 +1,7 @@
-"""The best weights are kept by reference: state_dict() goes on changing with the model, so the last ones are
-restored.
+"""The tensors of the best weights are kept, not copies of them: they go on changing with the model, so the
+last ones are restored. state_dict().copy() copies the dictionary alone.
 
-Copy each tensor, or copy.deepcopy(model.state_dict()).
+Clone each tensor, or copy.deepcopy(model.state_dict()).
 
 Look for: state_dict()
 """

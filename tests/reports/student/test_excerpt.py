@@ -49,6 +49,40 @@ def test_a_cell_is_known_by_its_first_line():
     assert [line.number for line in excerpt(source, "In [7], line 3 (cell 9)")] == [2, 3, 4, 5, 6]
 
 
+DEFINED = '''import torch
+
+@torch.no_grad()
+def mean(
+    values,
+):
+    """What was asked for.
+
+    At length.
+    """
+    # by hand
+    total = 0
+    for value in values:
+        total += value
+    return total / len(values)
+
+print(mean([1]))
+'''
+
+
+def test_of_a_definition_its_body_is_shown():
+    """It is named where no line of it is known to be wrong: all may be; the docstring says what was asked."""
+    lines = excerpt({"homework.py": DEFINED}, "homework.py:4")
+    assert [line.number for line in lines] == [4, 5, 6, 11, 12, 13, 14, 15]
+    assert [line.number for line in lines if line.marked] == [4]
+    shorter = excerpt({"homework.py": DEFINED}, "homework.py:4", definition=4)
+    assert [line.number for line in shorter] == [4, 5, 6, 11]
+
+
+def test_what_cannot_be_parsed_has_the_lines_around():
+    lines = excerpt({"homework.py": "%matplotlib\n" + DEFINED}, "homework.py:5")
+    assert [line.number for line in lines] == [4, 5, 6, 7, 8]
+
+
 @pytest.mark.parametrize(
     "where", ["", "homework.py", "other.py:1", "homework.py:99", "homework.py:0", "cell 4"]
 )
