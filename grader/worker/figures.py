@@ -64,26 +64,56 @@ class KeptFigures:
 
 
 @contextlib.contextmanager
-def kept_figures() -> Iterator[KeptFigures]:
-    """Matplotlib on Agg; what `show` and `close` would make go away is kept."""
+def kept_figures(*, pictures: bool) -> Iterator[KeptFigures]:
+    """Matplotlib on Agg; what `show` and `close` would make go away is kept.
+
+    Args:
+        pictures: Figures are to be seen, too: `tight_layout`, which takes as long as all other drawing
+            together, moves nothing that is read of them.
+    """
     import matplotlib
 
     matplotlib.use("agg", force=True)
     from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     plt.close("all")
     kept = KeptFigures()
-    show, close = plt.show, plt.close
+    show, close, whole = plt.show, plt.close, Figure.tight_layout
 
     def take(*args: Any, **kwargs: Any) -> None:
         kept.take()
 
+    def tight_layout(
+        figure: Any, *, pad: float = 1.08, h_pad: Any = None, w_pad: Any = None, rect: Any = None
+    ) -> None:
+        if pictures:
+            with _hidden_axes_unmeasured(figure):
+                whole(figure, pad=pad, h_pad=h_pad, w_pad=w_pad, rect=rect)
+
+    tight_layout.__qualname__ = whole.__qualname__  # its mistakes are told as matplotlib's own
     plt.show = plt.close = take
+    Figure.tight_layout = tight_layout  # type: ignore[assignment,method-assign]
     try:
         yield kept
     finally:
-        plt.show, plt.close = show, close
+        plt.show, plt.close, Figure.tight_layout = show, close, whole  # type: ignore[method-assign]
         plt.close("all")
+
+
+@contextlib.contextmanager
+def _hidden_axes_unmeasured(figure: Any) -> Iterator[None]:
+    """Matplotlib measures the ticks of axes that it does not draw, to place the title above them."""
+    hidden = [
+        axis for ax in figure.axes if not ax.axison for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()
+    ]
+    for axis in hidden:
+        axis.set_visible(False)
+    try:
+        yield
+    finally:
+        for axis in hidden:
+            axis.set_visible(True)
 
 
 def _pixels(figure: Any) -> Any:
@@ -94,12 +124,9 @@ def _pixels(figure: Any) -> Any:
         figure.set_size_inches(8, 6)
     width, height = (max(float(side), 0.1) for side in figure.get_size_inches())
     figure.set_dpi(min(100.0, MAX_WIDTH / width, MAX_HEIGHT / height))
-    for ax in figure.axes:
-        if not ax.axison:  # matplotlib measures axes that it does not draw, to place the title
-            ax.xaxis.set_visible(False)
-            ax.yaxis.set_visible(False)
     canvas = FigureCanvasAgg(figure)  # pyplot took the figure's own away when it let go of it
-    with students_code():  # what cannot be drawn is found out here, as `show` finds it out elsewhere
+    # what cannot be drawn is found out here, as `show` finds it out elsewhere
+    with _hidden_axes_unmeasured(figure), students_code():
         canvas.draw()  # type: ignore[no-untyped-call]
     return np.asarray(canvas.buffer_rgba()).copy()  # type: ignore[no-untyped-call]
 

@@ -101,7 +101,7 @@ class Invocations:
             watched_passes(trained, given, namespace, request.trainer, self._tell) as watched,
             _folder(request) as folder,
             self._student.replaced({**around.replacements, **watched}),
-            kept_figures() if request.figures else nullcontext() as drawn,
+            kept_figures(pictures=request.pictures) if request.figures else nullcontext() as drawn,
             quiet() as printed,
             logs_in(printed),
             torch.set_grad_enabled(True),

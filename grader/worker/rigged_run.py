@@ -75,7 +75,12 @@ def rigged_run(student: StudentModule, request: RunFunction, rows: AskForRows) -
     function = student.namespace[request.function]
     given = request.keyword_arguments
     positional, named = arguments(function, request.roles, by_role, given=given, device=torch.device("cpu"))
-    with student.replaced(roles), kept_figures() as drawn, quiet() as printed, logs_in(printed):
+    with (
+        student.replaced(roles),
+        kept_figures(pictures=request.pictures) as drawn,
+        quiet() as printed,
+        logs_in(printed),
+    ):
         with students_code():
             returned = function(*positional, **named)
         gradients_after = torch.is_grad_enabled()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from grader.kit.rig import classified_data
+from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Axes, Ran
 from grader.protocol.requests import RunFunction
 
@@ -138,3 +139,21 @@ def test_a_title_over_axes_that_are_turned_off_is_drawn(ran: Callable[..., Ran])
     )
     changed = (bare != titled).any(axis=2).any(axis=1).nonzero()[0]
     assert len(changed) and changed.max() < 60, "in the first fifth of 300 rows"
+
+
+def test_a_tight_layout_is_made_where_a_picture_is(ran: Callable[..., Ran]) -> None:
+    """Nothing that is read of a figure depends on it, and it takes as long as drawing; its mistakes count."""
+    body = (
+        "figure, (left, right) = plt.subplots(1, 2)\nleft.imshow(cm)\nleft.set_ylabel('a')\n"
+        "left.axis('off')\n"
+        "before = left.get_position().x0\nfigure.tight_layout()\n"
+        "right.set_title(f'{left.get_position().x0 != before} {left.xaxis.get_visible()}')"
+    )
+    titles = [ran(body, pictures=pictures).figures[0].axes[1].title for pictures in (False, True)]
+    assert titles == ["False True", "True True"]
+
+
+@pytest.mark.parametrize("pictures", [False, True])
+def test_a_wrong_argument_of_a_tight_layout_is_a_mistake(ran: Callable[..., Ran], pictures: bool) -> None:
+    with pytest.raises(StudentRaised, match=r"Figure.tight_layout.*padding"):
+        ran("plt.imshow(cm)\nplt.gcf().tight_layout(padding=3)", pictures=pictures)
