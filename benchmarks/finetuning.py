@@ -47,7 +47,7 @@ STATE = cache_folder() / "finetuning"  # the user's, whatever a benchmark measur
 SYNTHETIC, REAL = "synthetic", "real"
 TUNED, PROBE, SCRATCH = "fine-tuned", "head alone", "from scratch"
 RATES = ("3e-3", "1e-2", "3e-2")  # of stage 1; the training from scratch has a tenth of it
-TURNS, TURN_EPOCHS = 4, 20
+TURNS, TURN_EPOCHS = 4, 40
 LOADED, NOT_LOADED = "    model.load_state_dict(load_file(", "    (load_file("
 
 
@@ -83,8 +83,12 @@ class Planned:
 
     @property
     def code(self) -> str:
-        """What its record is of: the homework, and the weights that come with the assignment."""
-        weights = [file.sha256 for file in ASSIGNMENT.provided] if self.images == SYNTHETIC else []
+        """What its record is of: the homework, and the weights from which it begins."""
+        weights: list[str] = []
+        if self.images == SYNTHETIC:
+            weights = [file.sha256 for file in ASSIGNMENT.provided]
+        elif self.way != SCRATCH:
+            weights = [f"turned images, {TURN_EPOCHS} epochs"]
         return f"{self.source}\n{weights}"
 
     def done(self, records: Sequence[Record]) -> Record | None:
