@@ -26,14 +26,14 @@ from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
 from grader.course.dataset_file import load_dataset
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.course.student_data import student_split
 from grader.domain.errors import EngineError
 from grader.domain.measure import Measure
 from grader.files.user_folders import cache_folder
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
 from grader.kit.splits import Splits
-from grader.training import EpochReport, perturbation
+from grader.training import EpochReport, blinding
 
 ROOT = Path(__file__).parents[1]
 RECORDS = Path(__file__).with_name("breakpoints.json")
@@ -120,7 +120,7 @@ def _text_of(images: str) -> str:
     if images == REAL:
         return ""
     if images == GRADED:
-        return inspect.getsource(perturbation)
+        return inspect.getsource(blinding)
     return (ROOT / "datasets" / f"{ASSIGNMENT.required_data().synthetic}.py").read_text(encoding="utf-8")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.peers.cost import ToolError
 from benchmarks.section import Section, spread, verdict
 from grader.course.assignment_file import read_assignment
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.course.student_template import write_template
 
 ROOT = Path(__file__).parents[1]

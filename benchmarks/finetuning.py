@@ -30,8 +30,8 @@ from benchmarks.training_records import Record, digest, keep_instead, kept, trai
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
 from grader.course.dataset_file import load_dataset
-from grader.course.provided_files import file_digest
-from grader.course.solution_regions import solved_source
+from grader.course.homework_files import file_digest
+from grader.course.reference_solution import solved_source
 from grader.domain.assignment import PROVIDED, Assignment
 from grader.domain.errors import EngineError
 from grader.files.user_folders import cache_folder

@@ -21,7 +21,7 @@ from benchmarks.reference_training import (
     write_folder,
 )
 from benchmarks.section import Section, here, spread, verdict
-from grader.grading.gpu_slots import Turns, turns_on
+from grader.grading.concurrent_work import Turns, turns_on
 from grader.kit.splits import LabeledImages, Splits
 from grader.sandbox.host_client import Host
 from grader.training import Job

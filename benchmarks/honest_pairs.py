@@ -1,7 +1,7 @@
 """What honest work loses by images that are not the published ones: pairs of trainings with equal seeds.
 
 Both trainings of a pair are the same in everything (code, split, order, seed) but the images: as they are
-published, and as `grader.training.perturbation` makes them for a submission. A training takes minutes, so
+published, and as `grader.training.blinding` makes them for a submission. A training takes minutes, so
 every one is kept in `honest_pairs.json`, and none is done twice while neither the code that is trained nor
 what becomes of images changes. `NEU_CLS` and `MINUTES` are as in `benchmarks.recipes`.
 """
@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.recipes import ASSIGNMENT, real_splits, told
 from benchmarks.section import Section
 from benchmarks.training_records import Record, digest, keep, kept, trained, where
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.domain.errors import EngineError
 from grader.kit.splits import Splits
-from grader.training.perturbation import perturbed
+from grader.training.blinding import perturbed
 
 RECORDS = Path(__file__).with_name("honest_pairs.json")
 SEEDS = tuple(range(1, 13))

@@ -15,7 +15,7 @@ from datasets.synthetic_steel import made_images
 from grader.course.assignment_file import read_assignment
 from grader.course.variants import variants
 from grader.gradebook import Gradebook
-from grader.kit.image_zip import write_image_zip
+from grader.kit.image_folders import write_image_zip
 
 KILLS = 20
 SEED = 5  # of the moments

@@ -22,11 +22,10 @@ from torch import Tensor
 from benchmarks.recipes import ASSIGNMENT, real_splits
 from benchmarks.section import Section
 from grader.analysis import program
-from grader.analysis.written_data import written_data
-from grader.course.solution_regions import solved_source
+from grader.analysis.suspicious_code import written_data
+from grader.course.reference_solution import solved_source
 from grader.kit.splits import Splits
-from grader.training.blinding import grained
-from grader.training.perturbation import perturbed
+from grader.training.blinding import grained, perturbed
 
 TITLE = "Memorized: what tables recognize"
 COLUMNS = (
@@ -499,7 +498,7 @@ def _text(count: int, asked: int) -> str:
     return (
         f"Tables of the {count} published images, of which {asked} are hidden test images of a submission: "
         "the real images, split as students split them. *Before*: every gray value is up to one step other; "
-        "*after*: the images are moved, bent, lit and grained at random, as `grader.training.perturbation` "
+        "*after*: the images are moved, bent, lit and grained at random, as `grader.training.blinding` "
         "does it. *Recognized*: the entry that is most like a hidden image is its own. *Right*: that entry's "
         "label is. *Honest neighbor*: the same numbers of the images that a submission is trained on, as "
         f"published or as shown, whichever is better. *Shifts tried*: the best of {tried} shifts by up to "

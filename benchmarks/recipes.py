@@ -19,8 +19,8 @@ from pathlib import Path
 from benchmarks.section import Section, verdict
 from benchmarks.training_records import Record, digest, keep_instead, kept, trained, where
 from grader.course.assignment_file import read_assignment
+from grader.course.composing import TunedRecipe, recipes
 from grader.course.dataset_file import load_dataset
-from grader.course.recipes import TunedRecipe, recipes
 from grader.domain.errors import EngineError
 from grader.files.user_folders import cache_folder
 from grader.kit.splits import Splits

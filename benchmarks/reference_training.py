@@ -15,7 +15,7 @@ from benchmarks.peers.cost import ToolError
 from datasets.synthetic_steel import made_images
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.kit.splits import LabeledImages, Splits, split_images
 from grader.sandbox.host_client import Host

@@ -30,7 +30,7 @@ from benchmarks.training_records import (
     trained,
     where,
 )
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.domain.errors import EngineError
 from grader.kit.splits import Splits
 

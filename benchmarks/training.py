@@ -24,7 +24,7 @@ from benchmarks.section import Section, spread, verdict
 from grader.kit.splits import LabeledImages, Splits
 from grader.sandbox import libc
 from grader.sandbox.host_client import Host
-from grader.worker.images import GradedImages
+from grader.worker.graded_images import GradedImages
 from grader.worker.transforms import handed_out_transform
 
 ROUNDS = 7

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import recipes
 from benchmarks.training_records import trained
-from grader.course.recipes import TunedRecipe
+from grader.course.composing import TunedRecipe
 from grader.domain.errors import GraderError
 from grader.kit.splits import Splits
 from grader.training import EpochReport

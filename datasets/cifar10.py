@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.domain.errors import UsageError
-from grader.kit.image_cache import cached_images
-from grader.kit.image_folders import folder_images
+from grader.kit.image_folders import cached_images, folder_images
 from grader.kit.splits import LabeledImages, Splits, stratified_split, taken
 
 NAME = "cifar10"

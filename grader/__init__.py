@@ -1,7 +1,7 @@
 """An automated grader for deep-learning homework.
 
-In a notebook, `import grader` and then `grader.check("ViT")` check one part, and `grader.check()` checks all;
-a cell that begins with `%%check ViT` is executed and checked. On a terminal: `grader --help`.
+In a notebook, `import grader` and then `grader.check("ViT")` check one part, and `grader.check()` checks
+all; a cell that begins with `%%check ViT` is executed and checked. On a terminal: `grader --help`.
 """
 
 import importlib

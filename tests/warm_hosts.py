@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.domain.errors import SandboxError
-from grader.sandbox.given_files import NOTHING, GivenFiles
 from grader.sandbox.host_client import Host
+from grader.sandbox.readable_files import NOTHING, GivenFiles
 
 # judges hold the checks of one assignment, and tests make assignments of their own
 MOST_JUDGES = 3

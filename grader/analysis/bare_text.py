@@ -1,9 +1,9 @@
 """Normalized source text for workers: no comments, no unused strings, docstrings cut, standard spacing.
 
 A program that reads its own source (`inspect.getsource`, `linecache`, `__doc__`) finds no more than that.
-Every token stays on its line, so tracebacks name the student's own lines. Only where `tokenize` fails is the
-statement unparsed, and its lines may move. `programs`, not this module, decides which statements a worker
-gets; `written_data` counts how much data they still hold.
+Every token stays on its line, so tracebacks name the student's own lines. Only where `tokenize` fails is
+the statement unparsed, and its lines may move. `programs`, not this module, decides which statements a
+worker gets; `written_data` counts how much data they still hold.
 
 Tests: tests/analysis/test_bare_text.py, tests/worker/test_own_source.py
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from grader.domain.program import Recipe, Statement
+from grader.domain.analyzed_program import Recipe, Statement
 
 DOCSTRING = 500  # characters of a docstring that are kept
 DOCSTRINGS = 1000  # of all docstrings of a program together: they are for those who read the whole source

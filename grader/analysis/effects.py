@@ -15,7 +15,7 @@ from enum import IntFlag, auto
 from fnmatch import fnmatchcase
 from functools import cache
 
-from grader.analysis.file_reads import handles_in, read_file
+from grader.analysis.constant_values import handles_in, read_file
 from grader.analysis.references import ANYTHING, Reference
 from grader.analysis.units import Unit, assigned
 

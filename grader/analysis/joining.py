@@ -1,9 +1,9 @@
 """Several files of a student's as one program: modules become cells before the cell that imports them first.
 
 Imports of own modules disappear, `helpers.accuracy` becomes `accuracy`, and a name that two files bind is
-renamed in one. Lines stay where they are. It decides which files beside a homework belong to it, by the names
-in imports. A file in another folder counts only where no library and no second file has its name. `slicing`
-decides what of them is executed.
+renamed in one. Lines stay where they are. It decides which files beside a homework belong to it, by the
+names in imports. A file in another folder counts only where no library and no second file has its name.
+`slicing` decides what of them is executed.
 
 Tests: tests/analysis/test_joining.py
 """
@@ -15,10 +15,18 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from grader.analysis.cell import Cell
-from grader.analysis.edits import Edit, applied, end_of, instead, start_of
-from grader.analysis.module_names import GlobalUses, Import, global_uses, top_level_names
-from grader.analysis.units import is_main_guard
+from grader.analysis.rewriting import (
+    Edit,
+    GlobalUses,
+    Import,
+    applied,
+    end_of,
+    global_uses,
+    instead,
+    start_of,
+    top_level_names,
+)
+from grader.analysis.units import Cell, is_main_guard
 
 Dotted = tuple[str, ...]
 

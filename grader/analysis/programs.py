@@ -1,38 +1,171 @@
 """The program of a submission: what is executed, left out and pointed out, from all analyses together.
 
-It decides which name in the source stands for a graded name, and which class is the model: the stated one,
-else the last graded class. It executes nothing and gives no points: the notes that it collects go to people,
-and `grader.scoring` decides.
+It decides which name in the source stands for a graded name, a misspelled one included, and which class
+is the model: the stated one, else the last graded class. It computes where the code of training stands,
+so that forbidden parts in it have a place. It executes nothing and gives no points: the notes that it
+collects go to people, and `grader.scoring` decides.
 
-Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_recipe.py
+Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_prying.py,
+tests/analysis/test_recipe.py
 """
 
 import ast
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from grader.analysis.bare_text import BareTexts
-from grader.analysis.claims import claim_in_outputs, epochs_in_outputs
 from grader.analysis.effects import Aliases, Effects
 from grader.analysis.flow import Flows
-from grader.analysis.forbidden import forbidden_uses, suspicions
-from grader.analysis.near import definitions, near_names
+from grader.analysis.forbidden_uses import forbidden_uses, suspicions
 from grader.analysis.randomness import state_reads
-from grader.analysis.recipe import DATA_ROLES, Sources, ingredients, reading
 from grader.analysis.roles import RoleReader, bindings, roles
 from grader.analysis.script.training_script import Known, ScriptReader
 from grader.analysis.slicing import Graph, Reach, omissions, pruned, statements
 from grader.analysis.source import TOO_DEEP, Source, source
-from grader.analysis.training_code import training_code
-from grader.analysis.tuned import tuned
-from grader.analysis.units import Unit, further_units, statements_within, text_constants, units
-from grader.analysis.written_data import written_data
+from grader.analysis.stated_values import claim_in_outputs, epochs_in_outputs, tuned
+from grader.analysis.suspicious_code import written_data
+from grader.analysis.training_recipe import DATA_ROLES, Reading, Sources, ingredients, reading
+from grader.analysis.units import (
+    DEFINITIONS,
+    Cell,
+    Unit,
+    further_units,
+    statements_within,
+    text_constants,
+    units,
+)
+from grader.domain.analyzed_program import (
+    LOADING,
+    TRAINING,
+    NearName,
+    Note,
+    Omission,
+    Place,
+    Program,
+    Recipe,
+    Script,
+    Statement,
+)
 from grader.domain.assignment import Component, ProgramRules, trainers
 from grader.domain.errors import SubmissionError
 from grader.domain.measure import ProgramRoles
-from grader.domain.note import Note
-from grader.domain.program import LOADING, TRAINING, NearName, Omission, Place, Program, Recipe, Script
+
+FURTHEST = 2
+
+
+def definitions(units: Sequence[Unit]) -> dict[str, tuple[Place, str]]:
+    """Top-level name -> where it is bound last, and as what: `class`, `function` or `value`."""
+    found: dict[str, tuple[Place, str]] = {}
+    for unit in units:
+        kinds = {
+            node.name: ("class" if isinstance(node, ast.ClassDef) else "function", node.lineno)
+            for node in ast.walk(unit.node)
+            if isinstance(node, DEFINITIONS) and node.name in unit.binds
+        }
+        for name in unit.binds:
+            kind, line = kinds.get(name, ("value", unit.line))
+            found[name] = (unit.cell.place(line), kind)
+    return found
+
+
+def near_names(
+    components: Sequence[Component], defined: Mapping[str, tuple[Place, str]]
+) -> tuple[NearName, ...]:
+    """For every graded name that is missing, the defined name that is nearly it, if there is one.
+
+    Nearly is: the same but for case and underscores, or at most two letters apart (one in short names).
+    """
+    expected = {component.name for component in components}
+    taken: set[str] = set()
+    pairs: list[tuple[int, int, str, str]] = []
+    for order, component in enumerate(components):
+        if component.name in defined:
+            continue
+        for name, (_, kind) in defined.items():
+            if kind == component.kind and name not in expected:
+                apart = distance(_squeezed(component.name), _squeezed(name))
+                if apart <= min(FURTHEST, len(component.name) // 3):
+                    pairs.append((apart, order, component.name, name))
+    found: dict[str, NearName] = {}
+    for _, _, wanted, name in sorted(pairs):
+        if wanted not in found and name not in taken:
+            taken.add(name)
+            found[wanted] = NearName(wanted, name, defined[name][0])
+    return tuple(found[c.name] for c in components if c.name in found)
+
+
+def _squeezed(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def distance(first: str, second: str) -> int:
+    """How many letters must be added, dropped or changed (Levenshtein), counted up to `FURTHEST + 1`."""
+    if abs(len(first) - len(second)) > FURTHEST:
+        return FURTHEST + 1
+    previous = list(range(len(second) + 1))
+    for row, left in enumerate(first, start=1):
+        current = [row]
+        for column, right in enumerate(second, start=1):
+            change = previous[column - 1] + (left != right)
+            current.append(min(change, previous[column] + 1, current[-1] + 1))
+        previous = current
+    return min(previous[-1], FURTHEST + 1)
+
+
+# --- training code by location: the statements and expressions that training executes, each with ---
+
+
+def training_code(cells: Sequence[Cell], reading: Reading, script: Script) -> Iterator[tuple[ast.stmt, Cell]]:
+    """Each statement of the recipe, the loop over epochs, and each expression, with its cell.
+
+    Args:
+        cells: The program's.
+        reading: How the student builds the model and loads data.
+        script: How the student trains.
+    """
+    by_file = {cell.file: cell for cell in cells}
+    recipe, parts = reading.recipe, reading.ingredients
+    for statement in (*recipe.all_statements, *script.statements):
+        yield from _parsed(statement, by_file.get(statement.place.file, cells[0]))
+    bound = [part[1] for part in (parts.model, parts.optimizer, parts.scheduler) if part]
+    given = [
+        part.node
+        for part in (parts.train_transform, parts.test_transform, parts.batch_size, parts.collate)
+        if part
+    ]
+    for node in (*bound, *given, *([parts.epochs] if parts.epochs is not None else [])):
+        yield ast.copy_location(ast.Expr(node), node), _cell_of(node, cells)
+
+
+def _parsed(statement: Statement, cell: Cell) -> Iterator[tuple[ast.stmt, Cell]]:
+    """The statement, its lines counted as in its cell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(statement.source)
+    ast.increment_lineno(tree, statement.place.line - 1)
+    for node in tree.body:
+        yield node, cell
+
+
+def _cell_of(node: ast.expr, cells: Sequence[Cell]) -> Cell:
+    """The cell in which an expression stands; the first where it was put together by us."""
+    place = node.lineno, node.col_offset, ast.dump(node)
+    for cell in cells:
+        for statement in cell.tree.body:
+            if not statement.lineno <= node.lineno <= (statement.end_lineno or 0):
+                continue
+            for inner in ast.walk(statement):
+                if not isinstance(inner, ast.expr) or (inner.lineno, inner.col_offset) != place[:2]:
+                    continue
+                if ast.dump(inner) == place[2]:
+                    return cell
+    return cells[0]
+
+
+# --- the program of a submission: what is executed, left out and pointed out, from all analyses ---
+
 
 # Python 3.11 counts the depth of trees for all threads together: who parses while another does may be told
 # of a "recursion depth mismatch"

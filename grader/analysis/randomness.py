@@ -15,13 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from grader.analysis.constant_values import string
 from grader.analysis.effects import Aliases
-from grader.analysis.folding import string
 from grader.analysis.references import FUNCTIONS, references
 from grader.analysis.slicing import Graph, Reach
 from grader.analysis.units import Unit, assigned
-from grader.domain.note import Note
-from grader.domain.program import TRAINING, Place, Recipe, Script
+from grader.domain.analyzed_program import TRAINING, Note, Place, Recipe, Script
 
 # whatever they are attributes of, and however their names are written
 READING = frozenset(

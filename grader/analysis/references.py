@@ -11,8 +11,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from grader.analysis.file_reads import handles_in, read_file
-from grader.analysis.folding import Unknown, string, value
+from grader.analysis.constant_values import Unknown, handles_in, read_file, string, value
 from grader.analysis.reflection import (
     ATTRIBUTES,
     DEFINED,

@@ -1,8 +1,8 @@
 """Lists of introspective names, and which of them an honest homework may use.
 
 Code that resolves computed names can reach everything; code that reaches frames, code objects or the
-collector can change everything. `docs/security.md` lists what is allowed. `prying` decides whether something
-graded reaches such a name.
+collector can change everything. `docs/security.md` lists what is allowed. `prying` decides whether
+something graded reaches such a name.
 
 Tests: tests/analysis/test_prying.py
 """

@@ -1,29 +1,187 @@
-"""Source files as cells of plain Python, each line where the student wrote it.
+"""Source files as cells of plain Python: decoded, repaired, each line where the student wrote it.
 
-It decides which cells are Python; a cell that is not is left out alone and listed. Where none is left, or
-there is too much code, it raises one sentence. `joining` decides which files belong to the program, and
-`slicing` what of it is executed.
+It decides which encoding a file has and which cells are Python. A cell that is not is left out alone and
+listed; where none is left, or there is too much code, it raises one sentence. Known slips from the
+handout (`Resize(28, 28)`, `parse_args()`) are repaired with a note, and nothing else ever is. `joining`
+decides which files belong to the program, and `slicing` what of it is executed.
 
-Tests: tests/analysis/test_source_reading.py, tests/analysis/test_hostile_sources.py
+Tests: tests/analysis/test_hostile_sources.py, tests/analysis/test_source_reading.py
 """
 
 import ast
+import codecs
+import io
+import tokenize
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from grader.analysis.cell import Cell
-from grader.analysis.check_commands import without_checks
-from grader.analysis.decoding import text as decoded_text
 from grader.analysis.joining import OwnModule, joined, own_module
-from grader.analysis.magics import plain, run_file, written_file
 from grader.analysis.notebook import code_cells, is_notebook
-from grader.analysis.repairs import repaired
+from grader.analysis.notebook_commands import plain, run_file, without_checks, written_file
+from grader.analysis.units import Cell
+from grader.domain.analyzed_program import Omission, Place
 from grader.domain.errors import SubmissionError
-from grader.domain.formatting import listed
-from grader.domain.program import Omission, Place
-from grader.domain.quoting import as_code, shortened
+from grader.domain.formatting import as_code, listed, shortened
+
+REMEDY = "Open it in an editor, choose 'Save with encoding: UTF-8', and hand it in again."
+WINDOWS = ("cp1252", "latin-1")
+
+
+def decoded_text(name: str, data: bytes, readable: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
+    """The text of a file, and notes about how it was read.
+
+    UTF-8 with or without a mark, then what a coding line declares, then UTF-16 by its mark, then Windows
+    encodings where the text makes sense in them.
+
+    Args:
+        name: The file's name, for messages.
+        data: Its content.
+        readable: Whether a text makes sense (it parses): the proof for an encoding that takes any bytes.
+
+    Raises:
+        SubmissionError: The file is empty, holds NUL bytes or is in no encoding that could be told.
+    """
+    if not data.strip():
+        raise SubmissionError(f"{name}: is empty. Save your work into it and hand it in again.")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        decoded = _decoded(data, "utf-16")
+        if decoded is None or "\0" in decoded:
+            raise SubmissionError(f"{name}: begins like UTF-16 but cannot be read as it. {REMEDY}")
+        return _lines(decoded), (f"{name} is saved as UTF-16; it was read all the same. Save it as UTF-8.",)
+    if b"\0" in data:
+        raise SubmissionError(
+            f"{name}: holds NUL bytes, so it is not a text file (perhaps it was damaged). {REMEDY}"
+        )
+    decoded = _decoded(data, "utf-8-sig")
+    if decoded is not None:
+        return _lines(decoded), ()
+    declared = _declared(data)
+    if declared is not None and (decoded := _decoded(data, declared)) is not None:
+        return _lines(decoded), ()
+    for encoding in WINDOWS:
+        decoded = _decoded(data, encoding)
+        if decoded is not None and readable(_lines(decoded)):
+            note = f"{name} is not saved as UTF-8; it was read as {encoding}. Save it as UTF-8."
+            return _lines(decoded), (note,)
+    raise SubmissionError(f"{name}: is not saved as UTF-8 and cannot be read. {REMEDY}")
+
+
+def _decoded(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeError, LookupError):
+        return None
+
+
+def _declared(data: bytes) -> str | None:
+    """The encoding that a coding line declares (PEP 263), if it is one of text."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        codec = codecs.lookup(encoding)
+    except (SyntaxError, LookupError):
+        return None
+    return codec.name if getattr(codec, "_is_text_encoding", True) else None
+
+
+def _lines(decoded: str) -> str:
+    """The text with `\\n` between lines, as the parser counts them."""
+    return decoded.replace("\r\n", "\n").replace("\r", "\n")
+
+
+# --- known slips from the handout, repaired in place: `Resize(28, 28)` and `parse_args()` ---
+
+
+LARGEST_INTERPOLATION = 5  # torchvision's old integers for interpolation go from 0 to 5
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The code after repairs, parsed, and a sentence for each repair."""
+
+    code: str
+    tree: ast.Module
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """Text to insert at a line (1-based) and a column (in bytes of UTF-8, 0-based)."""
+
+    line: int
+    column: int
+    text: str
+
+
+def repaired(file: str, code: str, tree: ast.Module) -> Repaired:
+    """`code` with the known slips repaired.
+
+    `Resize(28, 28)` becomes `Resize((28, 28))`: the second argument would be an interpolation, and it
+    raises. `parser.parse_args()` becomes `parser.parse_args([])`: there is no command line here.
+
+    Args:
+        file: As in `Place`.
+        code: A cell of Python.
+        tree: The same, parsed.
+    """
+    edits: list[_Edit] = []
+    notes: list[str] = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or node.keywords:
+            continue
+        name = _last_name(node.func)
+        place = Place(file, node.lineno)
+        if name == "Resize" and _is_size_pair(node.args):
+            first, last = node.args
+            edits.append(_Edit(first.lineno, first.col_offset, "("))
+            edits.append(_Edit(last.end_lineno or 0, last.end_col_offset or 0, ")"))
+            pair = f"{ast.unparse(first)}, {ast.unparse(last)}"
+            was, reads = as_code(f"Resize({pair})"), as_code(f"Resize(({pair}))")
+            notes.append(f"{place}: {was} was read as {reads}.")
+        elif name in ("parse_args", "parse_known_args") and not node.args:
+            edits.append(_Edit(node.end_lineno or 0, (node.end_col_offset or 1) - 1, "[]"))
+            notes.append(f"{place}: {name}() was read as {name}([]): the defaults count.")
+    if not edits:
+        return Repaired(code, tree, ())
+    edited = _edited(code, edits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Repaired(edited, ast.parse(edited), tuple(notes))
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_size_pair(args: list[ast.expr]) -> bool:
+    """Whether two arguments are a height and a width rather than a size and an interpolation."""
+    if len(args) != 2 or any(isinstance(arg, ast.Starred) for arg in args):
+        return False
+    first, second = args
+    if isinstance(first, ast.Constant) and isinstance(second, ast.Constant):
+        return (
+            isinstance(first.value, int)
+            and isinstance(second.value, int)
+            and second.value > LARGEST_INTERPOLATION
+        )
+    return isinstance(first, ast.Name | ast.Attribute) and ast.dump(first) == ast.dump(second)
+
+
+def _edited(code: str, edits: list[_Edit]) -> str:
+    lines = code.split("\n")
+    for edit in sorted(edits, key=lambda edit: (edit.line, edit.column), reverse=True):
+        line = lines[edit.line - 1].encode("utf-8")
+        lines[edit.line - 1] = (line[: edit.column] + edit.text.encode() + line[edit.column :]).decode(
+            "utf-8"
+        )
+    return "\n".join(lines)
+
+
+# --- source files as cells of plain Python, each line where the student wrote it ---
+
 
 MOST_NODES = 250_000  # of the syntax tree; a homework has some 10,000
 TOO_LARGE = (

@@ -1,9 +1,10 @@
-"""Top-level statements with their text and origin, and the names that they bind, change and refer to.
+"""Cells and their top-level statements, with text, origin, and the names that they bind and use.
 
-Names changed in place go by assignments to parts and by method names such as `append`; other methods are not
-seen. It decides nothing about execution: `slicing` does.
+A cell is one code cell of a notebook, one script or one module. Names changed in place go by assignments
+to parts and by method names such as `append`; other methods are not seen. It decides nothing about
+execution: `slicing` does.
 
-Tests: tests/analysis/test_loading_statements.py
+Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_source_reading.py
 """
 
 import ast
@@ -12,11 +13,40 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from grader.analysis.cell import Cell
-from grader.analysis.file_reads import paths_in_cache
-from grader.analysis.folding import string
+from grader.analysis.constant_values import paths_in_cache, string
 from grader.analysis.references import FUNCTIONS, References, bound_names, references
-from grader.domain.program import Place
+from grader.domain.analyzed_program import Place
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell, or a whole script, or a module of the student's own.
+
+    Attributes:
+        file: `homework.py`, `parts/attention.py` or `In [4], cell 9`, as in `Place`.
+        text: What the student wrote.
+        code: The Python of it, with the same lines: magics set aside, slips of the handout repaired,
+            imports of own modules taken out.
+        tree: `code`, parsed.
+    """
+
+    file: str
+    text: str
+    code: str
+    tree: ast.Module
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of `code`."""
+        return self.code.split("\n")
+
+    def place(self, line: int) -> Place:
+        """A line of the cell."""
+        return Place(self.file, line)
+
+
+# --- top-level statements with their text and origin, and the names that they bind, change and r ---
+
 
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 IMPORTS = (ast.Import, ast.ImportFrom)

@@ -1,14 +1,83 @@
-"""`grader check`: the public checks on a student's own homework."""
+"""`grader check`: the public checks on a student's own homework.
+
+It holds the command, its options about the warm process, and how its words are read as a part and a file.
+It decides what runs here and what the warm process is asked for. Views and checks are imported when they
+are needed, so that a warm process is asked at once. It never decides what a check finds.
+"""
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from grader.cli.options import assignment_options
-from grader.cli.warm_options import warm_options
+from grader.cli.command_options import assignment_options
 from grader.domain.errors import UsageError
+
+
+def part_and_its_file(words: Sequence[str]) -> tuple[str, Path | None]:
+    """The part that is asked for (empty: all), and the file (None: the homework of the folder).
+
+    A single word is a part if it is written like a name and no file is called so.
+
+    Raises:
+        UsageError: There are more words than two.
+    """
+    if len(words) > 2:
+        raise UsageError(
+            f"grader check takes a part and a file, and got {len(words)} words. "
+            "Give them like this: grader check Attention homework.py"
+        )
+    if len(words) == 2:
+        return words[0], Path(words[1])
+    if words and (not words[0].isidentifier() or Path(words[0]).exists()):
+        return "", Path(words[0])
+    return (words[0] if words else ""), None
+
+
+# --- options about the process that stays warm between checks ---
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def warm_options(command: Command) -> Command:
+    """`--no-warm`, which the command is told as `warm`; `--stop`, after which it is not run at all."""
+    for option in (
+        click.option(
+            "--stop",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_stop,
+            help="End the processes that stay warm for the next check, and do nothing else.",
+        ),
+        click.option(
+            "--no-warm",
+            "warm",
+            is_flag=True,
+            flag_value=False,
+            default=True,
+            help="Use and leave no warm process; $GRADER_WARM=0 does the same.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _stop(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if not given or context.resilient_parsing:
+        return
+    from grader.students.warm.asking import stop
+
+    ended = stop()
+    click.echo("One warm process was ended." if ended == 1 else f"{ended or 'No'} warm processes were ended.")
+    context.exit()
+
+
+# --- `grader check`: the public checks on a student's own homework ---
 
 
 @click.command("check")
@@ -55,14 +124,13 @@ def command(
       grader check --watch
       grader check reference/vit_defects/solution.py --assignment vit_defects
     """
-    from grader.cli.check_words import part_and_its_file
     from grader.students.warm.question import early_question
 
     part, file = part_and_its_file(part_and_file)
     # a warm process works while this one loads what shows its findings; a part must be known to be one first
     early = warm and not watch and not part and assignment_id is None
     question = early_question(Path.cwd(), file, folder, tried=not no_try) if early else None
-    from grader.cli.check_view import CheckView, check_document
+    from grader.cli.homework_view import CheckView, check_document
     from grader.students.homework import HomeworkRequest, homework
     from grader.students.warm.asking import quick_check
 

@@ -1,18 +1,120 @@
-"""`grader check --watch`: the findings on the terminal, again after each save."""
+"""`grader check --watch`: the findings on the terminal, again after each save.
+
+It holds the loop that a person ends with Ctrl-C, and what is shown of each check: the first part that
+fails, a line for every other, and what the last save changed. When a file counts as saved and what its
+checks find is decided in `grader.students`.
+"""
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Event
 from types import FrameType
 
-from grader.cli.page import Page
-from grader.cli.watch_view import WatchView
+from grader.cli.homework_view import COMPONENT_TITLES, MARKS, CheckView, show_omissions
+from grader.cli.terminal_page import Page
+from grader.domain.assignment import Assignment
 from grader.domain.errors import GraderError
+from grader.domain.evidence import Finding, Status
+from grader.domain.formatting import counted
 from grader.students.check_on_save import Attempt, check_on_every_save, saves_of
-from grader.students.handout import LocalAssignment
+from grader.students.homework import LocalAssignment
+from grader.students.own_check import LocalCheck
+
+MOST_CHANGES = 5  # that are listed one by one
+
+
+class WatchView:
+    """The check of now beside that of the last save."""
+
+    def __init__(self, path: Path, assignment: Assignment, page: Page, *, details: bool) -> None:
+        """Nothing was checked yet.
+
+        Args:
+            details: List every statement that is left out, too.
+        """
+        self._path = path
+        self._assignment = assignment
+        self._page = page
+        self._details = details
+        self._before: dict[str, bool] = {}  # check -> whether it passed the last time
+
+    def clear(self) -> None:
+        """Begin on an empty screen, where there is one."""
+        if self._page.live:
+            self._page.console.clear()
+        self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
+
+    def show(self, found: LocalCheck) -> None:
+        """The first part that fails in full, a line for every other, what changed, and how many pass."""
+        parts: dict[str, list[Finding]] = {}
+        for finding in found.findings:
+            parts.setdefault(finding.component, []).append(finding)
+        first = next((name for name, findings in parts.items() if not _passed(findings)), None)
+        if first is not None:
+            self._show_in_full(found, parts[first])
+        self._page.blank()
+        for name, findings in parts.items():
+            if name != first:
+                self._show_in_a_line(name, findings)
+        if self._details:
+            replayed = self._assignment.replays_training
+            show_omissions(self._page, found.program, details=True, replayed=replayed)
+        self._show_changes(found.findings)
+        self._show_sum(found)
+
+    def _show_in_full(self, found: LocalCheck, findings: Sequence[Finding]) -> None:
+        view = CheckView(self._path, self._assignment, self._page)
+        view.read(found.program)
+        for finding in findings:
+            view.finding(finding)  # a part is shown with its last one
+
+    def _show_in_a_line(self, name: str, findings: Sequence[Finding]) -> None:
+        title = COMPONENT_TITLES.get(name, name)
+        lost = [finding for finding in findings if finding.status is not Status.PASSED]
+        if not lost:
+            self._page.item("passed", title)
+            return
+        count = f"{len(findings) - len(lost)} of {len(findings)}"
+        self._page.item(MARKS[lost[0].status], f"{title} ({count}): {lost[0].title}")
+
+    def _show_changes(self, findings: Sequence[Finding]) -> None:
+        now = {finding.check: finding.status is Status.PASSED for finding in findings}
+        before, self._before = self._before, now
+        titles = {finding.check: finding.title for finding in findings}
+        for heading, kind, passes in (
+            ("Fixed since the last time", "passed", True),
+            ("Broken since the last time", "failed", False),
+        ):
+            changed = [
+                check for check, passed in now.items() if passed is passes is not before.get(check, passed)
+            ]
+            if changed:
+                self._page.heading(heading)
+            for check in changed[:MOST_CHANGES]:
+                self._page.item(kind, titles[check])
+            if len(changed) > MOST_CHANGES:
+                self._page.detail(f"and {len(changed) - MOST_CHANGES} more", indent=4)
+
+    def _show_sum(self, found: LocalCheck) -> None:
+        passed = sum(finding.status is Status.PASSED for finding in found.findings)
+        text = f"{passed} of {len(found.findings)} public checks pass."
+        reached = [use for use in found.program.forbidden if use.reached_from]
+        count = len(reached) + len(found.forbidden)
+        if count:
+            text += f" {counted(count, 'use')} of what is not allowed: `grader check` tells where."
+        elif passed == len(found.findings):
+            text += " `grader check` tells what would be trained, and tries it."
+        self._page.verdict(passed == len(found.findings) and not count, text)
+
+
+def _passed(findings: Sequence[Finding]) -> bool:
+    return all(finding.status is Status.PASSED for finding in findings)
+
+
+# --- `grader check --watch`: the findings on the terminal, again after each save ---
 
 
 def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:

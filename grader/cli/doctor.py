@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from grader.cli.page import Page
+    from grader.cli.terminal_page import Page
     from grader.course.locate import Course
     from grader.sandbox.survey import Survey
 
@@ -32,7 +32,7 @@ def command(course: Path | None) -> None:
     Example:
       grader doctor
     """
-    from grader.cli.page import Page
+    from grader.cli.terminal_page import Page
     from grader.sandbox.survey import survey
 
     located, why = _located(course)
@@ -78,7 +78,7 @@ def _show_software(page: "Page") -> str:
     """Python, PyTorch and the GPU; what keeps them from checking anything, if something does."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from grader.grading.hosts import is_new_enough
+    from grader.grading.run import is_new_enough
     from grader.students.own_training import torch_probe
 
     page.heading("Software")
@@ -119,10 +119,10 @@ def _show_layers(page: "Page", found: "Survey") -> None:
 
 def _show_bubblewrap(page: "Page", found: "Survey") -> None:
     """The second wall, which no grade needs."""
-    from grader.sandbox import bubblewrap
+    from grader.sandbox import rootfs
     from grader.sandbox.survey import survey
 
-    version = bubblewrap.installed()
+    version = rootfs.bubblewrap_version()
     if not version:
         page.item("note", "bubblewrap is not installed (`apt install bubblewrap`): it would be a second wall")
     elif survey(wrapped=True).layers >= found.layers:
@@ -150,7 +150,7 @@ def _hindrance(found: "Survey", course: "Course | None") -> str:
     """Why others' work cannot be graded here, in a sentence; empty when it can."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from grader.grading.hosts import is_new_enough
+    from grader.grading.run import is_new_enough
 
     if found.verdict == "refused":
         return f"It gives too little isolation: {' '.join(found.missing)}"

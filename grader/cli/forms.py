@@ -13,7 +13,7 @@ from grader.domain.errors import GraderError
 def command(page: Path) -> None:
     """Renew the tables between the marks in PAGE, from the course around it."""
     from grader.course.locate import located_course
-    from grader.course.variants_table import with_tables
+    from grader.course.variants import with_tables
 
     text = page.read_text(encoding="utf-8")
     try:

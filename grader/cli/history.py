@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import gradebook_option
+from grader.cli.command_options import gradebook_option
 from grader.domain.edit import (
     Accepted,
     Claimed,
@@ -23,7 +23,7 @@ from grader.domain.edit import (
     RunChosen,
     Waived,
 )
-from grader.domain.total import Total
+from grader.domain.score import Total
 
 if TYPE_CHECKING:
     from grader.gradebook import Gradebook, RunRecord
@@ -58,7 +58,7 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
       grader history results 400101204
     """
     from grader.domain.formatting import printable, stamp
-    from grader.domain.total import total_sentence
+    from grader.domain.score import total_sentence
     from grader.gradebook import Gradebook
 
     with Gradebook(out, gradebook, assignment_id=assignment_id) as book:
@@ -75,11 +75,11 @@ def command(out: Path, student: str, assignment_id: str | None, gradebook: str |
 
 def _catch_up(out: Path, book: "Gradebook", assignment_id: str | None) -> None:
     """As other commands do it, where the course is found: the history does without."""
-    from grader.cli.book import now, told_catch_up
+    from grader.cli.command_options import now, told_catch_up
     from grader.course.assignment_file import read_assignment
     from grader.course.locate import located_course
     from grader.domain.errors import GraderError
-    from grader.results.catching_up import OLDER, are_behind, caught_up
+    from grader.results.class_pages import OLDER, are_behind, caught_up
 
     known = book.assignments()
     asked = assignment_id or (known[0] if len(known) == 1 else "")
@@ -108,7 +108,7 @@ def _runs(runs: "Sequence[RunRecord]") -> Iterator[HistoryEntry]:
 
 
 def _totals(totals: Sequence[Total]) -> Iterator[HistoryEntry]:
-    from grader.domain.total import total_sentence
+    from grader.domain.score import total_sentence
 
     for number, total in enumerate(totals):
         text = f"{total_sentence(total)} ({total.cause})"

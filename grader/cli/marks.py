@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.cli.book import decision_options, session, session_options, told_revision
+from grader.cli.command_options import decision_options, session, session_options, told_revision
 from grader.domain.errors import UsageError
 
 if TYPE_CHECKING:
-    from grader.decisions.lowering import LoweringRow
-    from grader.decisions.mark_checks import MarkFault
-    from grader.decisions.mark_entries import Entry
-    from grader.decisions.marking import GivenMarks
+    from grader.decisions.mark_entries import Entry, MarkFault
+    from grader.decisions.marking import GivenMarks, LoweringRow
     from grader.results.session import SessionRequest
 
 
@@ -60,7 +58,7 @@ def export(
       grader marks export results marks.csv --split 3
       grader marks export results q6.csv --item q6 --open
     """
-    from grader.decisions.sheet_export import SheetRequest, export_sheets
+    from grader.decisions.marking_sheet import SheetRequest, export_sheets
     from grader.decisions.sheet_files import require_sheet
 
     require_sheet(file)
@@ -125,7 +123,7 @@ def set_(
     Example:
       grader marks set results 400101204 training 9 --why "The time limit stopped it." --by ta1
     """
-    from grader.decisions.mark_checks import MarkFault, MarkRefused, points_in
+    from grader.decisions.mark_entries import MarkFault, MarkRefused, points_in
     from grader.decisions.marking import NewMark, set_mark
 
     value = points_in(points)
@@ -144,7 +142,7 @@ def set_(
 
 def _worded(fault: "MarkFault") -> str:
     """A fault with the argument or option that is wrong."""
-    from grader.decisions.mark_checks import MarkField
+    from grader.decisions.mark_entries import MarkField
 
     arguments = {MarkField.STUDENT: "STUDENT", MarkField.ITEM: "ITEM", MarkField.POINTS: "POINTS"}
     return f"{arguments.get(fault.field, '--why')}: {fault}"

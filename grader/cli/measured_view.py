@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.table import Table
 
-from grader.cli.page import Page
-from grader.cli.terminal import console
+from grader.cli.terminal_page import Page, console
 from grader.domain.formatting import counted, duration, points
 from grader.validation.measured_variants import MeasuredVariant
 

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from grader.cli.check_view import show_calls, show_omissions, training_rows
-from grader.cli.page import Page
+from grader.cli.homework_view import show_calls, show_omissions, training_rows
+from grader.cli.terminal_page import Page
 from grader.cli.verdict_view import verdict
+from grader.domain.analyzed_program import Program
 from grader.domain.formatting import counted
-from grader.domain.plan import plan_of
-from grader.domain.program import Program
+from grader.domain.program_run import plan_of
 from grader.domain.submission import Role
 from grader.students.packing import Package, PackedFile
 from grader.students.prospect import Outcome, prospect

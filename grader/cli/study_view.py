@@ -9,11 +9,10 @@ from rich.box import SIMPLE
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from grader.cli.terminal import console
+from grader.cli.terminal_page import console
 from grader.domain.evidence import TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, printable
-from grader.grading.submission_study import EpochWatcher, StudyRow
-from grader.grading.value_study import Choice, Study
+from grader.grading.submission_study import Choice, EpochWatcher, Study, StudyRow
 from grader.training import EpochReport
 
 

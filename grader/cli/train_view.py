@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from grader.cli.check_view import call_rows, line_at, training_rows
-from grader.cli.page import Page
+from grader.cli.homework_view import call_rows, line_at, training_rows
+from grader.cli.terminal_page import Page
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.formatting import counted, duration, percent, points
-from grader.domain.plan import Plan
-from grader.domain.program import Program
+from grader.domain.program_run import Plan
 from grader.kit.splits import Splits
 from grader.reports.measured_words import MeasuredWords, measured_words
-from grader.reports.student.training_advice import training_fix_text
+from grader.reports.student.training_texts import training_fix_text
 from grader.scoring import passes
-from grader.students.homework_training import StoppedTraining
+from grader.students.homework_training import StoppedTraining, TrainingEstimate
 from grader.students.own_training import LocalTraining
-from grader.students.training_estimate import TrainingEstimate
 
 if TYPE_CHECKING:
     from grader.training import EpochReport

@@ -11,16 +11,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from grader.cli.page import Page
-from grader.cli.terminal import console
+from grader.cli.terminal_page import Page, console
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
-from grader.domain.drawn_values import shown_values
+from grader.domain.assignment_versions import shown_values
 from grader.domain.formatting import counted, duration, listed, printable
 from grader.validation.assignment_trial import ValidatedAssignment
-from grader.validation.mutation_report import MutationReport
+from grader.validation.mutation_report import MutationReport, VariantVerdict, verdict
 from grader.validation.trials import Report, TrialOutcome
-from grader.validation.variant_verdict import VariantVerdict, verdict
 
 STARTING = "Starting (PyTorch and the checks are loaded once) ..."
 FIRST = 3  # outcomes before the time is estimated

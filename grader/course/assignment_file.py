@@ -1,10 +1,19 @@
-"""`assignment.toml` and its check files, read into an `Assignment`."""
+"""`assignment.toml`, its check files and its comment bank, read into an `Assignment`.
+
+It reads every part by the module for that part, checks what concerns several of them, and computes the
+digest of all files that grades depend on. The comment bank, `comments.toml`, has sentences for students
+that markers choose by their ids. It never changes a file of the course.
+"""
 
 import ast
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from grader.course.assignment_tables import (
     AssignmentTable,
@@ -13,18 +22,21 @@ from grader.course.assignment_tables import (
     LateTable,
 )
 from grader.course.check_files import PUBLIC_FILE, checks, trained_checks
-from grader.course.comment_bank import remarks
-from grader.course.contradictions import FILE, fault, require_different, require_file_name
 from grader.course.editions import edition_of
-from grader.course.hidden_checks import told_checks
-from grader.course.measure_functions import MEASURES_FILE, require_functions
-from grader.course.measures import measures
-from grader.course.provided_files import provided_files
-from grader.course.rubric import forbidden_rules, rubric_items
-from grader.course.submitted_files import file_stem, submitted_files
-from grader.course.toml_file import listing, remedy, toml_table
-from grader.course.training_calls import study_table
-from grader.course.value_choices import stated_values
+from grader.course.homework_files import file_stem, provided_files, submitted_files
+from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
+from grader.course.rubric import forbidden_rules, rubric_items, told_checks
+from grader.course.toml_file import (
+    FILE,
+    Table,
+    fault,
+    listing,
+    remedy,
+    require_different,
+    require_file_name,
+    toml_table,
+)
+from grader.course.variant_values import stated_values
 from grader.domain.assignment import (
     PROVIDED,
     SUBMISSION,
@@ -33,10 +45,62 @@ from grader.domain.assignment import (
     DataUse,
     LatePolicy,
     Limits,
+    Remark,
 )
-from grader.domain.drawn_values import OWN_VALUES
+from grader.domain.assignment_versions import ONE_EDITION, OWN_VALUES, Edition
+from grader.domain.errors import CourseError
 from grader.domain.measure import Measure
 from grader.domain.submission import Role
+
+COMMENTS_FILE = "comments.toml"
+
+
+class _CommentTable(Table):
+    """`[[comment]]`: one sentence or a few."""
+
+    id: Annotated[str, Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1)]
+    item: str = ""
+
+
+class _BankTable(Table):
+    comment: list[_CommentTable] = Field(default_factory=list)
+
+
+def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) -> tuple[Remark, ...]:
+    """The comment bank of an assignment; empty when it has none.
+
+    Args:
+        folder: `reference/<id>`.
+        items: The ids of the rubric's items.
+        edition: Comments may stand in some editions only.
+
+    Raises:
+        CourseError: The file is malformed, an id is there twice or an item does not exist.
+    """
+    if not (folder / COMMENTS_FILE).exists():
+        return ()
+    found: dict[str, Remark] = {}
+    for table in toml_table(folder / COMMENTS_FILE, _BankTable, edition).comment:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", table.id):
+            raise CourseError(
+                f"{COMMENTS_FILE}: comment '{table.id}' is written into a cell beside others. "
+                "Use only letters, digits, '_', '-' and '.' in its id."
+            )
+        if table.id in found:
+            raise CourseError(f"{COMMENTS_FILE}: comment '{table.id}' is there twice. Remove or rename one.")
+        if table.item and table.item not in items:
+            advice = remedy(table.item, items, f"There are {listing(items)}.")
+            raise CourseError(
+                f"{COMMENTS_FILE}: comment '{table.id}' is about '{table.item}', which is not a rubric item. "
+                f"{advice}"
+            )
+        found[table.id] = Remark(table.id, table.text, table.item)
+    return tuple(found.values())
+
+
+# --- `assignment.toml` and its check files, read into an `Assignment` ---
+
 
 _INSTRUCTORS_FILES = (
     FILE,

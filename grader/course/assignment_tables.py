@@ -8,8 +8,7 @@ from pydantic import ConfigDict, Field, create_model
 
 from grader.course.toml_file import Table
 from grader.domain.assignment import DataUse, LatePolicy, Limits
-from grader.domain.measure import TrainingCall
-from grader.domain.study_table import StudyTable
+from grader.domain.measure import StudyTable, TrainingCall
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.domain.edition import ONE_EDITION, Edition
+from grader.domain.assignment_versions import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
 
 FILE = "assignment.toml"

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import PUBLIC_FILE
-from grader.course.contradictions import FILE as ASSIGNMENT_FILE
+from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
-from grader.domain.drawn_values import DrawnValue, Value, drawn_values
+from grader.domain.assignment_versions import DrawnValue, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
 from grader.language import ENGLISH, language, require_language
-from grader.language.po_files import FOLDER as CATALOGUES
+from grader.language.translation import FOLDER as CATALOGUES
 
 FILE = "course.toml"
 COURSE_VARIABLE = "GRADER_COURSE"

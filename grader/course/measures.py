@@ -1,13 +1,192 @@
-"""`[program]` and `[[measure]]` of `assignment.toml`: which models are trained and measured."""
+"""The measures of an assignment: which models are trained, how, and what is computed of their outputs.
 
+It reads `[program]`, `[[measure]]` and `[measure.call]` of `assignment.toml`, and the rows of a study
+that are trained again. It finds the functions of `measures.py`: reading an assignment only parses that
+file; `measure_function` executes it, for whoever measures. It trains nothing and gives no points.
+"""
+
+import ast
+import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, time
+from pathlib import Path
+from typing import Any
 
-from grader.course.assignment_tables import MeasureTable, ProgramTable
-from grader.course.contradictions import fault, require_different, require_file_name
-from grader.course.training_calls import training_call
-from grader.domain.assignment import MEASUREMENTS, TEST_ACCURACY, Component
-from grader.domain.measure import Measure, ProgramRoles, Scale
+from grader.course.assignment_tables import MeasureTable, ProgramTable, StudyFileTable, TrainingCallTable
+from grader.course.toml_file import fault, listing, remedy, require_different, require_file_name
+from grader.domain.assignment import MEASUREMENTS, TEST_ACCURACY, Assignment, Component
+from grader.domain.errors import CourseError
+from grader.domain.measure import Measure, ProgramRoles, Scale, StudyTable, TrainingCall, placeholder_in
+
+MEASURES_FILE = "measures.py"
+
+
+def measures_file(folder: Path, *, public_only: bool) -> Path:
+    """Where an assignment's functions are: beside its checks, or beside a student's homework."""
+    return folder / MEASURES_FILE if public_only else folder / "checks" / MEASURES_FILE
+
+
+def require_functions(folder: Path, measures: Sequence[Measure], *, public_only: bool) -> None:
+    """Refuse measures by functions that are not there; nothing is executed.
+
+    Raises:
+        CourseError: The file is missing, is not Python, or defines no such function.
+    """
+    wanted = [measure for measure in measures if measure.function]
+    if not wanted:
+        return
+    path = measures_file(folder, public_only=public_only)
+    if not path.is_file():
+        raise fault(
+            f"[[measure]] '{wanted[0].id}' is computed by {wanted[0].function}, and there is no {path.name} "
+            f"in {path.parent.name}/. Write it there: def {wanted[0].function}(outputs, targets)."
+        )
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        raise CourseError(f"{path.name}: it is not Python ({error}). Fix it.") from error
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for measure in wanted:
+        if measure.function not in defined:
+            raise fault(
+                f"[[measure]] '{measure.id}': {path.name} defines no function {measure.function}. Write it: "
+                f"def {measure.function}(outputs, targets)."
+            )
+
+
+def measure_function(assignment: Assignment, measure: Measure) -> Callable[[Any, Any], Any]:
+    """The function of a measure: (outputs (n, ...), targets (n, ...)) -> a number.
+
+    Raises:
+        CourseError: Its file cannot be executed.
+    """
+    path = measures_file(assignment.folder, public_only=assignment.public_only)
+    spec = importlib.util.spec_from_file_location(f"_measures_of_{assignment.id}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        text = " ".join(str(error).split())[:200]
+        raise CourseError(
+            f"{path.name}: executing it raised {type(error).__name__}: {text}. Fix it."
+        ) from error
+    function = getattr(module, measure.function, None)
+    if not callable(function):
+        raise CourseError(f"{path.name}: {measure.function} is not a function. Fix it.")
+    return function  # type: ignore[no-any-return]
+
+
+# --- `[measure.call]` of `assignment.toml`: how a model is made, trained and asked by calls ---
+
+
+PLACEHOLDERS = (
+    *("{model}", "{inputs}", "{targets}", "{batches}"),
+    *("{validation_inputs}", "{validation_targets}", "{validation_batches}", "{seed}", "{device}"),
+)
+
+
+def training_call(
+    table: TrainingCallTable, where: str, components: Sequence[Component], *, columns: bool = False
+) -> TrainingCall:
+    """How a model is trained by a call.
+
+    Args:
+        where: Where it stands, for messages.
+        columns: Other names in braces are allowed: columns of a table.
+
+    Raises:
+        CourseError: A name is not a component, an argument no parameter of it, or a placeholder none of ours.
+    """
+    stubs = {component.name: component for component in components}
+    for key, name in (("model", table.model), ("function", table.function)):
+        if name not in stubs:
+            advice = remedy(name, list(stubs), f"There are {listing(list(stubs))}.")
+            raise fault(f"{where}: {key} = '{name}' is not a component. {advice}")
+    if stubs[table.function].kind != "function":
+        raise fault(f"{where}: function = '{table.function}' is a class. Name the function that trains.")
+    _require_parameters(f"{where}: arguments", table.arguments, stubs[table.model])
+    _require_parameters(f"{where}: given", table.given, stubs[table.function])
+    if not columns:
+        _require_placeholders(f"{where}: arguments", table.arguments, ("{seed}",))
+        _require_placeholders(f"{where}: given", table.given, PLACEHOLDERS)
+    if not {"{inputs}", "{batches}"} & set(_texts(table.given)):
+        raise fault(
+            f"{where}: 'given' hands over no data. Give a parameter of {table.function} the text "
+            "'{inputs}' or '{batches}'."
+        )
+    return TrainingCall(
+        model=table.model,
+        function=table.function,
+        arguments=dict(table.arguments),
+        given=dict(table.given),
+        weights=table.weights or "",
+        answers=table.answers or "",
+        answers_with=dict(table.answers_with),
+        batch_size=table.batch_size,
+        tensors=table.data == "tensors",
+        standardized=table.standardized,
+        accepts=tuple(table.accepts),
+    )
+
+
+def study_table(table: StudyFileTable, components: Sequence[Component], roles: Sequence[str]) -> StudyTable:
+    """How the rows of a study that is handed in are trained again.
+
+    Args:
+        roles: Of the files that the assignment names itself.
+
+    Raises:
+        CourseError: It contradicts what is trained or handed in.
+    """
+    if table.file not in roles:
+        there = listing(list(roles)) if roles else "none"
+        raise fault(f"[study]: file = '{table.file}' is not a role of [files] of your own; there is {there}.")
+    call = training_call(table, "[study]", components, columns=True)
+    texts = [text for text in _texts([call.arguments, call.given]) if text not in PLACEHOLDERS]
+    found = [name for text in texts if (name := placeholder_in(text))]
+    if not found:
+        raise fault("[study]: no argument is a column of the table. Write one in braces, as '{depth}'.")
+    return StudyTable(
+        table.file, call, table.claimed, table.seed, table.size or "", tuple(dict.fromkeys(found)), table.rows
+    )
+
+
+def _require_parameters(where: str, given: Mapping[str, Any], stub: Component) -> None:
+    arguments = ast.parse(f"def stub({stub.signature}): ...").body[0].args  # type: ignore[attr-defined]
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    for name in given:
+        if name not in names:
+            advice = remedy(name, names, f"It has {listing(names)}.")
+            raise fault(f"{where}: '{name}' is not a parameter of {stub.name}({stub.signature}). {advice}")
+
+
+def _require_placeholders(where: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for text in _texts(given):
+        if placeholder_in(text) and text not in known:
+            raise fault(f"{where}: '{text}' stands for nothing here. There is {listing(list(known))}.")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in nested tables and lists.
+
+    Raises:
+        CourseError: There is a date among them.
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, date | time):
+        raise fault(f"[measure.call]: {value} is a date, which no function is given. Write a text.")
+
+
+# --- `[program]` and `[[measure]]` of `assignment.toml`: which models are trained and measured ---
 
 
 def measures(

@@ -1,14 +1,98 @@
-"""The rubric and the forbidden parts of `assignment.toml`: every point has one source, every name exists."""
+"""The rubric of an assignment: items, breakpoints, and what is told of hidden checks.
 
+It reads the rubric, the forbidden parts and the breakpoints of `assignment.toml`, and refuses what
+contradicts itself: every point has one source, and every name exists. It also writes and reads what a
+student's copy says of the checks that it lacks: which part each of them judges, and its weight. It never
+scores a submission.
+"""
+
+import json
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
-from grader.course.assignment_tables import ForbiddenTable, RubricTable
-from grader.course.breakpoints import breakpoints, threshold
-from grader.course.contradictions import fault, require_different, require_file_name
-from grader.course.toml_file import listing, remedy
-from grader.domain.assignment import ForbiddenRule, RubricItem, RubricPart
+from grader.course.assignment_tables import ForbiddenTable, HiddenCheckTable, RubricTable
+from grader.course.toml_file import fault, listing, remedy, require_different, require_file_name
+from grader.domain.assignment import SUBMISSION, CheckSpec, ForbiddenRule, HiddenCheck, RubricItem, RubricPart
 from grader.domain.measure import SHARE, Measure
+
+CHANCE = "chance"
+_OF_REFERENCE = re.compile(r"(\d+(?:\.\d+)?)\s*% of reference")
+
+
+def breakpoints(table: RubricTable, measure: Measure, classes: int) -> tuple[tuple[float, float], ...]:
+    """(value, points) in ascending order of the values.
+
+    Args:
+        measure: What the item is measured by.
+        classes: How many classes the data have: guessing gets one in so many.
+
+    Raises:
+        CourseError: They are in no order, or give other points than the item has.
+    """
+    item, lower = f"rubric item '{table.id}'", measure.scale.lower_is_better
+    if not table.breakpoints:
+        ends = (
+            f"[{{ at = 1.5, points = {table.points:g} }}, {{ at = 3.0, points = 0 }}]"
+            if lower
+            else f'[{{ at = "{CHANCE}", points = 0 }}, {{ at = 0.8, points = {table.points:g} }}]'
+        )
+        raise fault(f"{item} is measured but has no breakpoints. Add breakpoints = {ends}.")
+    found = tuple((_value(entry.at, item, measure, classes), entry.points) for entry in table.breakpoints)
+    for (lesser, before), (greater, after) in pairwise(found):
+        if greater <= lesser:
+            raise fault(
+                f"{item}: the breakpoint at {greater:g} comes after {lesser:g}. Put them in ascending order."
+            )
+        if after < before if not lower else after > before:
+            raise fault(
+                f"{item}: the breakpoint at {greater:g} gives {after:g} points, "
+                f"{'more' if lower else 'fewer'} than the {before:g} before it. Change one of them."
+            )
+    which, most = ("first", found[0][1]) if lower else ("last", found[-1][1])
+    if most != table.points:
+        raise fault(
+            f"{item} has {table.points:g} points but its {which} breakpoint gives {most:g}. "
+            "Change one of them."
+        )
+    return found
+
+
+def threshold(table: RubricTable, measure: Measure) -> float | None:
+    """The value that is asked for.
+
+    Raises:
+        CourseError: It can be no value of the measure.
+    """
+    if table.threshold is not None and not measure.scale.is_value(table.threshold):
+        raise fault(
+            f"rubric item '{table.id}': threshold = {table.threshold:g} is not a share. Write a number from "
+            "0 to 1."
+        )
+    return table.threshold
+
+
+def _value(at: object, item: str, measure: Measure, classes: int) -> float:
+    if at == CHANCE and classes and measure.scale.is_share:
+        return 1 / classes
+    if isinstance(at, str) and (share := _OF_REFERENCE.fullmatch(at)):
+        if measure.reference is None:
+            raise fault(
+                f"{item} has a breakpoint at '{at}', but [[measure]] '{measure.id}' has no 'reference'. "
+                "Write there what the reference reaches."
+            )
+        return float(share[1]) / 100 * measure.reference
+    if isinstance(at, int | float) and not isinstance(at, bool) and measure.scale.is_value(float(at)):
+        return float(at)
+    wanted = "a number from 0 to 1" if measure.scale.is_share else "a number"
+    chance = f'"{CHANCE}" for what guessing gets, ' if measure.scale.is_share and classes else ""
+    raise fault(
+        f"{item} has a breakpoint at '{at}'. Write {wanted}, {chance}or \"95 % of reference\" for a share of "
+        "what the reference reaches."
+    )
+
+
+# --- the rubric and the forbidden parts of `assignment.toml`: every point has one source, every ---
 
 
 def rubric_items(
@@ -151,3 +235,53 @@ def _require_one_source(table: RubricTable) -> None:
     for key, value in (("breakpoints", table.breakpoints), ("threshold", table.threshold)):
         if value is not None and table.measured is None:
             raise fault(f"{item} has '{key}' but is not measured. Remove it, or give it a measure.")
+
+
+# --- what students are told of the checks that they do not have: which part each judges, and its ---
+
+
+KEY = "hidden_check"
+_HEAD = """
+
+# --- What is looked at when it is graded ------------------------------------------------------------------
+# Written by `grader template`: the checks that students do not have, each with its weight within its
+# component. `seen = true`: public checks look at the same.
+"""
+
+
+def hidden_checks_text(checks: Sequence[CheckSpec]) -> str:
+    """The tables that go into a student's assignment.toml, of all checks that are not public.
+
+    They hold what a student reads in the report anyway: no name of a check, and nothing of what it does.
+    """
+    seen = {cause for check in checks if check.public for cause in check.because}
+    tables = [
+        f"\n[[{KEY}]]\n"
+        f"component = {json.dumps(check.component)}\n"
+        f"title = {json.dumps(check.title, ensure_ascii=False)}\n"
+        f"weight = {check.weight:g}\n" + ("seen = true\n" if check.id in seen else "")
+        for check in checks
+        if not check.public
+    ]
+    return _HEAD + "".join(tables) if tables else ""
+
+
+def told_checks(
+    tables: Sequence[HiddenCheckTable], components: Sequence[str], *, public_only: bool
+) -> tuple[HiddenCheck, ...]:
+    """What a student's copy tells of the checks that it lacks.
+
+    Args:
+        components: The names of the assignment's components.
+        public_only: It is a student's copy; in the reference nothing may be told.
+
+    Raises:
+        CourseError: A table stands where none may, or names a component that there is not.
+    """
+    if tables and not public_only:
+        raise fault(f"[[{KEY}]] is what `grader template` writes into the students' copy. Remove it here.")
+    for table in tables:
+        if table.component not in (*components, SUBMISSION):
+            advice = remedy(table.component, components, f"There are {listing(components)}.")
+            raise fault(f"[[{KEY}]]: there is no component '{table.component}'. {advice}")
+    return tuple(HiddenCheck(table.component, table.title, table.weight, table.seen) for table in tables)

@@ -10,9 +10,7 @@ import numpy as np
 from grader.course.dataset_file import dataset_file, load_dataset
 from grader.domain.assignment import DataUse
 from grader.files.user_folders import cache_folder
-from grader.kit.image_folders import folder_images
-from grader.kit.image_source import opened_source
-from grader.kit.image_zip import write_image_zip
+from grader.kit.image_folders import folder_images, opened_source, write_image_zip
 from grader.kit.splits import LabeledImages, Splits, first_of_each, taken, united, without_named
 
 PARTS = ("train", "test")

@@ -1,8 +1,13 @@
-"""A TOML file of the course, read strictly, with one sentence for whatever is wrong in it."""
+"""TOML files of a course, read strictly, with one sentence for whatever is wrong in them.
+
+Keys must be known and values must have their types. It holds the advice on misspelled names, and the
+errors about an `assignment.toml` that contradicts itself. Who reads a certain file brings its tables
+along; this module does not know what the keys mean.
+"""
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -11,8 +16,41 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from grader.course.editions import edition_text
-from grader.domain.edition import ONE_EDITION, Edition
+from grader.domain.assignment_versions import ONE_EDITION, Edition
 from grader.domain.errors import CourseError
+
+FILE = "assignment.toml"
+
+
+def fault(sentence: str) -> CourseError:
+    """The error that names the file first."""
+    return CourseError(f"{FILE}: {sentence}")
+
+
+def require_file_name(text: str, what: str) -> None:
+    """Refuse an id that could not become part of a file name.
+
+    Raises:
+        CourseError: It has other characters than letters, digits, `_` and `-`.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", text):
+        raise fault(f"{what} '{text}' becomes part of file names. Use only letters, digits, '_' and '-'.")
+
+
+def require_different(names: Iterable[str], what: str, advice: str) -> None:
+    """Refuse a name that is there twice.
+
+    Raises:
+        CourseError: `what` is there twice; `advice` says what to do.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise fault(f"{what} '{name}' is there twice. {advice}")
+        seen.add(name)
+
+
+# --- A TOML file of the course, read strictly, with one sentence for whatever is wrong in it ---
 
 
 class Table(BaseModel):

@@ -1,24 +1,37 @@
 """Versions of a homework that are made from a course: what the checks of an assignment are tried on.
 
-The reference and the bare template come from `solution.py`. A legitimate form or a known mistake is a file
-with other versions of some parts, which are put into the reference. A tuned recipe is a legitimate form, too.
+The reference and the bare template come from `solution.py`. A legitimate form or a known mistake is a
+file with other versions of some parts, which are put into the reference. A tuned recipe is a legitimate
+form, too. It also makes pairs of mistakes, the files that are handed in beside the code, and the table
+that shows all forms and mistakes. It never runs a check.
 """
 
 import ast
-from collections.abc import Mapping
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from grader.course.composing import composed, described, first_sentence, parsed, policies_named, source_text
+from grader.course.composing import (
+    composed,
+    described,
+    first_sentence,
+    parsed,
+    policies_named,
+    recipes,
+    source_text,
+)
 from grader.course.editions import belongs_elsewhere
-from grader.course.recipes import recipes
-from grader.course.solution_regions import homework_source, solved_source
+from grader.course.locate import Course
+from grader.course.reference_solution import homework_source, solved_source
 from grader.course.toml_file import listing
-from grader.course.value_places import filled_code
+from grader.course.variant_values import filled_code
 from grader.domain.assignment import Assignment
-from grader.domain.drawn_values import Value, first_choices
+from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import CourseError
 
 SOLUTION = "solution.py"
@@ -154,3 +167,154 @@ def _part(
     policies = policies_named(docstring, shown, assignment) if kind is Kind.FORM else ()
     source = composed(solved, text, after=kind is Kind.MISTAKE)
     return Variant(kind, path.stem, shown, source, parts, first_sentence(docstring), policies, code=text)
+
+
+# --- homeworks with two known mistakes each, of different parts: does one hide or change the oth ---
+
+
+SEED = 20  # of the sample: the same pairs every time, so that what was wrong can be tried again
+
+
+def mistake_pairs(known: Sequence[Variant], count: int) -> tuple[Variant, ...]:
+    """A sample of pairs of mistakes in code, which covers every pair of parts before it repeats one.
+
+    Args:
+        known: The variants of an assignment.
+        count: How many pairs; fewer where there are no more.
+    """
+    drawn = random.Random(SEED)
+    by_part: dict[str, list[Variant]] = {}
+    for each in known:
+        if each.kind is Kind.MISTAKE and each.code:
+            by_part.setdefault(each.parts[0], []).append(each)
+    left = {}
+    for one, other in combinations(by_part, 2):
+        left[one, other] = [(first, second) for first in by_part[one] for second in by_part[other]]
+        drawn.shuffle(left[one, other])
+    found: list[Variant] = []
+    while left and len(found) < count:
+        for parts in list(left)[: count - len(found)]:
+            found.append(_pair(*left[parts].pop()))
+            if not left[parts]:
+                del left[parts]
+    return tuple(found)
+
+
+def _pair(first: Variant, second: Variant) -> Variant:
+    return Variant(
+        Kind.PAIR,
+        f"{first.name} + {second.name}",
+        f"{first.file} and {second.file}",
+        composed(first.source, second.code, after=True),
+        (*first.parts, *second.parts),
+        planted=(first.name, second.name),
+    )
+
+
+# --- legitimate, mistaken, flagged: what the checks of an assignment make of which code, as a ta ---
+
+
+HEADER = ("| what the code does | part | it is | file or policy |", "|---|---|---|---|")
+RULINGS = {"allow": "legitimate", "flag": "flagged", "forbid": "mistaken"}
+_COMMENTED_POLICY = re.compile(r"^(?P<name>\w+)\s*=\s*[\"']\w+[\"']\s*#\s*(?P<text>.+?)\s*$", re.MULTILINE)
+_BLOCK = re.compile(
+    r"^(?P<begin><!-- forms of (?P<id>[\w-]+): .*-->)\n.*?^(?P<end><!-- end of forms -->)$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def forms_table(assignment: Assignment) -> str:
+    """The table as Markdown: what is legitimate, what goes to a person, and the mistakes, part by part.
+
+    Raises:
+        CourseError: As `variants`.
+    """
+    every = variants(assignment)
+    forms = [variant for variant in every if variant.kind is Kind.FORM]
+    mistakes = [variant for variant in every if variant.kind is Kind.MISTAKE]
+    rows = [_row(form.says, form.parts, _ruling(form, assignment), form.name) for form in forms]
+    rows += _policy_rows(assignment)
+    rows += _flagged_parts(assignment)
+    order = [component.name for component in assignment.components]
+    mistakes.sort(key=lambda mistake: (order.index(mistake.parts[0]), mistake.name))
+    rows += [_row(mistake.says, mistake.parts, "mistaken", mistake.name) for mistake in mistakes]
+    return "\n".join([*HEADER, *rows])
+
+
+def with_tables(page: str, course: Course) -> str:
+    """A page with the table of each assignment that its marks name, in the place of what stands there.
+
+    The marks are `<!-- forms of vit_defects: ... -->` and `<!-- end of forms -->`, each on its own line.
+
+    Raises:
+        UsageError: A mark names no assignment of the course.
+        CourseError: As `forms_table`.
+    """
+    from grader.course.assignment_file import read_assignment
+
+    def table(block: re.Match[str]) -> str:
+        assignment = read_assignment(course.reference(block["id"]))
+        return f"{block['begin']}\n\n{forms_table(assignment)}\n\n{block['end']}"
+
+    return _BLOCK.sub(table, page)
+
+
+def _policy_rows(assignment: Assignment) -> Iterable[str]:
+    """The policies, in the words of the comments beside them."""
+    text = (assignment.folder / "assignment.toml").read_text(encoding="utf-8")
+    words = {found["name"]: found["text"] for found in _COMMENTED_POLICY.finditer(text)}
+    for name, policy in assignment.policies.items():
+        says = words.get(name, name.replace("_", " "))
+        yield _row(f"{says[0].upper()}{says[1:].rstrip('.')}.", (), RULINGS[policy], name)
+
+
+def _flagged_parts(assignment: Assignment) -> Iterable[str]:
+    for rule in assignment.forbidden:
+        if rule.policy == "flag":
+            yield _row(f"It uses `{rule.pattern}`. {rule.reason}", (rule.costs,), "flagged", "")
+
+
+def _ruling(form: Variant, assignment: Assignment) -> str:
+    flagged = {rule.pattern for rule in assignment.forbidden if rule.policy == "flag"}
+    flagged |= {name for name, policy in assignment.policies.items() if policy == "flag"}
+    return "flagged" if flagged.intersection(form.policies) else "legitimate"
+
+
+def _row(says: str, parts: Sequence[str], ruling: str, name: str) -> str:
+    code = f"`{name}`" if name else ""
+    return f"| {_cell(says)} | {', '.join(f'`{part}`' for part in parts)} | {ruling} | {code} |"
+
+
+def _cell(text: str) -> str:
+    """Text for a cell: outside of `backticks`, nothing of it is taken for Markdown."""
+    pieces = " ".join(text.split()).split("`")
+    plain = [re.sub(r"([\\*<\[])", r"\\\1", p) if index % 2 == 0 else p for index, p in enumerate(pieces)]
+    return "`".join(plain).replace("|", "\\|")
+
+
+# --- what the reference hands in besides its code: `handin/metrics.csv`, named by the role ---
+
+
+HANDIN = "handin"  # a folder of an assignment
+
+
+def reference_files(assignment: Assignment) -> dict[str, bytes]:
+    """The files with which the solution, forms and mistakes are validated, by role.
+
+    Raises:
+        CourseError: A file is of no role that the assignment names, has another suffix, or cannot be read.
+    """
+    asked = {file.role: file.suffixes for file in assignment.files if file.role in assignment.own_roles}
+    found: dict[str, bytes] = {}
+    for path in sorted((assignment.folder / HANDIN).glob("*")):
+        if path.stem in assignment.edition.left_out:
+            continue
+        if path.suffix.lower() not in asked.get(path.stem, ()):
+            wanted = [f"{role}{suffix}" for role, suffixes in asked.items() for suffix in suffixes]
+            there = f"It holds {' and '.join(wanted)}" if wanted else "[files] names no further role"
+            raise CourseError(f"{HANDIN}/{path.name} is not a file that is handed in. {there}.")
+        try:
+            found[path.stem] = path.read_bytes()
+        except OSError as error:
+            raise CourseError(f"{HANDIN}/{path.name} cannot be read ({error.strerror}). Fix it.") from None
+    return found

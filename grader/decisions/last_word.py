@@ -1,21 +1,68 @@
-"""The last word on submissions that cannot be graded, lack a file, or do not exist."""
+"""The last word on submissions that cannot be graded, lack a file, or do not exist.
+
+It holds the ruling on such a submission, and who handed in nothing, as a result: known from a list of the
+class, or from what an LMS lists. It never rules on what could be graded, and it never scores.
+"""
 
 import difflib
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from grader.decisions.absences import absence, known_students
-from grader.decisions.reason import stated
+from grader import __version__
+from grader.decisions.corrections import stated
+from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Ruled
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.result import Result
 from grader.domain.score import GradeStatus, Score
+from grader.domain.submission import Origin
+from grader.domain.submission_result import Result
 from grader.gradebook import Snapshot
-from grader.results.download_accounts import standing_downloads
+from grader.reports.results_json.results_contract import DownloadRecord
+from grader.results.current_state import standing_downloads
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 from grader.scoring.decided_by_people import RULED
+
+
+def known_students(downloads: Sequence[DownloadRecord]) -> dict[str, Origin]:
+    """The students that lists of the class and LMSs name -> what is known of their submission.
+
+    The origin has no key: it is no upload's, and exports look for the student's row by the id.
+    """
+    known: dict[str, Origin] = {}
+    for download in downloads:
+        if download.roster is not None:
+            known |= dict.fromkeys(download.roster.students, Origin())
+        known |= {file.student_id: Origin() for file in download.files if file.student_id}
+    for download in downloads:
+        known |= {one.student_id: Origin(upload=one.upload, lms=one.lms) for one in download.lacking}
+    return known
+
+
+def absence(assignment: Assignment, student_id: str, origin: Origin, now: datetime) -> Evidence:
+    """What is recorded of a student who handed in nothing: there is no submission, and no file.
+
+    Args:
+        origin: What is known of it.
+    """
+    return Evidence(
+        student_id=student_id,
+        assignment_id=assignment.id,
+        # no submission has this digest, so that what is said of this is said of no upload
+        submission_digest=hashlib.sha256(f"nothing was handed in\0{student_id}".encode()).hexdigest(),
+        graded_at=now,
+        absent=True,
+        origin=origin,
+        missing=tuple(file.role for file in assignment.files if file.required),
+        engine=__version__,
+        assignment_digest=assignment.digest,
+    )
+
+
+# --- the last word on submissions that cannot be graded, lack a file, or do not exist ---
 
 
 @dataclass(frozen=True)

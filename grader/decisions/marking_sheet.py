@@ -1,19 +1,31 @@
-"""The rows that people mark, with the evidence about each student's answer beside them."""
+"""Marking sheets for a class: the rows that people mark, and the sheets written for so many markers.
 
+It holds the rows with the evidence about each student's answer beside them, the marks that stand, and how
+the rows are split among markers. It never decides how a file looks (`sheet_files` does), and it takes in
+no marks (`marking` does).
+"""
+
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from grader.decisions.mark_row import Mark, MarkRow, mark_of
+from grader.course.toml_file import listing, remedy
+from grader.decisions.mark_entries import Mark, MarkRow, mark_of
+from grader.decisions.sheet_files import require_sheet, write_sheet
+from grader.domain.analyzed_program import Claim
 from grader.domain.assignment import Assignment, RubricItem, part_target
 from grader.domain.edit import Edit, Marked
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, clipped, percent, printable
-from grader.domain.program import Claim
 from grader.domain.score import Score, ScoreLine
-from grader.domain.teams import shared_by
-from grader.files.page_names import ANSWERS_PAGE, beside
+from grader.domain.submission_result import shared_by
+from grader.files.file_names import ANSWERS_PAGE, beside
+from grader.results.class_files import report_path
+from grader.results.current_state import results_now
+from grader.results.session import ClassSession
 
 _LONGEST = 2000  # characters of hyperparameters
 
@@ -130,3 +142,103 @@ def _measured(evidence: Evidence) -> Iterator[str]:
 
 def _share(value: float | None) -> str:
     return "" if value is None else percent(value).replace(SPACE, " ")
+
+
+# --- marking sheets for a class, written for so many markers ---
+
+
+@dataclass(frozen=True)
+class SheetRequest:
+    """Which marking sheets are wanted.
+
+    Attributes:
+        file: Where: it ends with `.csv` or `.xlsx`.
+        items: Only these rubric items; all by default.
+        split: How many files, FILE-1 to FILE-N; None: one, FILE.
+        only_open: Only rows that nobody has marked.
+        named: Also the students' names, as the LMS has them; by default the sheet is blind.
+        overwrite: A sheet that is there already is overwritten.
+    """
+
+    file: Path
+    items: tuple[str, ...] = ()
+    split: int | None = None
+    only_open: bool = False
+    named: bool = False
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class WrittenSheet:
+    """A sheet that was written.
+
+    Attributes:
+        rows: How many it has.
+        awaiting: How many of them are still to be marked.
+    """
+
+    path: Path
+    rows: int
+    awaiting: int
+
+
+def export_sheets(session: ClassSession, request: SheetRequest) -> tuple[WrittenSheet, ...]:
+    """Write marking sheets: a row for each student, or team, and item, or part of one, that a person marks.
+
+    Raises:
+        UsageError: There is no such item, nothing to mark, or the file is there already or cannot be written.
+    """
+    require_sheet(request.file)
+    _require_items(session.assignment, request.items)
+    snapshot = session.book.snapshot()
+    results = [(result.evidence, result.score) for result in results_now(session.assignment, snapshot)]
+    teams = shared_by(snapshot.evidence.values())
+    names = {evidence.student_id: evidence.origin.person for evidence, _ in results}
+    names = {student_id: _together(student_id, teams, names) for student_id in names}
+    links = {score.student_id: _link(session.out, score.student_id, request.file) for _, score in results}
+    rows = marking_rows(session.assignment, results, snapshot.edits, links=links, items=request.items)
+    rows = [row for row in rows if row.awaiting or not request.only_open]
+    if not rows:
+        raise UsageError("There is nothing to mark, so no sheet was written.")
+    shares = _shares(request, rows)
+    there = [path for path, _ in shares if path.exists()]
+    if there and not request.overwrite:
+        raise UsageError(
+            f"{there[0]} is there already, and may hold marks that were not imported. "
+            "Choose another name, or overwrite it with --force."
+        )
+    for path, share in shares:
+        write_sheet(path, share, names if request.named else None)
+    return tuple(WrittenSheet(path, len(share), sum(row.awaiting for row in share)) for path, share in shares)
+
+
+def _require_items(assignment: Assignment, items: Sequence[str]) -> None:
+    known = [item.id for item in assignment.rubric]
+    for item in items:
+        if item not in known:
+            advice = remedy(item, known, f"There are {listing(known)}.")
+            raise UsageError(f"The rubric has no item '{item}'. {advice}")
+
+
+def _shares(request: SheetRequest, rows: list[MarkRow]) -> list[tuple[Path, list[MarkRow]]]:
+    """The files and their rows."""
+    if request.split is None:
+        return [(request.file, rows)]
+    file, numbers = request.file, range(1, request.split + 1)
+    names = [file.with_name(f"{file.stem}-{number}{file.suffix}") for number in numbers]
+    return list(zip(names, split_rows(rows, request.split), strict=True))
+
+
+def _together(student_id: str, teams: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> str:
+    """The names of a student and of the others of the team."""
+    others = [mate for mate in teams.get(student_id, ()) if mate != student_id]
+    return ", ".join(filter(None, (names.get(member, "") for member in (student_id, *others))))
+
+
+def _link(out: Path, student_id: str, file: Path) -> str:
+    """The report's address as seen from the sheet's folder."""
+    report = report_path(out, student_id).resolve()
+    try:
+        return Path(os.path.relpath(report, file.parent.resolve())).as_posix()
+    except ValueError:  # on another drive
+        return report.as_posix()

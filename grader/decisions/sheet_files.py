@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.decisions.mark_row import COLUMNS, FILLED, NEEDED, MarkRow
+from grader.decisions.mark_entries import COLUMNS, FILLED, NEEDED, MarkRow
 from grader.domain.errors import UsageError
 from grader.domain.formatting import points, printable
 from grader.files import atomic
-from grader.files.spreadsheet_cell import guarded
+from grader.files.file_names import guarded
 
 SUFFIXES = (".csv", ".xlsx")
 _OTHER_SPREADSHEETS = (".ods", ".fods", ".xls", ".xlsm", ".xlsb", ".numbers")

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from grader.decisions.reason import stated
+from grader.decisions.corrections import stated
 from grader.domain.edit import Listed
 from grader.domain.errors import UsageError
 from grader.domain.submission import KnownUpload
-from grader.files.names import sanitized
+from grader.files.file_names import sanitized
 from grader.gradebook import Snapshot
 from grader.intake.ownership import ours
-from grader.results.owners import noted_uploads
+from grader.results.current_state import noted_uploads
 from grader.results.revision import Revision
 from grader.results.session import ClassSession
 

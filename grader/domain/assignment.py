@@ -9,11 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from grader.domain.drawn_values import DrawnValue
-from grader.domain.edition import ONE_EDITION, Edition
+from grader.domain.assignment_versions import ONE_EDITION, DrawnValue, Edition
 from grader.domain.errors import UsageError
-from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale
-from grader.domain.study_table import StudyTable
+from grader.domain.measure import NO_ROLES, SHARE, Measure, ProgramRoles, Scale, StudyTable
 from grader.domain.submission import Role
 
 # the component of what belongs to no part: checks of the whole, findings about the files

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from grader.domain.total import TotalFigures, total_sentence
+from grader.domain.score import TotalFigures, total_sentence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,15 +4,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from grader.domain.answers import Answers
+from grader.domain.analyzed_program import Claim, ForbiddenUse, NearName, Note, Omission, TunedValue
 from grader.domain.assignment import TEST_ACCURACY
-from grader.domain.drawn_values import Value
-from grader.domain.note import Note
-from grader.domain.plan import Plan, Stage
-from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, TunedValue
-from grader.domain.study_table import StudyAgain
-from grader.domain.submission import AcceptedFile, Delivery, Origin, RefusedFile
-from grader.domain.watch import Pried
+from grader.domain.assignment_versions import Value
+from grader.domain.measure import StudyAgain
+from grader.domain.program_run import Plan, Pried, Stage
+from grader.domain.submission import AcceptedFile, Answers, Delivery, Origin, RefusedFile
 
 
 class Status(StrEnum):

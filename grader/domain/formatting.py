@@ -1,10 +1,189 @@
-"""How a number, a time, a list or a hostile string is printed for people, in any medium."""
+"""How numbers, times, lists and somebody else's words are printed for people, in any medium.
+
+What a submission says (names, texts of exceptions, what it prints, labels of axes, names of files) comes
+into a sentence by the functions here and by no other way: visible, short, and marked as somebody else's.
+The marks are part of the text, so that they are the same on a page, on a terminal, in JSON and in a
+table. Nothing here translates a sentence or escapes it for HTML.
+"""
 
 import math
+import re
+import unicodedata
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grader.domain.program import Place
-from grader.domain.quoting import visible
+from grader.domain.analyzed_program import Place
+
+LONGEST = 80  # characters of somebody else's words within a sentence of ours
+MOST_MARKS = 2  # combining marks on one letter: an accent and a tone, a shadda and a vowel
+OPEN, CLOSE, CODE = "“", "”", "`"
+
+# What Unicode has without a shape of its own (default-ignorable code points, format and control characters,
+# surrogates): it hides, joins or reorders what is beside it. Some of it ordinary writing needs: see `_kept`.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U00013430-\U0001343f\U000e0000-\U000e0fff]"
+)
+_NON_JOINER, _JOINER = "\u200c", "\u200d"
+_DIRECTIONS = "\u200e\u200f\u061c"
+_PRESENTATION = "\ufe0e\ufe0f"  # the sign before it as text, or as a picture
+_FIRST_JOINING = "\u0590"  # scripts whose letters join, or take joiners, come after Latin, Greek and Cyrillic
+_DOTTED_CIRCLE = "◌"
+
+_NAME = re.compile(r"[^\W\d][\w*]*(?:\.[\w*]+)*")
+_FILE_NAME = re.compile(r"[\w(\[+-][\w()\[\].+-]*")
+_QUOTATION_ENDS = str.maketrans({OPEN: '"', CLOSE: '"'})  # a line of code ends no quotation
+_MARKS_OF_OURS = str.maketrans(dict.fromkeys('"“”„‟«»″❝❞〝〞＂', "'"))
+
+
+def visible(text: str, *, all_of_it: bool = False) -> str:
+    """The text with every character that would hide, reorder or break it shown by its number.
+
+    What ordinary writing needs stays: the zero-width non-joiner after a letter (Persian has it in every
+    second word), joiners there and in emoji, and two marks on a letter. Marks of direction beside a letter
+    that is written from the right, and the style of an emoji, are left out: it reads the same without them.
+
+    Args:
+        text: Anything that a submission may have produced.
+        all_of_it: Nothing is left out, as in a listing of code, where all that stands there matters.
+
+    Returns:
+        Text that can be encoded as UTF-8; line ends are `\\n`.
+    """
+    text = text.replace("\r\n", "\n")
+    shown = _HIDDEN.sub(lambda found: _kept(text, found.start(), all_of_it), text)
+    if not shown.isascii() and any(map(_is_mark, set(shown))):
+        return _with_few_marks(shown)
+    return shown
+
+
+def quoted(text: str, longest: int = LONGEST) -> str:
+    """Somebody else's words in quotation marks, on one line: `“mat1 and mat2 shapes cannot be multiplied”`.
+
+    Of what is too long, the beginning and the end are shown: of an exception's text, either may say it.
+    """
+    words = " ".join(visible(text).replace(CODE, "'").translate(_MARKS_OF_OURS).split())
+    return f"{OPEN}{shortened(words, longest)}{CLOSE}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """Words of a submission's that came over a boundary: in a sentence they are quoted, whoever writes it.
+
+    Attributes:
+        text: As it came; for finding out what it means, never for a sentence.
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return quoted(self.text)
+
+
+def named(name: str, longest: int = LONGEST) -> str:
+    """A name from a submission, as code where it is one (`to_qkv.weight`), else as words."""
+    if _NAME.fullmatch(name):
+        return f"{CODE}{shortened(name, longest)}{CODE}"
+    return quoted(name, longest)
+
+
+def as_code(line: str, longest: int = LONGEST) -> str:
+    """A line of a submission's source, as code."""
+    words = " ".join(visible(line).replace(CODE, "'").translate(_QUOTATION_ENDS).split())
+    return f"{CODE}{words if len(words) <= longest else words[: longest - 1].rstrip() + '…'}{CODE}"
+
+
+def file_named(name: str) -> str:
+    """The name of a handed-in file: as it is where it can be nothing else (one word), else as words."""
+    return name if _FILE_NAME.fullmatch(name) and len(name) <= LONGEST else quoted(name)
+
+
+def file_name_of(name: str) -> str:
+    """What a handed-in file is called in places (`homework.py:41`): its name, as one word."""
+    stem, dot, suffix = name.rpartition(".")
+    word = re.sub(r"[^\w()\[\].+-]+", "_", f"{stem[: LONGEST - 1 - len(suffix)]}{dot}{suffix}")
+    return name if file_named(name) == name else word[:LONGEST]
+
+
+def about_file(name: str, reason: str) -> str:
+    """What became of a handed-in file: the reason, with the file's name before it and as a name.
+
+    Args:
+        name: With the folders that it lies in, if there are any.
+        reason: A sentence that may begin with the name.
+    """
+    for known in (name, name.rpartition("/")[2]):
+        if known and reason.startswith(known):
+            return file_named(known) + reason.removeprefix(known)
+    return f"{file_named(name)}: {reason}" if reason else ""
+
+
+def shortened(text: str, longest: int) -> str:
+    """The beginning and the end of a text, with a mark where something was cut out."""
+    if len(text) <= longest:
+        return text
+    half = (longest - 3) // 2
+    return f"{text[: longest - 3 - half].rstrip()} … {text[-half:].lstrip()}"
+
+
+def _kept(text: str, index: int, all_of_it: bool) -> str:
+    """What is shown in the place of a character without a shape: itself, nothing, or its number."""
+    letter, before, after = text[index], text[index - 1 : index], text[index + 1 : index + 2]
+    joins = before >= _FIRST_JOINING and unicodedata.category(before)[0] in "LM"
+    if letter == _NON_JOINER and joins:
+        return letter
+    if letter == _JOINER and (joins or (_is_sign(before) and _is_sign(after))):
+        return letter
+    if (
+        not all_of_it
+        and letter in _DIRECTIONS
+        and any(map(_is_from_right, text[max(index - 2, 0) : index + 3]))
+    ):
+        return ""
+    if not all_of_it and letter in _PRESENTATION and (_is_sign(before) or after == "\u20e3"):
+        return ""
+    return f"⟨U+{ord(letter):04X}⟩"
+
+
+def _is_from_right(letter: str) -> bool:
+    """Whether a character is written from the right, and is more than a mark of direction."""
+    return unicodedata.bidirectional(letter) in ("R", "AL") and letter not in _DIRECTIONS
+
+
+def _is_sign(letter: str) -> bool:
+    """Whether a character is what emoji are made of."""
+    return letter != "" and (unicodedata.category(letter) in ("So", "Sk") or letter in _PRESENTATION)
+
+
+def _is_mark(letter: str) -> bool:
+    """Whether a character stands on the one before it, without a place of its own."""
+    return unicodedata.category(letter) in ("Mn", "Me")
+
+
+def _with_few_marks(text: str) -> str:
+    """The text with at most MOST_MARKS on a letter, and of further ones their number."""
+    pieces: list[str] = []
+    marks = 0
+    for letter in text:
+        if not _is_mark(letter):
+            pieces.append(_more(marks) + letter)
+            marks = 0
+            continue
+        if marks == 0 and (not pieces or pieces[-1].isspace()):
+            pieces.append(_DOTTED_CIRCLE)  # a mark must not stand on what comes before the text
+        if marks < MOST_MARKS:
+            pieces.append(letter)
+        marks += 1
+    return "".join(pieces) + _more(marks)
+
+
+def _more(marks: int) -> str:
+    return f"⟨{marks - MOST_MARKS} more marks⟩" if marks > MOST_MARKS else ""
+
+
+# --- how a number, a time, a list or a hostile string is printed for people, in any medium ---
+
 
 UNKNOWN = "—"
 SPACE = "\N{NO-BREAK SPACE}"

@@ -1,4 +1,10 @@
-"""What was handed in, and what was accepted of it."""
+"""What was handed in: the uploads of a download, the files that count, and how people see them.
+
+It holds whose an upload is, when it came, which files were accepted in which role and why others were
+not; the PDF of answers, drawn page by page; and the view of a handed-in file by lines and cells. A view
+is made of untrusted bytes in a parser: whoever shows it takes nothing in it for safe. Nothing here opens
+a file.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -276,3 +282,124 @@ class Intake:
             *((str(role), path) for role, path in single if path is not None),
             *((str(Role.CHECKPOINT), path) for path in self.further_checkpoints.values()),
         )
+
+
+# --- the PDF that a student handed in beside the code: what people mark, kept and drawn page by ---
+
+
+ANSWERS_FILE = "answers.pdf"  # among the files that belong to the evidence, and beside the student's report
+
+
+class Undrawn(StrEnum):
+    """Why none of the pages was drawn, or not all of them."""
+
+    PROTECTED = "protected"  # it opens with a password only
+    DAMAGED = "damaged"  # it is not a PDF that can be opened, or has no pages
+    ENDED = "ended"  # opening it ended badly: a crash, or more time or memory than is granted
+    FULL = "full"  # its pages take more room than is granted
+
+
+@dataclass(frozen=True)
+class DrawnPage:
+    """A page as a picture.
+
+    Attributes:
+        number: 1-based.
+        width, height: In pixels.
+    """
+
+    number: int
+    width: int
+    height: int
+
+    @property
+    def image(self) -> str:
+        """The name of one of the images that belong to the evidence (WebP)."""
+        return f"answers-{self.number:02}.webp"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The PDF that was accepted as the student's report.
+
+    Attributes:
+        file: Its name as it was handed in.
+        digest: SHA-256 of its bytes, in hexadecimal digits.
+        size: In bytes.
+        kept: Its bytes are among the files that belong to the evidence, as `ANSWERS_FILE`.
+        pages: How many it has; None where that could not be found out.
+        tried: How many, from the first on, were to be drawn before it ended; there is a most.
+        drawn: Those of them that were drawn, in order.
+        undrawn: Why it ended before that most, or before the first.
+    """
+
+    file: str
+    digest: str
+    size: int
+    kept: bool = False
+    pages: int | None = None
+    tried: int = 0
+    drawn: tuple[DrawnPage, ...] = ()
+    undrawn: Undrawn | None = None
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers of the pages that could not be drawn, although those after them were tried."""
+        drawn = {page.number for page in self.drawn}
+        return tuple(number for number in range(1, self.tried + 1) if number not in drawn)
+
+
+# --- what a person sees of a handed-in file: its code by lines, and what stands between the code ---
+
+
+CodeLine = tuple[tuple[str, str], ...]
+"""A line as pieces of (what it is, text); the texts joined are the line."""
+
+
+def plain_lines(text: str) -> tuple[CodeLine, ...]:
+    """The lines of a text, of which nobody knows what their pieces are."""
+    return tuple((("", line),) if line else () for line in text.split("\n"))
+
+
+def text_of(lines: tuple[CodeLine, ...]) -> str:
+    """The text that lines show."""
+    return "\n".join("".join(text for _, text in line) for line in lines)
+
+
+class CellKind(StrEnum):
+    """What a cell is."""
+
+    CODE = "code"
+    TEXT = "text"  # Markdown: it is shown by its `html`
+    RAW = "raw"  # neither: it is shown as it stands
+
+
+@dataclass(frozen=True)
+class ViewCell:
+    """A cell, or a whole script.
+
+    Attributes:
+        file: `homework.py` or `In [4], cell 9`, as in `Place`.
+        lines: Of code and of what is neither code nor text.
+        html: The text, or what the code printed and drew; hostile until it is cleaned.
+    """
+
+    file: str
+    kind: CellKind
+    lines: tuple[CodeLine, ...] = ()
+    html: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A handed-in file.
+
+    Attributes:
+        file: Its name.
+        cells: In order; one for a script.
+        cuts: Sentences: what of it is not shown.
+    """
+
+    file: str
+    cells: tuple[ViewCell, ...] = ()
+    cuts: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Mapping
 
-from grader.domain.submission_view import View
+from grader.domain.submission import View
 from grader.files.typed_json import validator
 
 VIEW_FILE = "submission.view"

@@ -14,19 +14,26 @@ from sqlalchemy import Connection, Select, insert, select
 from grader.domain.edit import Edit, Listed, Released
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.total import Total
+from grader.domain.score import Total
 from grader.gradebook.database import Database
-from grader.gradebook.evidence_file import evidence_from, evidence_text
-from grader.gradebook.listing import Listing
 from grader.gradebook.records import (
     NOTHING,
     RunRecord,
     edit_values,
+    evidence_from,
+    evidence_text,
     run_of,
     stamp,
 )
 from grader.gradebook.snapshot import BookRows, Snapshot, listed_as, of_row
 from grader.gradebook.statements import (
+    CLASS_SALT,
+    DOWNLOADS,
+    EDITS,
+    IMAGES,
+    RUN_IMAGES,
+    RUNS,
+    Listing,
     State,
     accounts_of,
     add_images,
@@ -41,7 +48,6 @@ from grader.gradebook.statements import (
     state_of,
     totals_of,
 )
-from grader.gradebook.tables import CLASS_SALT, DOWNLOADS, EDITS, IMAGES, RUN_IMAGES, RUNS
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 

@@ -1,10 +1,19 @@
-"""Rows of the gradebook and what they stand for."""
+"""Rows of the gradebook and what they stand for: runs, edits, totals, and evidence as JSON text.
+
+It holds how each becomes a row and comes back exactly. Evidence of older versions of the grader is
+converted each time that it is read, and here alone; old records are never rewritten. What those versions
+said in words only is known by these words here, and nowhere else. It reads and adds no rows itself:
+`statements` and `gradebook` do.
+"""
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
 from sqlalchemy import Row
 
 from grader.domain.edit import (
@@ -21,9 +30,104 @@ from grader.domain.edit import (
     RunChosen,
     Waived,
 )
-from grader.domain.errors import UsageError
-from grader.domain.total import Total
+from grader.domain.errors import EngineError, UsageError
+from grader.domain.evidence import Evidence, FindingKind, Status
+from grader.domain.score import Total
 from grader.files.typed_json import validator
+
+_CELL = re.compile(r"cell \d{1,9}")
+_LOOK = "a person should look"  # by which format 1 tells that a note asks for a person
+_FINDING_KINDS = {kind.value for kind in FindingKind}
+
+
+def converted(evidence: Any, form: int) -> Any:
+    """A record of an older format as one of the newest.
+
+    Args:
+        evidence: As JSON has it; not changed.
+        form: The number of its format.
+
+    Raises:
+        ValueError: There is no such format, or it is no such record.
+    """
+    if not 0 < form <= len(_STEPS) + 1:
+        raise ValueError("not a format that this version of the grader knows")
+    try:
+        for step in _STEPS[form - 1 :]:
+            evidence = step(evidence)
+    except (AttributeError, TypeError) as error:
+        raise ValueError("not what the grader wrote") from error
+    return evidence
+
+
+def _with_facts(evidence: dict[str, Any]) -> dict[str, Any]:
+    """From format 1, in which notes, claims and findings told by their words what they were."""
+    made = {
+        **evidence,
+        "notes": _notes(evidence.get("notes")),
+        "findings": [_finding(finding) for finding in evidence.get("findings") or ()],
+    }
+    if evidence.get("training") is not None:
+        made["training"] = {**evidence["training"], "notes": _notes(evidence["training"].get("notes"))}
+    if evidence.get("claim") is not None:
+        source = evidence["claim"].get("source", "")
+        made["claim"] = {**evidence["claim"], "cell": source if _CELL.fullmatch(source) else ""}
+    return made
+
+
+def _notes(notes: list[str] | None) -> list[dict[str, Any]]:
+    return [{"text": text, "ask_person": _LOOK in text} for text in notes or ()]
+
+
+def _finding(finding: dict[str, Any]) -> dict[str, Any]:
+    """Its `diagnosis` was the id of a mistake, of a policy (of a check that passed), or a kind."""
+    diagnosis = finding.get("diagnosis")
+    if finding.get("status") == Status.PASSED:
+        return {**finding, "diagnosis": None, "policy": diagnosis or "" if finding.get("message") else None}
+    if diagnosis in _FINDING_KINDS:
+        return {**finding, "diagnosis": None, "kind": diagnosis}
+    return finding
+
+
+_STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts,)
+NEWEST = len(_STEPS) + 1
+
+
+# --- evidence as JSON text, and back, exactly ---
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """The evidence as JSON, with `NaN` and `Infinity` as Python writes them (a diverged loss is one).
+
+    Raises:
+        EngineError: A field holds something that is not of its type.
+    """
+    try:
+        content = validator(Evidence).dump_python(evidence, mode="json", warnings=False)
+    except PydanticSerializationError:
+        raise EngineError(
+            f"{evidence.student_id}: the evidence holds a value that is not of its type. "
+            "Report this to the grader's authors."
+        ) from None
+    return json.dumps({"format": NEWEST, "evidence": content}, indent=1)
+
+
+def evidence_from(text: str) -> Evidence:
+    """What `evidence_text` was made from, by this version or an older one.
+
+    Raises:
+        ValueError: The text is something else.
+    """
+    content: Any = json.loads(text)
+    if not isinstance(content, dict) or type(content.get("format")) is not int:
+        raise ValueError("not a record of the grader")
+    evidence = converted(content.get("evidence"), content["format"])
+    found: Evidence = validator(Evidence).validate_python(evidence)
+    return found
+
+
+# --- rows of the gradebook and what they stand for ---
+
 
 # what a row calls each class of edits; never changed, since old rows say it
 _KINDS: dict[str, type[Edit]] = {

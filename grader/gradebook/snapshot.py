@@ -6,10 +6,9 @@ from typing import Self, TypeVar
 
 from grader.domain.edit import Edit, Listed, Released
 from grader.domain.evidence import Evidence
+from grader.domain.score import Total
 from grader.domain.submission import KnownUpload
-from grader.domain.total import Total
-from grader.gradebook.listing import Listing, listing
-from grader.gradebook.statements import State
+from grader.gradebook.statements import Listing, State, listing
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,28 @@
-"""The statements about one assignment's rows. Rows are read and added: there is no UPDATE and no DELETE."""
+"""The tables of a gradebook, the statements about its rows, and the ids they are listed under.
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+Rows are read and added: there is no UPDATE and no DELETE. `migrations` makes the tables. A row keeps the
+id that its submission had when it was first recorded. Where the submission turns out to be somebody
+else's, or nobody's for now, edits say so, and reading translates. Of several submissions that are one
+student's, that which a person named last counts. It never opens a database (`database` does), and it
+never decides whose a submission is.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
+    Float,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
     SelectBase,
     Table,
+    Text,
     func,
     insert,
     select,
@@ -16,11 +30,171 @@ from sqlalchemy import (
     union,
 )
 
-from grader.domain.edit import Edit, Listed, RunChosen
-from grader.domain.total import Total
-from grader.gradebook.listing import Listing, listing
+from grader.domain.edit import Edit, Listed, Released, RunChosen, standing_owner
+from grader.domain.score import Total
 from grader.gradebook.records import edit_of, kind_of, total_of, total_values
-from grader.gradebook.tables import DOWNLOADS, EDITS, IMAGES, RUN_IMAGES, RUNS, TOTALS
+
+METADATA = MetaData()
+
+# One row per examination of a submission. `evidence` is the record itself, the text of evidence_file.py; the
+# other columns repeat what is asked for without reading it.
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("assignment_id", Text, nullable=False),
+    Column("student_id", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("status", Text),
+    Column("submission_digest", Text, nullable=False),
+    Column("assignment_digest", Text, nullable=False),
+    Column("engine", Text, nullable=False),
+    Column("data_digest", Text),
+    Column("evidence", Text, nullable=False),
+)
+
+# Images are in the book, so that a run and its images are there together or not at all, also on PostgreSQL;
+# by content, because students share the hidden test images of the predictions.
+IMAGES = Table(
+    "images",
+    METADATA,
+    Column("digest", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+RUN_IMAGES = Table(
+    "run_images",
+    METADATA,
+    Column("run_id", ForeignKey("runs.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("digest", ForeignKey("images.digest"), nullable=False),
+)
+
+# One row per edit (grader.domain.edit). `kind` says which class of edits it is, and `content` holds as JSON
+# the fields that are that class's own. `student_id` is null for the whole class. Books that are older have a
+# table `edits` as well, from which these were converted: it is kept as it was, and nothing reads it.
+EDITS = Table(
+    "decisions",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("assignment_id", Text, nullable=False),
+    Column("student_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("run", Integer),
+    Column("who", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("why", Text, nullable=False),
+)
+
+# One row, as old as the table: a random text that makes what is drawn for this class its own.
+CLASS_SALT = Table(
+    "class_salt",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("salt", Text, nullable=False),
+)
+
+# One row per change of a student's total (grader.domain.score).
+TOTALS = Table(
+    "totals",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("assignment_id", Text, nullable=False),
+    Column("student_id", Text, nullable=False),
+    Column("points", Float),
+    Column("decided", Float, nullable=False),
+    Column("awaiting", Float, nullable=False),
+    Column("maximum", Float, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("final", Float),
+    Column("lateness", Text),
+)
+
+# One row per download that was graded: the account of its files, as JSON. Of each source, the last counts.
+DOWNLOADS = Table(
+    "downloads",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("assignment_id", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("record", Text, nullable=False),
+)
+
+
+# --- under which id the book lists what it keeps, by what the grader found out, and people said, ---
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows and the ids that they are listed under.
+
+    Attributes:
+        shown: Row -> id.
+        current: Id -> the row that counts for it.
+        said: Row -> the edit that says so; rows of which nothing was said keep their own id.
+    """
+
+    shown: Mapping[str, str] = field(default_factory=dict)
+    current: Mapping[str, str] = field(default_factory=dict)
+    said: Mapping[str, Listed] = field(default_factory=dict)
+
+    def row(self, student_id: str) -> str:
+        """The row that counts for an id; of an id that is not listed, the row that began with it."""
+        return self.current.get(student_id, student_id)
+
+    def listed(self, row: str) -> str | None:
+        """The id that a row is listed under; None where another row counts for that id."""
+        student_id = self.shown.get(row, row)
+        return student_id if self.current.get(student_id, row) == row else None
+
+    def of(self, edit: Edit) -> Edit | None:
+        """An edit about a row as one about the id that it is listed under; None where that is not listed.
+
+        A release is about the person who was told, whatever turned out about the submission since.
+        """
+        if isinstance(edit, Released):
+            return edit
+        student_id = self.listed(edit.student_id) if edit.student_id is not None else None
+        if edit.student_id is None or student_id == edit.student_id:
+            return edit
+        return None if student_id is None else replace(edit, student_id=student_id)
+
+
+def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
+    """Under which ids rows are listed.
+
+    Args:
+        rows: All that the book keeps of an assignment.
+        edits: Those about rows, oldest first, of any kind.
+    """
+    own: dict[str, list[tuple[int, Listed]]] = {row: [] for row in rows}
+    for place, edit in enumerate(edits):
+        if isinstance(edit, Listed) and edit.student_id in own:
+            own[edit.student_id].append((place, edit))
+    shown, said, ranks = {}, {}, {}
+    for row, told in own.items():
+        last = standing_owner(edit for _, edit in told)
+        shown[row] = row if last is None else last.listed_as
+        ranks[row] = (False, -1)
+        if last is not None:
+            said[row] = last
+            ranks[row] = (last.by_person, max(place for place, edit in told if edit is last))
+    current: dict[str, str] = {}
+    for row, student_id in sorted(shown.items()):
+        other = current.get(student_id)
+        if other is None or ranks[other] < ranks[row]:
+            current[student_id] = row
+    return Listing(shown, current, said)
+
+
+# --- the statements about one assignment's rows. Rows are read and added: there is no UPDATE and ---
 
 
 @dataclass(frozen=True)

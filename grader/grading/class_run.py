@@ -8,17 +8,13 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError, GraderError
 from grader.domain.evidence import Evidence
-from grader.domain.result import Result
 from grader.domain.submission import Submission
+from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
-from grader.grading.attempt_number import attempt_number
-from grader.grading.finished_work import is_known
-from grader.grading.progress import UNCHANGED, GradingStage, Progress, Watcher
-from grader.grading.result_writer import Keeper
-from grader.grading.run import EvidenceBuilder, Run
-from grader.grading.side_by_side import side_by_side
-from grader.grading.submission_run import examined, examined_longer
-from grader.grading.team_members import handed_on, mates
+from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress, Watcher, side_by_side
+from grader.grading.result_writer import Keeper, attempt_number
+from grader.grading.run import EvidenceBuilder, Run, handed_on, mates
+from grader.grading.submission_run import examined, examined_longer, is_known
 from grader.grading.training_stage import waits_for_more_time
 
 Clock = Callable[[], datetime]

@@ -1,23 +1,40 @@
-"""A class's submissions made ready to be compared, each file read in a parser of its own."""
+"""The submissions of a class compared with each other: a page, a table and a record.
 
+It reads what is compared of each submission in a parser of its own, has all pairs compared, and writes
+the page, the table and the record. Work of an earlier term can be compared, too. It never decides that
+somebody copied: people judge what it shows.
+"""
+
+import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
+from grader.course.assignment_file import read_assignment
+from grader.course.locate import Course, located_course
 from grader.course.student_template import HandedOutCopy, student_files
 from grader.domain.assignment import Assignment
-from grader.domain.drawn_values import first_choices
-from grader.domain.errors import SubmissionError
-from grader.domain.quoting import about_file
+from grader.domain.assignment_versions import first_choices
+from grader.domain.errors import SubmissionError, UsageError
+from grader.domain.formatting import about_file
 from grader.domain.submission import Intake, Role, Submission
-from grader.intake import intake
-from grader.parser.client.compared_work import ParserReader
-from grader.parser.client.opened_files import ParserOpener
-from grader.sandbox.processes import Processes
-from grader.similarity.code import given_forms, read_code
+from grader.files import atomic
+from grader.gradebook import Gradebook
+from grader.grading.run import mates, running_parsers
+from grader.intake import Known, intake, submissions
+from grader.parser.client.parsed_files import ParserOpener, ParserReader
+from grader.reports.whole_class.similarity_page import similarity_page, similarity_table
+from grader.reports.whole_class.similarity_record import FILE, PAGE, record_text, similarity_record
+from grader.results.class_pages import CatchUp, caught_up, write_pages
+from grader.results.current_state import told_results, uploads_of
+from grader.sandbox.child_processes import Processes
+from grader.similarity.compared_pairs import THRESHOLD, Comparison, compared
+from grader.similarity.compared_work import Code, ComparedPicture, SampledWeights, Work
+from grader.similarity.normalized_code import given_forms, read_code
 from grader.similarity.pictures import notebook_figures
-from grader.similarity.work import Code, ComparedPicture, SampledWeights, Work
 
 Report = Callable[[int, int], None]
 """Told (submissions read, submissions in all)."""
@@ -131,3 +148,143 @@ def _add_figures(
         reader.figures(path, figures)
     except SubmissionError as error:
         left_out.append(f"Not all pictures were compared. {error}")
+
+
+# --- the submissions of a class, compared with each other: a page, a table and a record for peop ---
+
+
+TABLE = "similarity.csv"
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """Submissions that are to be compared.
+
+    Attributes:
+        path: A folder of submissions, or a zip from an LMS.
+        out: The folder for page, table and record. Where it holds the class's results, its page lists pairs.
+        before: An earlier class's submissions, compared with this one's.
+        threshold: The share of a student's own code, 0 to 1, from which on a pair is listed.
+        jobs: Files read at once.
+        course: The course's folder; None: found upward from the working directory.
+        unofficial: Accept a machine that isolates too little.
+        gradebook: An SQLAlchemy URL; None: `gradebook.sqlite` in `out`.
+    """
+
+    path: Path
+    assignment_id: str
+    out: Path
+    before: Path | None = None
+    threshold: float = THRESHOLD
+    jobs: int = 1
+    course: Path | None = None
+    unofficial: bool = False
+    gradebook: str | None = None
+
+
+class ComparisonWatcher(Protocol):
+    """Whoever is told how a comparison goes on."""
+
+    def taken_in(self, notes: Sequence[str], submissions: int) -> None:
+        """The submissions are there, with a sentence for what was noted about files."""
+
+    def read(self, done: int, whole: int) -> None:
+        """So many submissions were read."""
+
+    def compared(self, done: int, whole: int) -> None:
+        """So many pairs were compared."""
+
+    def caught_up(self, catch_up: CatchUp) -> None:
+        """Files of the class told of an earlier state of the gradebook."""
+
+    def rubric_changed(self) -> None:
+        """The class page is not written again: the rubric says something else since."""
+
+
+@dataclass(frozen=True)
+class ClassComparison:
+    """What comparing came to.
+
+    Attributes:
+        page: Where the pairs are shown.
+    """
+
+    comparison: Comparison
+    page: Path
+
+
+def compare_class(
+    request: ComparisonRequest, *, clock: Callable[[], datetime], watch: ComparisonWatcher
+) -> ClassComparison:
+    """Compare the submissions of a class. Nothing is executed, and no grade changes.
+
+    Raises:
+        UsageError: There are no such submissions, or the folder cannot be written.
+        CourseError: A file of the course is malformed.
+        SandboxError: The machine gives too little isolation.
+    """
+    course = located_course(request.course)
+    assignment = read_assignment(course.reference(request.assignment_id))
+    given, given_figures = handed_out(assignment)
+    works, notes = _works(request, course, assignment, watch)
+    comparison = compared(
+        works,
+        given=given,
+        given_figures=given_figures,
+        threshold=request.threshold,
+        report=watch.compared,
+    )
+    out, now = request.out, clock()
+    atomic.make_folder(out)
+    page = similarity_page(assignment, comparison, notes=notes, generated_at=now)
+    atomic.write(out / PAGE, page.encode("utf-8"))
+    atomic.write(out / TABLE, similarity_table(comparison).encode("utf-8"))
+    record = similarity_record(assignment.id, comparison, now)
+    atomic.write(out / FILE, record_text(record).encode("utf-8"))
+    _write_class_page(assignment, request, now, watch)
+    return ClassComparison(comparison, out / PAGE)
+
+
+def _works(
+    request: ComparisonRequest, course: Course, assignment: Assignment, watch: ComparisonWatcher
+) -> tuple[Sequence[Work], Sequence[str]]:
+    """What is compared of each submission, and what was noted about files."""
+    notes: list[str] = []
+    listed: list[tuple[Submission, bool]] = []
+    sources = [(request.path, False)] + ([(request.before, True)] if request.before else [])
+    with tempfile.TemporaryDirectory(prefix="grader-") as scratch:
+        folders = (*(source for source, _ in sources), request.out, Path(scratch))
+        hidden = tuple(folder.resolve() for folder in folders)
+        with running_parsers(course, hidden=hidden, unofficial=request.unofficial) as parsers:
+            for source, earlier in sources:
+                own_scratch = Path(scratch) / ("before" if earlier else "now")
+                own_scratch.mkdir()
+                known = Known()
+                if not earlier:
+                    known = Known(uploads=uploads_of(request.out, request.gradebook, assignment.id))
+                uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known)
+                notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
+                notes += uploads.notes
+                firsts = mates(uploads.submissions)  # what a team handed in together is compared once
+                listed += [(one, earlier) for one in uploads.submissions if one.student_id in firsts]
+            watch.taken_in(notes, len(listed))
+            works = read_works(parsers, assignment, listed, jobs=request.jobs, report=watch.read)
+    return works, notes
+
+
+def _write_class_page(
+    assignment: Assignment, request: ComparisonRequest, now: datetime, watch: ComparisonWatcher
+) -> None:
+    """Write the class page again, where there is one that would tell the same totals as the reports."""
+    with Gradebook(request.out, request.gradebook, assignment_id=assignment.id) as book:
+        if assignment.id not in book.assignments():
+            return
+        try:
+            told_results(assignment, book.snapshot())
+        except UsageError:
+            watch.rubric_changed()
+            return
+        catch_up = caught_up(assignment, book, request.out, lambda: now)
+        if catch_up is not None:
+            watch.caught_up(catch_up)
+        write_pages(assignment, book, request.out, now, class_anyway=True)

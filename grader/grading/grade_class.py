@@ -1,10 +1,15 @@
-"""A class, graded: from a path and an assignment to the gradebook, every report and the class's files."""
+"""A class, graded: from a path and an assignment to the gradebook and every report.
+
+It composes a whole run: it takes in the download, finds the list of the class (given, in the download, or
+of a run before), estimates the time, has the submissions graded and has the class's files written. It
+decides what is asked of those below, and it never decides about a single submission.
+"""
 
 import contextlib
 import difflib
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,35 +20,77 @@ from grader.course.extensions import read_extensions
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
-from grader.domain.result import Result
 from grader.domain.stage_time import stage_times
 from grader.domain.submission import Submission
+from grader.domain.submission_result import Result
 from grader.files.user_folders import cache_folder
 from grader.gradebook import Gradebook
-from grader.grading.class_list import ClassList, with_list
 from grader.grading.class_run import graded
-from grader.grading.gpu_slots import training_device, turns_on
+from grader.grading.concurrent_work import Watcher, training_device, turns_on
 from grader.grading.hidden_splits import HiddenData, hidden_data
-from grader.grading.hosts import running_hosts, running_parsers
-from grader.grading.progress import Watcher
-from grader.grading.run import Run
-from grader.grading.team_members import mates
+from grader.grading.run import Run, mates, running_hosts, running_parsers
 from grader.grading.time_estimate import Rates, Workload, kind_of_work, planned
 from grader.intake import Known, Uploads, submissions, with_extensions
 from grader.lms.downloads import nameless
-from grader.lms.matching import candidates
-from grader.lms.roster import read_roster
-from grader.parser.client.opened_files import ParserOpener
+from grader.lms.matching import Candidate, candidates
+from grader.lms.roster import Directory, Roster, read_roster
+from grader.parser.client.parsed_files import ParserOpener
 from grader.reports.results_json.results_contract import DownloadRecord
+from grader.reports.results_json.results_record import roster_record
 from grader.reports.whole_class.class_overview import Overview
-from grader.results.catching_up import CatchUp, caught_up
-from grader.results.class_pages import digest, write_pages
-from grader.results.current_results import results_now
-from grader.results.download_accounts import Account, keep_account
+from grader.results.class_pages import CatchUp, caught_up, digest, grading, write_pages
+from grader.results.current_state import Account, keep_account, known_uploads, moved_edits, results_now
 from grader.results.kept_scores import KnownScores
-from grader.results.owners import known_uploads, moved_edits
-from grader.results.page_state import grading
 from grader.sandbox.host_client import Host
+
+
+@dataclass
+class ClassList:
+    """The list of the class as far as it is known.
+
+    Attributes:
+        given: The one that the operator gave.
+        enclosed: One of an LMS that lies in the download.
+    """
+
+    given: Roster | None = None
+    enclosed: Roster | None = None
+
+    @property
+    def roster(self) -> Roster | None:
+        """The list that counts."""
+        return self.given or self.enclosed
+
+    def directory(self) -> Directory:
+        """What the list that was given says of an LMS's own numbers."""
+        return self.given.directory() if self.given is not None else Directory()
+
+    def read(self, path: Path) -> Directory | None:
+        """What a table of the download says of them; None where it is no LMS's list."""
+        try:
+            roster = read_roster(path)
+        except UsageError:  # some other file, which is accounted for as it is
+            return None
+        if not roster.own:
+            return None
+        self.enclosed = roster
+        return roster.directory()
+
+
+def with_list(
+    download: DownloadRecord, roster: Roster | None, results: Collection[Candidate]
+) -> DownloadRecord:
+    """The account of a download with the list of the class.
+
+    Args:
+        roster: The list that was given or found; None: there is none.
+        results: Of the class.
+    """
+    known = roster_record(roster, results) if roster else None
+    return download.model_copy(update={"roster": known})
+
+
+# --- A class, graded: from a path and an assignment to the gradebook, every report and the class ---
 
 
 @dataclass(frozen=True)

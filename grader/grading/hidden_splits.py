@@ -1,4 +1,9 @@
-"""The grader's own data: the hidden splits of an assignment's data set, one for each attempt."""
+"""The grader's own data: hidden splits of images, or hidden examples, one for each attempt.
+
+It makes the data that a submission is trained and measured on from a hidden seed and the attempt's
+number, keeps the few that are needed again, and tells whether evidence was found with the same data. It
+never decides which attempt a submission is.
+"""
 
 import hashlib
 import threading
@@ -12,11 +17,80 @@ import numpy as np
 from grader.course.dataset_file import SYNTHETIC, load_dataset, load_examples
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment, DataUse
+from grader.domain.assignment_versions import keyed_number
 from grader.domain.evidence import Evidence
-from grader.domain.seeds import keyed_number
 from grader.files.user_folders import cache_folder
-from grader.grading.hidden_examples import HiddenExamples
 from grader.kit.splits import Examples, Rows, Splits, first_of_each, sides, taken, united, without_named
+
+KEPT = 2  # attempts whose data are kept
+
+
+class HiddenExamples:
+    """The examples of each attempt: what an attempt gives away of its own helps no later one.
+
+    It may be asked from several threads.
+    """
+
+    classes: tuple[str, ...] = ()
+
+    def __init__(self, name: str, load: Callable[[int], Examples]) -> None:
+        """Nothing is loaded yet.
+
+        Args:
+            name: The data set's.
+            load: The number of an attempt -> its examples.
+        """
+        self.name = name
+        self._load = load
+        self._lock = threading.Lock()
+        self._kept: dict[int, Examples] = {}
+        self._digests: dict[int, str] = {}
+
+    @property
+    def training_size(self) -> int:
+        """How many examples a first attempt is trained on."""
+        return len(self.of(1).train_inputs)
+
+    def of(self, attempt: int) -> Examples:
+        """The examples of an attempt.
+
+        Args:
+            attempt: Its number, 1 for a student's first.
+
+        Raises:
+            CourseError: The data set file is broken.
+            UsageError: The data cannot be used.
+        """
+        with self._lock:
+            if attempt not in self._kept:
+                while len(self._kept) >= KEPT:
+                    self._kept.pop(next(iter(self._kept)))
+                self._kept[attempt] = self._load(attempt)
+            return self._kept[attempt]
+
+    def digest(self, attempt: int) -> str:
+        """SHA-256 over the examples of an attempt, hexadecimal."""
+        if attempt not in self._digests:
+            examples, whole = self.of(attempt), hashlib.sha256(self.name.encode())
+            for array in (
+                examples.train_inputs,
+                examples.train_targets,
+                examples.test_inputs,
+                examples.test_targets,
+            ):
+                whole.update(b"none" if array is None else f"{array.dtype} {array.shape}".encode())
+                if array is not None:
+                    whole.update(np.ascontiguousarray(array).data)
+            self._digests[attempt] = whole.hexdigest()
+        return self._digests[attempt]
+
+    def are_those_of(self, found: Evidence) -> bool:
+        """Whether an earlier run trained on just these examples."""
+        return found.attempt is not None and found.data_digest == self.digest(found.attempt)
+
+
+# --- the grader's own data: the hidden splits of an assignment's data set, one for each attempt ---
+
 
 STUDY = "study"  # in a class's salt's place: what a study trains on is no attempt's split
 

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment, CheckSpec, Limits
-from grader.domain.drawn_values import Value, first_choices
+from grader.domain.assignment_versions import Value, first_choices
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Blame, Figure, Finding, LayerSummary, Status
-from grader.domain.note import Note
-from grader.domain.program import Program
-from grader.domain.watch import NOTHING_SEEN, Watched
+from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.files.typed_json import validator
 from grader.protocol.frames import Frame, FrameLimit
+from grader.protocol.link import Silence, timed_answers
 from grader.protocol.requests import FILE, STATE
-from grader.protocol.timed_answers import Silence, timed_answers
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.training import FinalModel

@@ -1,20 +1,171 @@
-"""What was found out about a submission is kept: in the book, then in the student's report."""
+"""What was found out about a submission, recorded: attempt, run that counts, gradebook, report.
 
-from collections.abc import Mapping
+It numbers the attempts of a student, which decides the hidden data that a training meets. It decides
+which run counts when a submission was examined again: a total that was told never falls in silence. Then
+it writes the gradebook first and the student's report after it. It never finds anything out about a
+submission.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Evidence
-from grader.domain.result import Result
+from grader.domain.edit import Because, Edit, Listed, RunChosen, standing_owner
+from grader.domain.evidence import Evidence, TrainingOutcome
+from grader.domain.score import Score, Total, TotalFigures
 from grader.domain.submission import Submission
-from grader.domain.total import Total
+from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
-from grader.grading.run_choice import outcome
 from grader.results.class_files import report_path, write_student
-from grader.results.page_state import writing
+from grader.results.class_pages import writing
 from grader.scoring import score
+
+
+def attempt_number(book: Gradebook, submission: Submission) -> int:
+    """One more than the submissions of the student that were trained before; the same one keeps its number.
+
+    An attempt is a submission (its digest) that was trained: what was superseded within a download, only
+    checked, or cut off before it was recorded, told nobody anything. What a team hands in is an attempt of
+    each of them, whoever it was trained for, and is numbered beyond what any of them had.
+
+    Args:
+        book: Where the attempts are recorded.
+        submission: What is about to be trained.
+    """
+    members = dict.fromkeys((submission.student_id, *submission.team))
+    known = [attempts(book.history(student_id)) for student_id in members]
+    for numbers in known:
+        if submission.digest in numbers:
+            return numbers[submission.digest]
+    return 1 + max(max(numbers.values(), default=0) for numbers in known)
+
+
+def attempts(history: Sequence[tuple[str, Evidence | None]]) -> dict[str, int]:
+    """The digests of the submissions that were trained -> their numbers.
+
+    Args:
+        history: A student's runs, oldest first: the submission's digest and what was found out, which is
+            None where nobody can read it any more. Then it may have been trained.
+    """
+    numbers: dict[str, int] = {}
+    for digest, found in history:
+        if found is None or found.training.outcome is not TrainingOutcome.NOT_RUN:
+            # a grader with one split for all wrote no number
+            number = (found and found.attempt) or 1 + max(numbers.values(), default=0)
+            numbers.setdefault(digest, number)
+    return numbers
+
+
+# --- which run counts when a submission was examined again: a total that was told never falls in ---
+
+
+@dataclass(frozen=True)
+class CountedRun:
+    """What counts once a new run is in the book.
+
+    Attributes:
+        evidence: Of the run that counts: the new one, or an earlier one.
+        edits: What is decided with it.
+    """
+
+    evidence: Evidence
+    score: Score
+    edits: tuple[Edit, ...] = ()
+
+
+def outcome(
+    assignment: Assignment,
+    book: Gradebook,
+    evidence: Evidence,
+    *,
+    who: str,
+    now: datetime,
+    allow_lower: bool,
+    held: str = "",
+) -> CountedRun:
+    """What counts when a new run is added to the book.
+
+    The new run does. But where it gives less than was told and its files are those of the run that counts so
+    far, that one goes on counting if it gives more. Where the last attempt gives less, it counts and a person
+    is asked. An earlier attempt that a person chose outweighs the others that were there.
+
+    Args:
+        evidence: What the new run found out.
+        who: Who runs it.
+        allow_lower: The new run counts, whatever it gives.
+        held: Why nobody knows whose the submission is; empty when somebody does, or the book knows.
+    """
+    student_id = evidence.student_id
+    edits = book.edits(student_id)
+    if held and standing_owner(edits) is None:
+        edit = Listed(
+            who=who,
+            when=now,
+            why=held,
+            student_id=student_id,
+            listed_as=student_id,
+            by_person=False,
+            held=True,
+        )
+        return _with(assignment, evidence, edits, (edit,))  # the first run of it
+    new = CountedRun(evidence, score(assignment, evidence, edits=edits))
+    totals = book.totals(student_id)
+    if not totals:
+        return new
+
+    told, after = totals[-1], Total.of(new.score)
+
+    def decided(because: Because, run: int | None = None, *, fallen: bool = True) -> tuple[Edit, ...]:
+        figures = (TotalFigures.of(told), TotalFigures.of(after)) if fallen else (None, None)
+        return (
+            RunChosen(
+                who=who,
+                when=now,
+                why="",
+                student_id=student_id,
+                number=run,
+                because=because,
+                told=figures[0],
+                gave=figures[1],
+            ),
+        )
+
+    records = {record.number: record for record in book.run_records(student_id)}
+    counting, digest = book.counting(student_id), evidence.submission_digest
+    earlier = [record.submission_digest for record in records.values()]
+    if digest != records[counting].submission_digest and digest in earlier:
+        again = decided(Because.CAME_AGAIN, counting, fallen=False)
+        return _with(assignment, book.evidence(student_id, counting), edits, again)
+
+    same_files = digest == records[counting].submission_digest
+    falls = after.has_fewer_points_than(told)
+    # when the same files came is not an outcome of a run, and what lateness costs is asked where nobody
+    # knows it
+    if not same_files and after.final is not None:
+        falls = after.falls_from(told)
+    # what was ruled of the files before gave nothing, and is not about these
+    ruled = not same_files and score(assignment, book.evidence(student_id, counting), edits=edits).closed
+    if allow_lower or ruled or not falls:
+        stands = any(isinstance(edit, RunChosen) for edit in edits)
+        latest = decided(Because.LATEST, fallen=False) if stands else ()
+        return _with(assignment, evidence, edits, latest)
+    if not same_files:
+        return _with(assignment, evidence, edits, decided(Because.FELL))
+    old = book.evidence(student_id, counting)
+    if after.has_fewer_points_than(Total.of(score(assignment, old, edits=edits))):
+        return _with(assignment, old, edits, decided(Because.KEPT, counting))
+    return _with(assignment, evidence, edits, decided(Because.FELL_AGAIN))
+
+
+def _with(
+    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], new: tuple[Edit, ...]
+) -> CountedRun:
+    return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new)), new)
+
+
+# --- what was found out about a submission is kept: in the book, then in the student's report ---
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,175 @@
-"""What the stages of one submission share: the run that they belong to, and what was found so far."""
+"""A run: its hosts, its settings, and what the stages of one submission share.
 
+It starts the three hosts (parsers and workers, locked down, and judges, trusted) and ends them. It holds
+the run that all stages belong to, the evidence of one submission as it grows, and who handed in together:
+what one submission is worth is found out once, and handed on to the other members of the team. It
+examines nothing itself, and it never decides about points.
+"""
+
+import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
-from grader.analysis.run_time import run_time_uses
+from grader.analysis.forbidden_uses import run_time_uses
 from grader.course.locate import Course
-from grader.domain.answers import Answers
+from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Evidence
-from grader.domain.program import Program
-from grader.domain.seeds import submission_seed, training_seed
-from grader.domain.submission import Submission
-from grader.domain.submission_view import View
-from grader.domain.watch import Watched
+from grader.domain.assignment_versions import submission_seed, training_seed
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Attestation, Evidence
+from grader.domain.program_run import Watched
+from grader.domain.submission import Answers, Submission, View
 from grader.files.view_file import VIEW_FILE, view_bytes
-from grader.grading.gpu_slots import Turns
+from grader.grading.concurrent_work import Turns
 from grader.grading.hidden_splits import HiddenData
-from grader.grading.hosts import Hosts
+from grader.parser.messages import MODULE as PARSER_MODULE
+from grader.parser.messages import SOURCE_LIMITS, VIEWS
+from grader.sandbox.host_client import Host
+from grader.sandbox.readable_files import given_files
+
+# earlier ones have holes in loading checkpoints (CVE-2025-32434, CVE-2026-24747)
+MINIMUM_TORCH = (2, 10)
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Where a run's processes come from."""
+
+    parsers: Host
+    judges: Host
+    workers: Host
+
+    @cached_property
+    def isolation(self) -> Attestation:
+        """What isolates those that read submissions; that is proved once.
+
+        Raises:
+            SandboxError: It does not hold.
+        """
+        with self.parsers.spawn(SOURCE_LIMITS) as parser:
+            return parser.attestation
+
+
+@contextlib.contextmanager
+def running_parsers(
+    course: Course, *, hidden: tuple[Path, ...], unofficial: bool, views: bool = False
+) -> Iterator[Host]:
+    """Start the parsers' host, which is ready long before the others, and end it afterwards.
+
+    Args:
+        hidden: Folders that no parser may see, besides the course.
+        unofficial: Accept less isolation than an official grade needs.
+        views: Submissions will be rendered: what that takes is loaded at once.
+
+    Raises:
+        SandboxError: The machine gives too little isolation.
+    """
+    folders = (course.root, *hidden)
+    starting = Host.start(
+        PARSER_MODULE,
+        [VIEWS] if views else [],
+        hidden=folders,
+        unofficial=unofficial,
+        wrapped=True,
+    )
+    with starting as parsers:
+        yield parsers
+
+
+@contextlib.contextmanager
+def running_hosts(
+    course: Course,
+    assignment: Assignment,
+    *,
+    hidden: tuple[Path, ...],
+    unofficial: bool,
+    parsers: Host | None = None,
+) -> Iterator[Hosts]:
+    """Start the hosts, and end them with all their children afterwards.
+
+    Args:
+        hidden: Folders that no student's code may see, besides the course.
+        unofficial: Accept less isolation than an official grade needs.
+        parsers: The parsers' host, when it runs already.
+
+    Raises:
+        UsageError: The installed PyTorch is too old for other people's checkpoints.
+        SandboxError: The machine gives too little isolation.
+    """
+    _require_torch()
+    folders = (course.root, *hidden)
+    with contextlib.ExitStack() as stack:
+        given = given_files(assignment)
+        workers = Host.start(
+            "grader.worker", hidden=folders, unofficial=unofficial, wrapped=True, given=given
+        )
+        stack.callback(workers.close)
+        judges = Host.start("grader.judge", [str(assignment.folder)])
+        stack.callback(judges.close)
+        if parsers is None:
+            starting = running_parsers(course, hidden=hidden, unofficial=unofficial, views=True)
+            parsers = stack.enter_context(starting)
+        yield Hosts(parsers, judges, workers)
+
+
+def is_new_enough(torch: str) -> bool:
+    """Whether this version of PyTorch (`2.10.0+cpu`) may open other people's checkpoints."""
+    return tuple(int(part) for part in torch.split("+")[0].split(".")[:2]) >= MINIMUM_TORCH
+
+
+def _require_torch() -> None:
+    installed = version("torch")
+    if not is_new_enough(installed):
+        raise UsageError(
+            f"PyTorch {installed} has known holes in loading other people's checkpoints. Install torch >= "
+            f"{'.'.join(map(str, MINIMUM_TORCH))} to grade; `grader check` of your own code works with it."
+        )
+
+
+# --- those who handed in together: what one submission is worth is found out once, and is each o ---
+
+
+def mates(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]]:
+    """The first student of each team, and everybody without one -> the others of the team.
+
+    Args:
+        submissions: In the order in which they are graded; a team is who of it is among them.
+    """
+    firsts: dict[tuple[str, ...], str] = {}
+    found: dict[str, list[Submission]] = {}
+    for one in submissions:
+        first = firsts.setdefault(one.team, one.student_id) if one.team else one.student_id
+        others = found.setdefault(first, [])
+        if first != one.student_id:
+            others.append(one)
+    return {first: tuple(others) for first, others in found.items()}
+
+
+def handed_on(evidence: Evidence, first: Submission, mate: Submission) -> Evidence:
+    """What was found out about a team's submission as another member's.
+
+    Args:
+        evidence: What was found out.
+        first: The team's submission as it was examined. What its notes say of that student is not told again.
+        mate: The same as it is the other member's.
+    """
+    return replace(
+        evidence,
+        student_id=mate.student_id,
+        received_at=mate.received_at,
+        delivery=mate.delivery,
+        origin=mate.origin,
+        notes=(*map(Note, mate.notes), *(note for note in evidence.notes if note.text not in first.notes)),
+    )
+
+
+# --- what the stages of one submission share: the run that they belong to, and what was found so ---
 
 
 @dataclass(frozen=True)

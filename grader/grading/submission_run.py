@@ -1,28 +1,136 @@
-"""One submission, from its files to its evidence."""
+"""One submission, from its files to its evidence.
 
+It has the source parsed, the checks judged, the model trained and the answers drawn, and collects what
+was found. It says whether the homework states the values that were drawn for its student, and whether an
+earlier run found out all of this already: what nothing has changed about is not done again. It never
+decides about points.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from grader import __version__
+from grader.course.composing import source_text
+from grader.course.variant_values import marked_values
+from grader.domain.analyzed_program import Claim, Note, Program, Statement
+from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.assignment_versions import OWN_VALUES, DrawnValue, Value, python_text
 from grader.domain.errors import GraderError, SubmissionError
-from grader.domain.evidence import Evidence, Finding, TrainedModel
-from grader.domain.note import Note
-from grader.domain.plan import Plan, plan_of
-from grader.domain.program import Claim, Program
-from grader.domain.quoting import about_file, file_name_of, named
+from grader.domain.evidence import Blame, Evidence, Finding, Status, TrainedModel
+from grader.domain.formatting import about_file, file_name_of, named
+from grader.domain.program_run import Plan, plan_of
 from grader.domain.submission import Intake, Submission
+from grader.gradebook import RunRecord
+from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import judged
-from grader.grading.own_values import own_values_finding, values_of
-from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed
 from grader.grading.training_stage import train, train_longer
 from grader.intake import intake as accepted
-from grader.intake.accepted_files import accepted_files, contents_of_others
-from grader.intake.module_files import contents
+from grader.intake.acceptance import accepted_files, contents, contents_of_others
 from grader.parser.client.drawn_answers import kept_answers
-from grader.parser.client.opened_files import ParserOpener
-from grader.parser.client.parsed_program import parsed
+from grader.parser.client.parsed_files import ParserOpener, parsed
+
+TITLE = "The homework has the values that were drawn for its student."
+MOST = 200  # characters of an assignment that is looked at
+
+
+def values_of(run: Run, submission: Submission) -> dict[str, Value]:
+    """What was drawn for whoever handed a submission in: of a team, for the first by id."""
+    stated = run.assignment.variant
+    student_id = submission.team[0] if submission.team else submission.student_id
+    return run.course.values(run.assignment.id, stated, student_id) if stated else {}
+
+
+def own_values_finding(
+    assignment: Assignment, program: Program, values: Mapping[str, Value]
+) -> Finding | None:
+    """What the source states of the values; None where the assignment marks none on its top level.
+
+    It costs nothing by itself: what follows from another's value fails the checks that depend on it. Only
+    another choice of the same value is taken for another's; what students compute is theirs.
+
+    Raises:
+        CourseError: A mark in the solution is malformed.
+    """
+    if not assignment.variant:
+        return None
+    text = source_text(assignment.folder / "solution.py", "solution.py", assignment.edition)
+    variables = {
+        each.variable: each.name for each in marked_values(text, "solution.py", values) if each.variable
+    }
+    if not variables:
+        return None
+    stated = {value.name: value for value in assignment.variant}
+    for variable, name in variables.items():
+        last = next((one for one in reversed(program.statements) if one.binds == (variable,)), None)
+        found = last and _anothers(last, variable, stated[name], values[name])
+        if found:
+            return found
+    return Finding(OWN_VALUES, SUBMISSION, TITLE, Status.PASSED)
+
+
+def _anothers(statement: Statement, variable: str, stated: DrawnValue, value: Value) -> Finding | None:
+    """What is wrong where a statement gives the variable another choice than the one that was drawn."""
+    assigned = re.fullmatch(
+        rf"{variable}\s*(?::[^=]*)?=\s*(?P<value>.+)", statement.source[:MOST].strip(), re.DOTALL
+    )
+    written = _compact(assigned["value"]) if assigned else ""
+    others = [choice for choice in stated.choices if choice != value]
+    another = next((choice for choice in others if _compact(python_text(choice)) == written), None)
+    if another is None:
+        return None
+    whose = "for each student" if stated.per_student else "for each term"
+    return Finding(
+        OWN_VALUES,
+        SUBMISSION,
+        TITLE,
+        Status.FAILED,
+        Blame.STUDENT,
+        message=f"`{variable} = {python_text(another)}` is not what was drawn for you: `{stated.name}` is "
+        f"drawn {whose}, and yours is {python_text(value)}.",
+        hint=f"Write `{variable} = {python_text(value)}`, as in the copy that was handed out to you.",
+        where=str(statement.place),
+    )
+
+
+def _compact(text: str) -> str:
+    return "".join(text.split()).replace("'", '"')
+
+
+# --- work that was done before: what nothing has changed about is not done again ---
+
+
+def is_known(run: Run, found: Evidence, submission: Submission) -> bool:
+    """Whether what an earlier run found out is about just this submission: else it must be examined.
+
+    It counts where the submission, the assignment, the drawn values, the engine and the images are the same,
+    and was neither a failure of ours nor unofficial.
+    """
+    return (
+        _is_same(run, found, submission)
+        and found.variant == values_of(run, submission)
+        and found.partial == submission.partial
+        # checks alone are asked for: a training that is known already does no harm
+        and (run.splits is None or run.splits.are_those_of(found))
+        and found.attestation.level != "unofficial"
+    )
+
+
+def may_be_known(run: Run, record: RunRecord, submission: Submission) -> bool:
+    """Whether `is_known` may say so, by what can be asked without reading evidence: if not, it will not."""
+    never_trained = record.data_digest == ""
+    return _is_same(run, record, submission) and (run.splits is None or not never_trained)
+
+
+def _is_same(run: Run, found: Evidence | RunRecord, submission: Submission) -> bool:
+    same = (found.submission_digest, found.assignment_digest, found.engine)
+    wanted = (submission.digest, run.assignment.digest, __version__)
+    return same == wanted and found.status != "engine_error"
+
+
+# --- one submission, from its files to its evidence ---
 
 
 def examined(

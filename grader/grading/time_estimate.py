@@ -12,9 +12,8 @@ from grader.domain.stage_time import StageTime
 from grader.domain.submission import Submission
 from grader.files import atomic
 from grader.gradebook import Gradebook, RunRecord
-from grader.grading.finished_work import is_known, may_be_known
-from grader.grading.run import Run
-from grader.grading.team_members import mates
+from grader.grading.run import Run, mates
+from grader.grading.submission_run import is_known, may_be_known
 from grader.grading.training_stage import waits_for_more_time
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import MEGABYTE, Assignment, Limits
-from grader.domain.drawn_values import Value
+from grader.domain.assignment_versions import Value
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
     AttentionMap,
@@ -21,16 +22,14 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
-from grader.domain.measure import Measure
-from grader.domain.plan import Plan, plan_of
-from grader.domain.program import Program
-from grader.domain.study_table import StudyAgain, StudyTable
+from grader.domain.measure import Measure, StudyAgain, StudyTable
+from grader.domain.program_run import Plan, plan_of
 from grader.domain.submission import Intake, Submission
+from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.judging import trained_model_judged
-from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.run import EvidenceBuilder, Run, hidden_seed, told_seed
-from grader.grading.study_again import call_of, other_values, study_again
-from grader.intake.accepted_files import bounded_content
+from grader.grading.study_reproduction import call_of, other_values, study_again
+from grader.intake.acceptance import bounded_content
 from grader.kit.splits import Examples, Splits
 from grader.protocol.link import WorkerProcess
 from grader.sandbox.limits import ProcessLimits

@@ -1,17 +1,108 @@
-"""Which of a submission's files are accepted as what, and why the others are not."""
+"""Which of a submission's files are accepted as what, why the others are not, and what they hold.
 
+It decides which file is the homework, the report or the weights, and which modules the homework may
+import. It says of the accepted files what is recorded of them and what checks may read of their contents.
+It never decides whose a submission is.
+"""
+
+import hashlib
+import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.domain.assignment import MEGABYTE, AskedFile, Assignment, Limits
-from grader.domain.quoting import about_file, file_named
-from grader.domain.submission import Intake, RefusedFile, Role, Submission
-from grader.intake.module_files import own_modules
+from grader.domain.errors import SubmissionError
+from grader.domain.formatting import about_file, file_named
+from grader.domain.submission import AcceptedFile, Intake, RefusedFile, Role, Submission
+from grader.files.file_names import MOST_MODULES, spoken_of
 from grader.intake.naming import ANY_ID, Closeness, name_match, refused_name
 from grader.intake.unpacking import HERE, Opener
 from grader.lms.downloads import read_name
+
+MOST_BYTES = 10_000_000  # of all modules of a submission
+
+
+def own_modules(code: Path, others: Sequence[Path]) -> dict[str, Path]:
+    """The modules beside a homework: name, with the folders before it -> path.
+
+    Args:
+        code: The script or notebook.
+        others: The other code files of the submission. What an LMS puts before a name is taken off.
+    """
+    scripts = [path for path in others if path.suffix.lower() == ".py"]
+    if not scripts:
+        return {}
+    top = Path(os.path.commonpath([path.parent for path in (code, *scripts)]))
+    named = {_name(path, top): path for path in scripts}
+    contents = {name: path.read_bytes() for name, path in named.items()}
+    chosen: dict[str, Path] = {}
+    size = 0
+    for name in spoken_of(code.read_bytes(), contents)[:MOST_MODULES]:
+        size += len(contents[name])
+        if size <= MOST_BYTES:
+            chosen[name] = named[name]
+    return chosen
+
+
+def contents(modules: Mapping[str, Path]) -> dict[str, bytes]:
+    """What the modules hold, by name."""
+    return {name: path.read_bytes() for name, path in modules.items()}
+
+
+def _name(path: Path, top: Path) -> str:
+    return (path.relative_to(top).parent / (read_name(path.name).name or path.name)).as_posix()
+
+
+# --- the files of a submission that count: what is said of them, and what those hold that checks ---
+
+
+def accepted_files(intake: Intake) -> tuple[AcceptedFile, ...]:
+    """The files that count, with size and digest."""
+    return tuple(_described(role, path) for role, path in intake.accepted)
+
+
+def contents_of_others(intake: Intake, assignment: Assignment) -> dict[str, bytes]:
+    """What the files in roles of the assignment's own hold, by the role.
+
+    Raises:
+        SubmissionError: A file was replaced since it was accepted.
+    """
+    most = assignment.limits.file_mb * MEGABYTE
+    return {role: bounded_content(path, most) for role, path in intake.others.items()}
+
+
+def bounded_content(path: Path, most: int) -> bytes:
+    """What a file holds, which must be no link and no larger than was accepted.
+
+    Args:
+        path: The file.
+        most: Bytes.
+
+    Raises:
+        SubmissionError: It is a link, is too large or cannot be read.
+    """
+    try:
+        # opened before it is looked at: what the name stands for may change in between
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise SubmissionError(f"{path.name}: cannot be read ({error.strerror}). Hand it in again.") from error
+    if len(content) > most:
+        raise SubmissionError(f"{path.name}: is over {most / MEGABYTE:g} MB large. Hand in less.")
+    return content
+
+
+def _described(role: str, path: Path) -> AcceptedFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return AcceptedFile(role, read_name(path.name).name or path.name, path.stat().st_size, digest)
+
+
+# --- which of a submission's files are accepted as what, and why the others are not ---
+
 
 MANY = 5
 PACKAGE = "__init__.py"

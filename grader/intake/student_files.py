@@ -10,9 +10,18 @@ from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, RefusedFile
 from grader.intake.archive_pieces import Caps
-from grader.intake.attempts import content, differing, last_attempt, latest, settled, told
-from grader.intake.downloaded_files import DownloadedItem, entries, files_of
-from grader.intake.file_ledger import Ledger
+from grader.intake.downloaded_files import (
+    DownloadedItem,
+    Ledger,
+    content,
+    differing,
+    entries,
+    files_of,
+    last_attempt,
+    latest,
+    settled,
+    told,
+)
 from grader.intake.naming import Closeness, copy_mark, own_match
 from grader.intake.unpacking import Opener, unpacked
 from grader.lms.system import DownloadName

@@ -14,11 +14,10 @@ from typing import BinaryIO, Protocol
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import Interruption, SubmissionError
 from grader.domain.submission import RefusedFile
-from grader.files.names import displayable
-from grader.intake.archive import contents
+from grader.files.file_names import displayable
+from grader.intake.archive import checkpoint_fault, contents
 from grader.intake.archive_pieces import Begun, Caps, Ended, Piece
-from grader.intake.checkpoint_file import checkpoint_fault
-from grader.intake.entry_name import Taken, name_fault, parts_of
+from grader.intake.naming import Taken, name_fault, parts_of
 from grader.lms.downloads import metadata_rows
 from grader.lms.system import Row
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.errors import SubmissionError, UsageError
-from grader.domain.quoting import about_file, file_named
+from grader.domain.formatting import about_file, file_named
 from grader.domain.submission import (
     AccountedFile,
     Delivery,
@@ -21,18 +21,16 @@ from grader.domain.submission import (
     RefusedFile,
     Submission,
 )
-from grader.files.names import plain
+from grader.files.file_names import plain
 from grader.intake.archive_pieces import Caps
-from grader.intake.downloaded_files import DownloadedItem
-from grader.intake.file_ledger import Ledger
-from grader.intake.ids_in_names import Carried, carried
+from grader.intake.downloaded_files import DownloadedItem, Ledger
 from grader.intake.naming import ANY_ID, Closeness, name_match
-from grader.intake.ownership import Verdict, are_alike, listed_as, verdicts
+from grader.intake.ownership import Carried, Verdict, are_alike, carried, listed_as, verdicts
 from grader.intake.student_files import StudentFiles
 from grader.intake.unpacking import HERE, Opener, unpacked
 from grader.intake.upload_grouping import Gathering
-from grader.lms.directory import Directory
 from grader.lms.downloads import read_name
+from grader.lms.roster import Directory
 
 CLASS_SIZE = 40  # a class's archive may hold this many times what one student's may
 UNPACKED = "unpacked"  # the folder in scratch where a class's archive is unpacked

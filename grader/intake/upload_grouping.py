@@ -7,16 +7,13 @@ from pathlib import Path, PurePosixPath
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
 from grader.domain.submission import Fate, Lacking, Role
-from grader.files.names import plain
-from grader.intake.attempts import told, unclear
-from grader.intake.downloaded_files import DownloadedItem, entries, found
-from grader.intake.file_ledger import Ledger
+from grader.files.file_names import plain
+from grader.intake.downloaded_files import DownloadedItem, Ledger, entries, found, told, unclear
 from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, own_match, refused_name
 from grader.intake.student_files import DEEPEST, Sorting, StudentFiles
 from grader.intake.unpacking import Opener
 from grader.lms.downloads import is_metadata, read_together, submission_list
-from grader.lms.submission_list import SubmissionList
-from grader.lms.system import DownloadName
+from grader.lms.system import DownloadName, SubmissionList
 
 TABLE = ".csv"
 ANY = "any"  # the kind of what may hold files of every kind

@@ -5,7 +5,7 @@
 Tests: tests/grading/test_limits_by_name.py
 """
 
-from grader.judge.host import main
+from grader.judge.judge_host import main
 
 if __name__ == "__main__":
     main()

@@ -21,12 +21,11 @@ from types import ModuleType
 from typing import Any
 
 from grader.course.editions import belongs_elsewhere, edition_text
-from grader.course.value_places import filled_code, is_written_out
+from grader.course.variant_values import filled_code, is_written_out
 from grader.domain.assignment import Assignment
-from grader.domain.drawn_values import Value, first_choices
-from grader.domain.edition import Edition
+from grader.domain.assignment_versions import Edition, Value, first_choices
 from grader.domain.errors import CourseError
-from grader.judge.code_pattern import looked_for
+from grader.judge.source_places import looked_for
 from grader.kit import Mismatch
 
 LOOK_FOR = "Look for:"

@@ -1,8 +1,10 @@
 """The checks of an assignment, collected once by pytest and run for one submission after another.
 
-pytest is driven through its public hooks: `pytest_runtestloop` hands control to whoever has submissions. It
-decides which checks are tried, in which order and for how long. `verdict` decides what an outcome means, from
-the exception itself, and `grader.scoring` what it is worth.
+pytest is driven through its public hooks: `pytest_runtestloop` hands control to whoever has submissions.
+It decides which checks are tried, in which order and for how long, and which findings are folded under
+one with the same cause: by what checks declare, and by facts that the judge saw itself. Folding changes
+what is shown, not the points. `verdict` decides what an outcome means, and `grader.scoring` what it is
+worth.
 
 Tests: tests/judge/test_examination.py, tests/judge/test_folding.py, tests/judge/test_policies.py
 """
@@ -21,24 +23,78 @@ import pytest
 from torch import Tensor
 
 from grader.domain.assignment import CHECK_MARKERS, Assignment, CheckSpec
-from grader.domain.drawn_values import OwnValues, Value, first_choices
+from grader.domain.assignment_versions import OwnValues, Value, first_choices
 from grader.domain.errors import CourseError, EngineError
-from grader.domain.evidence import Finding, LayerSummary, Status
-from grader.domain.watch import NOTHING_SEEN, Watched
-from grader.judge.code_pattern import looked_for
+from grader.domain.evidence import Blame, Finding, LayerSummary, Status
+from grader.domain.program_run import NOTHING_SEEN, Watched
 from grader.judge.course_code import CourseCode, modules_aside
-from grader.judge.fault import explained
-from grader.judge.folding import Folding
-from grader.judge.own_names import with_own_names
-from grader.judge.patience import OutOfPatienceError, patience
-from grader.judge.place import place_of
-from grader.judge.random_part import RandomPart
+from grader.judge.repeated_calls import RandomPart, TrainedModel, trained_model
+from grader.judge.source_places import looked_for, place_of, with_own_names
 from grader.judge.student import Student
-from grader.judge.trained_model import TrainedModel, trained_model
-from grader.judge.verdict import finding, flagged, skipped, worst
-from grader.kit import Mismatch
+from grader.judge.untrusted_replies import OutOfPatienceError, patience
+from grader.judge.verdict import explained, finding, flagged, skipped, worst
+from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import Module
+
+Shared = tuple[str, Cause, str]  # a component, what kind of cause, and what it is of
+
+
+class Folding:
+    """What failed so far by the student's doing, so that what fails later for the same cause is folded.
+
+    A check may declare which checks have the cause of its failure. Beyond that only facts count: the judge
+    itself saw the same kind of cause, of the same thing, in the same component. A mistake that was recognized
+    is a cause of its own, unless its check declares another.
+    """
+
+    def __init__(self) -> None:
+        self._cause_of: dict[str, str] = {}  # check that did not pass -> the one that has its cause
+        self._shared: dict[str, Shared] = {}  # check -> what the judge saw
+        self._first: dict[Shared, str] = {}
+
+    def declared(self, spec: CheckSpec) -> str | None:
+        """The check that has the cause if this one fails, by what it declares; None: it has its own."""
+        return next((self._cause_of[check] for check in spec.because if check in self._cause_of), None)
+
+    def cause_of(self, check: str) -> str:
+        """The check that has the cause of one that did not pass; itself where it is folded under none."""
+        return self._cause_of.get(check, check)
+
+    def says_nothing_new(self, spec: CheckSpec, error: BaseException | None) -> bool:
+        """Whether a check fails for the very cause that was seen in one that it declares."""
+        seen = _shared(spec, error)
+        return seen is not None and seen in [self._shared.get(check) for check in spec.because]
+
+    def folded(self, spec: CheckSpec, found: Finding, error: BaseException | None) -> Finding:
+        """The finding, folded if its cause is another one's, and noted for those to come.
+
+        Args:
+            error: With which the check ended.
+        """
+        lost = found.status in (Status.FAILED, Status.SKIPPED) and found.blame is Blame.STUDENT
+        if not lost:
+            return found
+        shared = _shared(spec, error) if found.status is Status.FAILED else None
+        cause = found.because or self.declared(spec)
+        if cause is None and shared in self._first and found.diagnosis is None:
+            cause = self._cause_of[self._first[shared]]
+        self._cause_of[spec.id] = cause or spec.id
+        if shared is not None:
+            self._shared[spec.id] = shared
+            self._first.setdefault(shared, spec.id)
+        return replace(found, because=cause)
+
+
+def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
+    """By what another failure of the same cause would be known; None where nothing is known of the cause."""
+    if not isinstance(error, Mismatch) or error.cause is None:
+        return None
+    return spec.component, error.cause, error.concerns or spec.component
+
+
+# --- the checks of an assignment, collected once by pytest and run for one submission after anot ---
+
 
 MAX_STAND_INS, MAX_NAME = 50, 100  # that are told, and characters of each
 CHECK_CALLS = 2  # a check may take as long as this many calls that just did not hang

@@ -1,8 +1,9 @@
 """The student's code as a check sees it: something that can be asked, at arm's length.
 
-A check builds components, calls them, and runs the student's functions on rigged data. All of it happens in a
-worker; what comes back are numbers, and whatever is wrong with them is a `Mismatch`. It applies time limits,
-seeds and the course's policies (allow, flag, forbid). The check decides whether an answer is right.
+A check builds components, calls them, and runs the student's functions on rigged data. All of it happens
+in a worker; what comes back are numbers, and whatever is wrong with them is a `Mismatch`. It applies time
+limits, seeds and the course's policies (allow, flag, forbid). The check decides whether an answer is
+right.
 
 Tests: tests/judge/test_examination.py, tests/judge/test_calls.py, tests/judge/test_policies.py
 """
@@ -19,27 +20,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grader.analysis.forbidden import matches
+from grader.analysis.forbidden_uses import matches
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Attestation
-from grader.domain.program import Program
-from grader.domain.quoting import CODE, as_code, named
-from grader.domain.standin_behavior import StandIn
-from grader.domain.watch import NOTHING_SEEN, ReachedPart, Watched
-from grader.judge import believed
-from grader.judge.component import INNER, Component
-from grader.judge.fault import cannot_be_had, explained, explained_mismatch
-from grader.judge.forwards import ForwardRecord
-from grader.judge.thing import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
+from grader.domain.formatting import CODE, as_code, named
+from grader.domain.program_run import NOTHING_SEEN, ReachedPart, StandIn, Watched
+from grader.judge import untrusted_replies
+from grader.judge.checked_component import INNER, Component
+from grader.judge.remote_objects import SETTINGS, Fakes, Outcome, Packing, Thing, invoked, labelled, unpacker
+from grader.judge.untrusted_replies import ForwardRecord
+from grader.judge.verdict import cannot_be_had, explained, explained_mismatch
 from grader.kit import Cause, Mismatch
-from grader.kit.fakes import Batches, Fake
-from grader.kit.rig import RiggedData
+from grader.kit.doubles import Batches, Fake
+from grader.kit.rigged_data import RiggedData
 from grader.protocol.frames import FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault, WorkerProcess
 from grader.protocol.replies import Built, DrawnFigure, FakeCalled, ForwardPass, Loaded, Ran
 from grader.protocol.requests import Adopt, Build, Call, FakeForm, Invoke, Load, RunFunction
-from grader.protocol.watching import WatchRecord
+from grader.protocol.worker_reports import WatchRecord
 from grader.sandbox.limits import ProcessLimits
 
 REPLY_LIMIT = FrameLimit(document=8_000_000, arrays=256_000_000)
@@ -153,7 +153,7 @@ class Student:
             )
             try:
                 loaded = self._asked(self._link, request, Loaded, self._limits.load_seconds)
-                self._loaded = believed.loaded(loaded, self.program)
+                self._loaded = untrusted_replies.loaded(loaded, self.program)
             except WorkerFault as fault:
                 self._load_fault = fault
                 raise
@@ -438,11 +438,11 @@ class Student:
         try:
             value = unpacker(self, called.arrays, fake, fake).value(called.tree)
         except ProtocolError as error:
-            raise believed.nonsense() from error
+            raise untrusted_replies.nonsense() from error
         match value:
             case (tuple(args), dict(kwargs)) if all(isinstance(name, str) for name in kwargs):
                 return args, kwargs
-        raise believed.nonsense()
+        raise untrusted_replies.nonsense()
 
     def configured_model(self) -> Component:
         """The model as the student's source configures it.
@@ -491,7 +491,7 @@ class Student:
         record = ForwardRecord(data)
         label = f"{function}(...)"
         ran = self.ask(request, Ran, self.link, function, label, {ForwardPass: record.rows})
-        arrays = believed.run_arrays(ran, data)
+        arrays = untrusted_replies.run_arrays(ran, data)
         self.keep_figures(function, ran.figures, arrays)
         return Run(
             ran.printed,
@@ -566,7 +566,7 @@ class Student:
 
     def _note_forbidden(self, component: str, built: Built) -> None:
         """Note the forbidden parts that a component consists of, whatever its worker told of them."""
-        believed.parameters(built)
+        untrusted_replies.parameters(built)
         seen: dict[str, str] = {}  # path -> the forbidden part that it is
         for module in built.modules:
             name = f"{module.origin}.{module.type}"
@@ -581,7 +581,9 @@ class Student:
     def _patterns_of(self, name: str) -> tuple[str, ...]:
         """The assignment's patterns that a dotted name falls under."""
         if name not in self._falls_under:
-            if len(self._falls_under) > believed.MAX_MODULES:  # no model has so many kinds of modules
+            if (
+                len(self._falls_under) > untrusted_replies.MAX_MODULES
+            ):  # no model has so many kinds of modules
                 self._falls_under.clear()
             patterns = self._assignment.forbidden_patterns
             self._falls_under[name] = tuple(each for each in patterns if matches(name, each))

@@ -1,7 +1,7 @@
 """A value from a student's code: a check says what it should be, and gets it if it is that.
 
-It decides kinds, shapes, ranges and finiteness, and words the difference. The check decides whether the value
-is right.
+It decides kinds, shapes, ranges and finiteness, and words the difference. The check decides whether the
+value is right.
 
 Tests: tests/judge/test_calls.py, tests/docs/test_checks_page.py
 """
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grader.domain.quoting import named, quoted
+from grader.domain.formatting import named, quoted
 from grader.kit import Mismatch
 from grader.protocol.trees import TooMuch
 

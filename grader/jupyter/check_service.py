@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grader.domain.evidence import Finding
     from grader.judge.examination import Checks
     from grader.jupyter.notebook_page import NotebookPage
-    from grader.students.handout import LocalAssignment
+    from grader.students.homework import LocalAssignment
     from grader.students.own_machine import OwnWorkers
 
 NAME = "notebook.ipynb"  # the notebook need not be a file, and has no name then
@@ -103,8 +103,8 @@ class CheckService:
     def _answer(
         self, request: CheckRequest, local: "LocalAssignment", checks: "Checks", workers: "OwnWorkers"
     ) -> None:
-        from grader.analysis.executed_cells import Execution, executed_notebook
-        from grader.cli.check_view import CheckView
+        from grader.analysis.notebook import Execution, executed_notebook
+        from grader.cli.homework_view import CheckView
         from grader.jupyter.notebook_page import NotebookPage
         from grader.students.own_check import found_by
         from grader.students.own_machine import own_program, patient
@@ -157,7 +157,7 @@ def _answer(
 
 
 def _assignment(request: CheckRequest) -> "LocalAssignment":
-    from grader.students.handout import local_assignment
+    from grader.students.homework import local_assignment
 
     folder = Path(request.working, request.folder) if request.folder is not None else None
     return local_assignment((Path(request.working),), folder=folder)
@@ -169,7 +169,7 @@ def _of_part(local: "LocalAssignment", part: str) -> "LocalAssignment":
 
 def _version(request: CheckRequest) -> tuple[str, str | None, tuple[int, ...]]:
     """Which assignment a request is about: where it is, and when its files were written."""
-    from grader.course.contradictions import FILE
+    from grader.course.toml_file import FILE
     from grader.students.handed_out import PUBLIC_CHECKS
 
     folder = Path(request.working, request.folder or "")

@@ -1,15 +1,188 @@
-"""Checks in the kernel that a notebook works with: `grader.check(...)`, and `%%check` above a cell."""
+"""Checks in the kernel that a notebook works with: `grader.check(...)`, and `%%check` above a cell.
+
+It remembers what the kernel executed, starts the process that makes the checks, asks it, and shows the
+result below the cell. It imports nothing slow: the kernel is the student's. It never makes a check and
+never decides what a finding means: `grader.jupyter.check_service` does.
+"""
 
 import contextlib
+import html
+import json
+import os
 import re
+import site
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
-from grader.domain.errors import GraderError
-from grader.jupyter.check_client import CheckProcess
-from grader.jupyter.check_result import CheckResult, executed_texts, refused, result_of
+from grader.domain.errors import EngineError, GraderError
+from grader.domain.evidence import Blame, Finding, FindingKind, Status
+
+SERVICE = "grader.jupyter.check_service"
+STOP_SECONDS = 5.0
+MOST_SAID = 300  # characters
+
+
+class CheckProcess:
+    """A process that answers one request after another, or is replaced if it ended since the last one."""
+
+    def __init__(self, module: str = SERVICE) -> None:
+        """Nothing is started yet.
+
+        Args:
+            module: What it runs.
+        """
+        self._module = module
+        self._process: subprocess.Popen[str] | None = None
+        self._said: IO[bytes] | None = None  # by the process, besides its answers
+
+    def answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """What it tells of a request; the last answer says that it is.
+
+        Raises:
+            EngineError: It could not be started, or ended before it had answered.
+        """
+        process = self._running()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            for line in process.stdout:
+                answer = json.loads(line)
+                yield answer
+                if answer["last"]:
+                    return
+        except OSError:
+            pass  # it ended
+        said = self._last_words()
+        self.close()
+        raise EngineError(f"The process that makes the checks ended ({said}). Check again.")
+
+    def _running(self) -> "subprocess.Popen[str]":
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = self._started()
+        return self._process
+
+    def _started(self) -> "subprocess.Popen[str]":
+        # without -P a file of the student's, torch.py, would shadow the library
+        flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
+        # a kernel draws into the notebook, which nobody else can
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the process runs
+        environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
+        try:
+            return subprocess.Popen(
+                [sys.executable, *flags, "-m", self._module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                encoding="utf-8",
+                env=environment,
+                # what interrupts the kernel does not interrupt it: see `close`
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EngineError(
+                f"Python could not be started ({error}). Is {sys.executable} intact?"
+            ) from error
+
+    def _last_words(self) -> str:
+        if self._said is None:
+            return "it was not running"
+        self._said.seek(0)
+        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:MOST_SAID] if lines else "it said nothing"
+
+    def close(self) -> None:
+        """End it, with the workers that it started."""
+        if self._said is not None:
+            self._said.close()
+            self._said = None
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        self._process = None
+
+
+# --- what a check in a notebook returns, and how a notebook shows it ---
+
+
+@dataclass(frozen=True, repr=False)
+class CheckResult:
+    """What the public checks found out.
+
+    Attributes:
+        passed: Whether all that can be known is right, as for `grader check`: every check passes, nothing is
+            used that is not allowed, and the training runs.
+        findings: One per check; none where nothing could be checked.
+        bundle: How it is shown, by MIME type.
+        metadata: Of the output that shows it.
+        shown_in: How many texts had been executed when it was shown by the check itself.
+    """
+
+    passed: bool
+    findings: tuple[Finding, ...]
+    bundle: Mapping[str, str] = field(compare=False)
+    metadata: Mapping[str, bool] = field(default_factory=dict, compare=False)
+    shown_in: int = field(default=0, compare=False)
+
+    def __repr__(self) -> str:
+        return self.bundle["text/plain"]
+
+    def _repr_html_(self) -> str:
+        return self.bundle["text/html"]
+
+    def _ipython_display_(self) -> None:
+        """Show it, but not again below the very check that has shown it."""
+        shell = sys.modules["IPython"].get_ipython()
+        if shell is None or len(executed_texts(shell)) != self.shown_in:
+            from IPython.display import display
+
+            display(dict(self.bundle), raw=True, metadata=dict(self.metadata))
+
+
+def executed_texts(shell: Any) -> Sequence[str]:
+    """What a shell was given, by the numbers that Jupyter shows: `In[1]` is the first, `In[0]` is none."""
+    texts: Sequence[str] = shell.history_manager.input_hist_raw
+    return texts
+
+
+def result_of(answer: Mapping[str, Any], shown_in: int) -> CheckResult:
+    """The result that the process which made the checks told at the end."""
+    findings = tuple(_finding(fields) for fields in answer["findings"])
+    return CheckResult(answer["passed"], findings, answer["shown"], answer["metadata"], shown_in)
+
+
+def refused(sentence: str, shown_in: int = 0) -> CheckResult:
+    """The result where nothing could be checked, which says why."""
+    shown = {"text/plain": sentence, "text/html": f"<strong>{html.escape(sentence)}</strong>"}
+    return CheckResult(False, (), shown, shown_in=shown_in)
+
+
+def _finding(fields: Mapping[str, Any]) -> Finding:
+    kinds = {"status": Status, "blame": Blame, "kind": FindingKind}
+    typed = {
+        name: kinds[name](value) if name in kinds and value is not None else value
+        for name, value in fields.items()
+    }
+    return Finding(**cast("dict[str, Any]", typed))
+
+
+# --- checks in the kernel that a notebook works with: `grader.check(...)`, and `%%check` above a ---
+
 
 MAGIC = re.compile(r"\s*%%check(?![\w?])(?P<part>[^\n?]*)")
 ELSEWHERE = "grader.check(...) is for notebooks; on a terminal, it is: grader check FILE"

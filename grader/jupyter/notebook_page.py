@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from rich.text import Text
 
-from grader.cli.page import WIDEST, Page
+from grader.cli.terminal_page import WIDEST, Page
 from grader.domain.formatting import clipped, printable
 from grader.reports.typesetting import prose
 

@@ -4,29 +4,61 @@ It holds no answers, and no torch at module level. What knows a family stands be
 `grader.kit.transformers` and `grader.kit.convolutions`.
 """
 
-from grader.domain.quoting import named, quoted
-from grader.domain.standin_behavior import StandIn
-from grader.kit.captions import PREDICTED, TRUE, classes_named, numbers_named, plain, stated
-from grader.kit.closeness import difference, same
+from grader.domain.formatting import named, quoted
+from grader.domain.program_run import StandIn
+from grader.kit.compared_results import (
+    Cause,
+    GradientFault,
+    Mismatch,
+    Undecided,
+    at_rest,
+    difference,
+    gradient_fault,
+    same,
+    with_effect,
+)
 from grader.kit.csv_rows import csv_rows
-from grader.kit.evaluations import evaluation_data, evaluations, losses
-from grader.kit.fakes import Batches, Fake, FakeCall, FakeObject, Library, Part, batches
-from grader.kit.gradients import GradientFault, gradient_fault
-from grader.kit.mismatch import Cause, Mismatch, Undecided
+from grader.kit.doubles import (
+    Batches,
+    Fake,
+    FakeCall,
+    FakeObject,
+    Library,
+    Part,
+    answer,
+    batches,
+    stand_in_class,
+)
+from grader.kit.drawn_figures import (
+    ACCURACY,
+    PREDICTED,
+    TRUE,
+    Curve,
+    HeatMap,
+    Picture,
+    classes_named,
+    curves,
+    drawn,
+    heat_maps,
+    numbers_named,
+    pictures,
+    plain,
+    stated,
+)
 from grader.kit.mixing import Cutmix, Mixup, cutmix_of, mixup_of
-from grader.kit.numbered_inputs import (
+from grader.kit.reported import evaluation_data, evaluations, losses
+from grader.kit.rigged_data import (
+    RiggedData,
+    classified_data,
     image_number,
     image_numbers,
+    images_within,
     numbered_images,
     numbered_tokens,
     token_numbers,
+    trainable_data,
 )
-from grader.kit.plots import ACCURACY, Curve, HeatMap, Picture, curves, drawn, heat_maps, pictures
-from grader.kit.recognition import images_within
-from grader.kit.rig import RiggedData, classified_data, trainable_data
-from grader.kit.spare import at_rest, with_effect
 from grader.kit.splits import Examples, Splits, stratified_split
-from grader.kit.standins import answer, stand_in_class
 
 __all__ = [
     "ACCURACY",

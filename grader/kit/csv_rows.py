@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grader.domain.quoting import quoted
-from grader.kit.mismatch import Mismatch
+from grader.domain.formatting import quoted
+from grader.kit.compared_results import Mismatch
 
 MOST_BYTES = 5_000_000
 MOST_ROWS = 100_000

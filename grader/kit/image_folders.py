@@ -1,21 +1,291 @@
-"""Labeled images from one folder per class: which file shows which class, decoded to one size."""
+"""Labeled images as a course hands them out: a zip or a folder, with one folder per class.
+
+It reads image files without unpacking anything to disk, decodes them to one size, and keeps decoded
+images in a cache, so that a data set is decoded or made once. It also writes such a zip, the same bytes
+for the same images. It decides which file shows which class, not which images are for training.
+"""
 
 import io
+import json
+import os
 import re
 import struct
+import tempfile
 import warnings
+import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 import numpy as np
 from PIL import Image
 
 from grader.domain.errors import UsageError
-from grader.kit.image_cache import cached_images
-from grader.kit.image_source import REMEDY, SUFFIXES, ImageSource, opened_source
 from grader.kit.splits import LabeledImages
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
+DEEPEST = 4  # folders above an image: two around the class folder, and one to spare
+MOST_FILES = 100_000
+LARGEST_FILE = 32_000_000  # bytes
+
+REMEDY = "Give the course's zip, or the folder that it unpacks to."
+
+
+class ImageSource(Protocol):
+    """Where image files are.
+
+    Attributes:
+        path: The zip or the folder.
+        files: The image files' paths within it, with `/`, sorted.
+        key: Changes when a file is added, removed or changed.
+    """
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def files(self) -> tuple[str, ...]: ...
+    @property
+    def key(self) -> str: ...
+
+    def content(self, file: str) -> bytes:
+        """The file's bytes.
+
+        Raises:
+            UsageError: It cannot be read.
+        """
+        ...
+
+
+@contextmanager
+def opened_source(path: Path) -> Iterator[ImageSource]:
+    """The image files of a zip or a folder.
+
+    Raises:
+        UsageError: There is no such path, it is neither, or it cannot be read.
+    """
+    if path.is_dir():
+        yield _folder_source(path)
+    elif path.is_file():
+        with _opened_zip(path) as archive:
+            yield _zip_source(path, archive)
+    elif path.exists():
+        raise UsageError(f"{path} is neither a zip file nor a folder. {REMEDY}")
+    else:
+        raise UsageError(f"{path} does not exist. {REMEDY}")
+
+
+@dataclass(frozen=True)
+class _FolderSource:
+    path: Path
+    files: tuple[str, ...]
+    key: str
+
+    def content(self, file: str) -> bytes:
+        try:
+            with (self.path / file).open("rb") as stream:
+                data = stream.read(LARGEST_FILE + 1)
+        except OSError as error:
+            raise UsageError(f"{file} in {self.path} cannot be read ({error.strerror}).") from error
+        return _bounded(data, file, self.path)
+
+
+@dataclass(frozen=True)
+class _ZipSource:
+    path: Path
+    files: tuple[str, ...]
+    key: str
+    archive: zipfile.ZipFile
+
+    def content(self, file: str) -> bytes:
+        try:
+            with self.archive.open(file) as stream:
+                data = stream.read(LARGEST_FILE + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise UsageError(f"{file} in {self.path} is damaged. Get the file again.") from error
+        except (RuntimeError, NotImplementedError) as error:  # a password; an unusual compression
+            raise UsageError(f"{file} in {self.path} cannot be unpacked: {error}.") from error
+        return _bounded(data, file, self.path)
+
+
+def _bounded(data: bytes, file: str, path: Path) -> bytes:
+    if len(data) > LARGEST_FILE:
+        raise UsageError(f"{file} in {path} is larger than {LARGEST_FILE // 10**6} MB. Take it out.")
+    return data
+
+
+def _is_image(file: str) -> bool:
+    parts = PurePosixPath(file).parts
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
+    return not hidden and len(parts) <= DEEPEST + 1 and file.lower().endswith(SUFFIXES)
+
+
+def _too_many(path: Path) -> UsageError:
+    return UsageError(f"{path} holds more than {MOST_FILES} files, so it is not the data set. {REMEDY}")
+
+
+def _folder_source(path: Path) -> _FolderSource:
+    stamps: dict[str, str] = {}
+    seen = 0
+    for folder, folders, files in os.walk(path, followlinks=True):
+        inner = Path(folder).relative_to(path)
+        folders[:] = (
+            sorted(folders) if len(inner.parts) < DEEPEST else []
+        )  # and so links cannot go in circles
+        seen += len(files)
+        if seen > MOST_FILES:
+            raise _too_many(path)
+        for file in map((inner / "x").with_name, files):
+            if _is_image(file.as_posix()) and (path / file).is_file():
+                about = (path / file).stat()
+                stamps[file.as_posix()] = f"{about.st_size} {about.st_mtime_ns}"
+    described = "\n".join(f"{file} {stamps[file]}" for file in sorted(stamps))
+    return _FolderSource(
+        path, tuple(sorted(stamps)), sha256(described.encode("utf-8", "replace")).hexdigest()
+    )
+
+
+def _opened_zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        if zipfile.is_zipfile(path) or path.suffix.lower() == ".zip":
+            raise UsageError(f"{path} is damaged: it cannot be read as a zip file. Get it again.") from error
+        raise UsageError(f"{path} is not a zip file. {REMEDY}") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from error
+
+
+def _zip_source(path: Path, archive: zipfile.ZipFile) -> _ZipSource:
+    members = archive.infolist()
+    if len(members) > MOST_FILES:
+        raise _too_many(path)
+    images = {m.filename: m for m in members if not m.is_dir() and _is_image(m.filename)}
+    about = path.stat()
+    lines = [f"{path.name} {about.st_size} {about.st_mtime_ns}"]
+    lines += [f"{file} {images[file].CRC} {images[file].file_size}" for file in sorted(images)]
+    key = sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()
+    return _ZipSource(path, tuple(sorted(images)), key, archive)
+
+
+# --- decoded images on disk, so that a data set is decoded or made once ---
+
+
+# Part of every key: raise it when the layout of the file changes.
+_LAYOUT = "2"
+# Files of one data set, of up to 72 MB each: a source that was changed leaves an older one behind.
+_MOST = 3
+_DIGITS = 20  # of the digest, in a file's name
+
+
+def cached_images(
+    cache: Path | None, name: str, key: str, made: Callable[[], LabeledImages]
+) -> LabeledImages:
+    """The images that `made` returns, from the cache where it holds them.
+
+    A cached file that is damaged, or that belongs to another key, is made anew. A cache that cannot be
+    written (full, read-only) is done without: it saves time and decides nothing. It holds the few files of a
+    data set that were used last.
+
+    Args:
+        cache: The folder of the cache, made when it is absent; None: no cache.
+        name: The data set's name, for the file's name.
+        key: Whatever the images depend on: a digest of the source, a seed.
+        made: Decodes or makes the images.
+    """
+    if cache is None:
+        return made()
+    digest = sha256(f"{_LAYOUT}\n{name}\n{key}".encode()).hexdigest()
+    path = cache / f"{name}-{digest[:_DIGITS]}.npz"
+    kept = _kept(path, digest)
+    if kept is not None:
+        with suppress(OSError):
+            os.utime(path)  # it was used just now
+        return kept
+    data = made()
+    with suppress(OSError):
+        _keep(path, digest, data)
+        _prune(path, name)
+    return data
+
+
+def _prune(newest: Path, name: str) -> None:
+    """Delete what was not used for longest, whatever the clock says of the newest."""
+    others = set(newest.parent.glob(f"{name}-{'?' * _DIGITS}.npz")) - {newest}
+    for old in sorted(others, key=lambda file: file.stat().st_mtime_ns, reverse=True)[_MOST - 1 :]:
+        old.unlink(missing_ok=True)
+
+
+def _kept(path: Path, digest: str) -> LabeledImages | None:
+    """What the file holds; None when it is absent, damaged or belongs to another key."""
+    try:
+        # opened here, because numpy leaves a file that is cut off open
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            head = json.loads(file["head"].tobytes())
+            data = LabeledImages(tuple(head["names"]), file["labels"], file["images"])
+            known = head["digest"] == digest
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None
+    fits = len(data.names) == len(data.labels) == len(data.images)
+    typed = data.images.dtype == np.uint8 and data.labels.dtype == np.int64
+    return data if known and fits and typed else None
+
+
+def _keep(path: Path, digest: str, data: LabeledImages) -> None:
+    """Write the file under a name of its own, then rename it: nobody reads half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = json.dumps({"digest": digest, "names": data.names}).encode()
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.stem}-", delete=False) as file:
+        written = Path(file.name)
+        try:
+            np.savez(file, head=np.frombuffer(head, np.uint8), labels=data.labels, images=data.images)
+            file.close()
+            written.replace(path)
+        except BaseException:
+            file.close()
+            written.unlink(missing_ok=True)
+            raise
+
+
+# --- A zip of labeled images as a course hands it out: one folder per class ---
+
+
+def write_image_zip(destination: Path, data: LabeledImages) -> None:
+    """Write the images as PNG files under their names, the same bytes for the same images.
+
+    Args:
+        destination: The zip file; its folder is made when it is absent. A file that is there is replaced.
+        data: The images; a name is `<class>/<file>.png`.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    part = destination.with_name(destination.name + ".part")
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:  # PNG is compressed already
+            for name, image in zip(data.names, data.images, strict=True):
+                encoded = io.BytesIO()
+                Image.fromarray(image).save(encoded, format="PNG", compress_level=6)
+                about = zipfile.ZipInfo(name)  # with the earliest date that a zip can hold, not today's
+                about.create_system = 3  # Unix, wherever it is written
+                about.external_attr = 0o644 << 16
+                archive.writestr(about, encoded.getvalue())
+        part.replace(destination)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise UsageError(
+            f"{destination} cannot be written ({error.strerror}). Choose another place with --out."
+        ) from error
+
+
+# --- labeled images from one folder per class: which file shows which class, decoded to one size ---
+
 
 LARGEST_IMAGE = 16_000_000  # pixels
 MOST_PIXELS = 1_000_000_000  # values of all images together: three a pixel in color

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.kit.mismatch import Mismatch
+from grader.kit.compared_results import Mismatch
 
 FAR = 1e-3  # of the images' size: mixed images that are farther from every mix are none
 OWN = 1e-4  # of a share: of another image so small a part cannot be told from rounding

@@ -3,7 +3,6 @@
 Facts stay English wherever they are stored; they are translated where a page shows them.
 """
 
-from grader.language.po_files import available, language, require_language
-from grader.language.translation import ENGLISH, Language, Piece
+from grader.language.translation import ENGLISH, Language, Piece, available, language, require_language
 
 __all__ = ["ENGLISH", "Language", "Piece", "available", "language", "require_language"]

@@ -17,8 +17,8 @@ from babel.messages.pofile import write_po
 from jinja2 import Environment, nodes
 from jinja2.ext import babel_extract
 
-from grader.language.po_files import CATALOGUES, FOLDER
-from grader.language.sources import Found, check_titles, first_paragraphs, of_number, sentences_in
+from grader.language.sentences import Found, check_titles, first_paragraphs, of_number, sentences_in
+from grader.language.translation import CATALOGUES, FOLDER
 
 TEMPLATE = "messages.pot"
 ENGINE = Path(__file__).parents[1]
@@ -27,13 +27,12 @@ PACKAGES = ("domain", "kit", "analysis", "intake", "training", "judge", "scoring
 WITH_WORDS = (
     "reports/student",
     "reports/measured_words.py",
-    "judge/fault.py",
-    "domain/watch_notes.py",
+    "domain/submission_result.py",
     "domain/formatting.py",
     "analysis/effects.py",
-    "scoring/measured.py",
+    "scoring/measurements.py",
     "scoring/submission_score.py",
-    "analysis/magics.py",
+    "analysis/notebook_commands.py",
     "analysis/slicing.py",
 )
 NOT_FOR_STUDENTS = (
@@ -46,19 +45,25 @@ NOT_FOR_STUDENTS = (
 )
 # words that stand alone in the sources, where nothing tells them from names
 WORDS = {
+    "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
     "domain/formatting.py": ("not a number", "not finite"),
-    "domain/submission.py": ("code", "report", "checkpoint"),
-    "domain/submission_view.py": ("text", "raw"),
+    "domain/submission.py": ("code", "report", "checkpoint", "text", "raw"),
     "grading/submission_run.py": ("reading", "pages", "checks", "training"),
     "intake/upload.py": ("the time of modification on the disk",),
-    "analysis/script/model_that_counts.py": ("its weights are saved", "it is trained last"),
-    "scoring/forbidden_costs.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
-    "reports/student/line_notes.py": ("`{name}`: {title}",),
-    "reports/student/own_results.py": ("base",),
-    "reports/student/plan_rows.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
-    "reports/student/standing.py": ("earned",),
-    "reports/student/training_charts.py": ("accuracy", "epoch"),
+    "judge/verdict.py": (
+        "it did not return within {seconds} s",
+        "it wrote something of its own where only answers to the grader belong",
+        "at {line}",
+        "{type} at {where}",
+        "`{component}` uses `{name}`. {name_2}",
+    ),
     "reports/measured_words.py": ("{number}\N{NO-BREAK SPACE}hidden test images",),
+    "reports/student/findings.py": ("`{name}`: {title}",),
+    "reports/student/standing.py": ("earned",),
+    "reports/student/trained_models.py": ("base",),
+    "reports/student/training_charts.py": ("accuracy", "epoch"),
+    "reports/student/training_texts.py": ("trained", "loops", "validation", "seeds", "but", "epochs", "size"),
+    "scoring/rubric_lines.py": ("{places}: {reason}", "{place} (and {rest} more)", "{name} at {place}"),
 }
 PAGES = ("base", "macros", "student", "answers", "submission")
 _OPTIONS = {"trimmed": "true", "newstyle_gettext": "true", "trim_blocks": "true", "lstrip_blocks": "true"}

@@ -1,17 +1,18 @@
 """Blackboard Learn: its download of an assignment's submissions, and its grade center, filled in.
 
-Assignment File Download makes `ASSIGNMENT_USERNAME_attempt_2026-01-31-23-40-05_FILE`, for the last attempt or
-for all of them, and for each attempt `ASSIGNMENT_USERNAME_attempt_2026-01-31-23-40-05.txt` with its
-particulars: `Name: Jane Doe (jdoe)`, `Assignment:`, `Date Submitted:`, `Current Grade:`, then what the
-student wrote, and last, below `Files:`, an `Original filename:` and a `Filename:` for each. Names of
-assignments and users may hold underscores: which part is the user's, only the particulars tell. The time in a
-name is by a clock whose time zone only the particulars tell, often by letters that several zones have.
+Assignment File Download makes `ASSIGNMENT_USERNAME_attempt_2026-01-31-23-40-05_FILE`, for the last
+attempt or for all of them, and for each attempt `ASSIGNMENT_USERNAME_attempt_2026-01-31-23-40-05.txt`
+with its particulars: `Name: Jane Doe (jdoe)`, `Assignment:`, `Date Submitted:`, `Current Grade:`, then
+what the student wrote, and last, below `Files:`, an `Original filename:` and a `Filename:` for each.
+Names of assignments and users may hold underscores: which part is the user's, only the particulars tell.
+The time in a name is by a clock whose time zone only the particulars tell, often by letters that several
+zones have.
 
-Work Offline, Download, makes a table that begins with a mark of its encoding: UTF-16 where cells are parted
-by tabs (and the file is called .xls), UTF-8 where they are parted by commas. A column of grades is called
-`Lab 8 [Total Pts: 100 Score] |123456`, a calculated one, which is not read back,
-`Total [Total Pts: up to 300 Score] |123457`; by the number Blackboard knows the column. Blackboard documents
-these names by example only; several published readers of them agree.
+Work Offline, Download, makes a table that begins with a mark of its encoding: UTF-16 where cells are
+parted by tabs (and the file is called .xls), UTF-8 where they are parted by commas. A column of grades is
+called `Lab 8 [Total Pts: 100 Score] |123456`, a calculated one, which is not read back, `Total [Total
+Pts: up to 300 Score] |123457`; by the number Blackboard knows the column. Blackboard documents these
+names by example only; several published readers of them agree.
 """
 
 import re
@@ -23,9 +24,20 @@ from pathlib import Path, PurePosixPath
 
 from grader.domain.errors import UsageError
 from grader.files.csv_text import CsvText, csv_text
-from grader.files.names import displayable, plain
-from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Export, ExportFormat, InputFile, Order
-from grader.lms.filling import Form, filled, is_no_grade, the_column
+from grader.files.file_names import displayable, plain
+from grader.lms.export_format import (
+    ANYWAY,
+    COLUMN,
+    SCALE,
+    Export,
+    ExportFormat,
+    Form,
+    InputFile,
+    Order,
+    filled,
+    is_no_grade,
+    the_column,
+)
 from grader.lms.matching import NumberColumn
 from grader.lms.system import ClassListForm, DownloadName, Lms, Together
 

@@ -5,8 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from grader.lms import LMSS
-from grader.lms.submission_list import SubmissionList
-from grader.lms.system import MOST_ROWS, DownloadName, Metadata, Row, Together
+from grader.lms.system import MOST_ROWS, DownloadName, Metadata, Row, SubmissionList, Together
 
 
 def read_name(name: str) -> DownloadName:

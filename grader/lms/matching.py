@@ -9,7 +9,7 @@ from grader.domain.evidence import Evidence
 from grader.domain.score import Score
 from grader.domain.submission import Origin
 from grader.files.csv_text import CsvText
-from grader.files.names import plain, sanitized
+from grader.files.file_names import plain, sanitized
 
 _LAST_NUMBER = re.compile(r"(\d+)$")
 # What earlier versions called a student of whom they knew no more than the LMS's label: `Student_17_12345`.

@@ -1,17 +1,75 @@
-"""The list of a class: who could have handed in, by a table of the course's own or of an LMS."""
+"""The list of a class: who could have handed in, and the numbers that an LMS knows them by.
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+It reads a table of the course's own or of an LMS, finds the column of ids, and says which student has
+which of the LMS's own numbers, which its downloads have too. It never decides whose an upload is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from grader.domain.errors import UsageError
 from grader.domain.formatting import printable
+from grader.domain.submission import Origin
 from grader.files.csv_text import CsvText, csv_text
-from grader.files.names import plain, sanitized
+from grader.files.file_names import plain, sanitized
 from grader.lms import LMSS
-from grader.lms.directory import Directory, ListedStudent
 from grader.lms.matching import NumberColumn
 from grader.lms.system import Lms
+
+
+@dataclass(frozen=True)
+class ListedStudent:
+    """A student on an LMS's list of the class.
+
+    Attributes:
+        student_id: As results are listed; empty where the list knows no more than the LMS's own number.
+        sure: It is the student's number; else a login or an address.
+        person: The name; empty where the list has none.
+    """
+
+    student_id: str
+    sure: bool
+    person: str = ""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """What an LMS's list of the class says of the LMS's own numbers.
+
+    Attributes:
+        lms: Whose numbers they are.
+        students: Number -> who that is.
+    """
+
+    lms: str = ""
+    students: Mapping[str, ListedStudent] = field(default_factory=dict)
+
+    def of(self, origin: Origin) -> ListedStudent | None:
+        """Who handed an upload in; None where the list does not tell."""
+        return self.students.get(origin.number) if origin.number and origin.lms == self.lms else None
+
+    def others(self, origin: Origin) -> bool:
+        """Whether the id that an upload carries is by the list that of somebody with another number."""
+        if not (origin.carries and origin.number) or origin.lms != self.lms:
+            return False
+        owner = self._numbers.get(origin.carries.casefold(), origin.number)
+        return owner != origin.number
+
+    def unsure(self) -> "Directory":
+        """The same where the students' numbers are not those by which files are named."""
+        students = {number: replace(one, sure=False) for number, one in self.students.items()}
+        return replace(self, students=students)
+
+    @cached_property
+    def _numbers(self) -> dict[str, str]:
+        """Student's id, as it compares -> the LMS's number."""
+        return {one.student_id.casefold(): number for number, one in self.students.items() if one.student_id}
+
+
+# --- the list of a class: who could have handed in, by a table of the course's own or of an LMS ---
+
 
 MOST_BYTES = 10_000_000
 # What tables call a column that says who a row is about. The first of them with something in it is the id.

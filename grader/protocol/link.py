@@ -1,21 +1,134 @@
-"""One side of a conversation with a worker that may hang, die or talk nonsense."""
+"""One side of a conversation with a worker or another forked process that may hang, die or talk nonsense.
+
+It asks, waits for the answer within a time, and ends a process that gives none. Whatever goes wrong
+becomes a fault of one kind. All deadlines are kept by one thread of a process: a worker is asked hundreds
+of times for one submission, and a thread for each question would cost more than many of the answers. Who
+asks decides what a fault means.
+"""
 
 import contextlib
+import heapq
+import itertools
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
-from grader.domain.ending import Ending, EndingLimit
 from grader.domain.errors import EngineError, Interruption
 from grader.domain.evidence import Attestation
-from grader.protocol.deadline import Deadline
-from grader.protocol.exception_names import told_of
-from grader.protocol.frames import ClosedError, FrameLimit, ProtocolError
-from grader.protocol.recipe_gaps import Gap
+from grader.domain.program_run import Ending, EndingLimit
+from grader.protocol.error_kinds import Gap, told_of
+from grader.protocol.frames import ClosedError, Frame, FrameLimit, ProtocolError, read_frame, write_frame
 from grader.protocol.replies import Done, Problem, Raised
 from grader.protocol.requests import Prove
 from grader.protocol.typed_messages import NOTICES, receive, send
-from grader.protocol.watching import WatchRecord
+from grader.protocol.worker_reports import WatchRecord
+
+
+class Deadline:
+    """A time after which something is called once, unless the `with` block has ended before.
+
+    Attributes:
+        expired: The time is over, and it was called.
+    """
+
+    def __init__(self, seconds: float, expire: Callable[[], None]) -> None:
+        """Set it.
+
+        Args:
+            seconds: From the beginning of the block; at least a hundredth.
+            expire: Called in another thread.
+        """
+        self.expired = False
+        self._seconds = max(seconds, 0.01)
+        self._expire = expire
+        self._over = False
+
+    def __enter__(self) -> "Deadline":
+        _clock().add(time.monotonic() + self._seconds, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over = True
+
+    @property
+    def is_over(self) -> bool:
+        """The block has ended, so that nothing is to be called any more."""
+        return self._over
+
+    def expire(self) -> None:
+        """Call what is to be called."""
+        self.expired = True
+        self._expire()
+
+
+class _Clock:
+    """A thread that sleeps until the earliest deadline.
+
+    One whose block has ended stays listed until its time: the thread is then woken for the earliest only, and
+    not for each that comes and goes.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[float, int, Deadline]] = []
+        self._numbers = itertools.count()  # of two with one time, the first comes first
+        threading.Thread(target=self._run, name="deadlines", daemon=True).start()
+
+    def add(self, when: float, deadline: Deadline) -> None:
+        """List a deadline; `when` is a time of the monotonic clock, in seconds."""
+        with self._changed:
+            heapq.heappush(self._waiting, (when, next(self._numbers), deadline))
+            if self._waiting[0][2] is deadline:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):  # a process that is gone needs no end
+                self._next().expire()
+
+    def _next(self) -> Deadline:
+        """The next deadline whose time is over, once it is."""
+        with self._changed:
+            while True:
+                while self._waiting and self._waiting[0][2].is_over:
+                    heapq.heappop(self._waiting)
+                left = self._waiting[0][0] - time.monotonic() if self._waiting else None
+                if left is not None and left <= 0:
+                    return heapq.heappop(self._waiting)[2]
+                self._changed.wait(left)
+
+
+_clocks: dict[int, _Clock] = {}  # by process: a thread does not live on in a fork
+_making = threading.Lock()
+
+
+def _clock() -> _Clock:
+    pid = os.getpid()
+    with _making:
+        if pid not in _clocks:
+            _clocks.clear()
+            _clocks[pid] = _Clock()
+        return _clocks[pid]
+
+
+def _forget() -> None:
+    """In a fork: the lock may be held by a thread that is not there."""
+    global _making
+    _making = threading.Lock()
+    _clocks.clear()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_forget)
+
+
+# --- one side of a conversation with a worker that may hang, die or talk nonsense ---
+
 
 Reply = TypeVar("Reply")
 FaultKind = Literal["time", "death", "nonsense"]
@@ -195,3 +308,39 @@ class Link:
         """End the worker; may be called twice."""
         self.broken = True
         self.process.close()
+
+
+# --- A request to a forked process and the frames that it answers, within a time ---
+
+
+class Silence(Interruption):
+    """The process did not answer as it should; the message says what happened, as a clause."""
+
+
+@contextlib.contextmanager
+def timed_answers(
+    child: WorkerProcess, request: Frame, seconds: float, limit: FrameLimit
+) -> Iterator[Iterator[Frame]]:
+    """The answers to a request as they come; the process is ended afterwards.
+
+    Raises:
+        Silence: It ended, took longer than `seconds` for all of its answers, or sent no frame.
+    """
+    deadline = Deadline(seconds, child.kill)
+
+    def frames() -> Iterator[Frame]:
+        try:
+            write_frame(child.writer, request)
+            while True:
+                yield read_frame(child.reader, limit)
+        except ClosedError as error:
+            reason = f"no answer within {seconds:.0f} s" if deadline.expired else child.ending().words
+            raise Silence(reason) from error
+        except ProtocolError as error:
+            raise Silence(str(error)) from error
+
+    try:
+        with deadline:
+            yield frames()
+    finally:
+        child.close()

@@ -4,13 +4,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader.domain.quoting import Said
-from grader.domain.watch import Prying
-from grader.protocol.exception_names import UNUSABLE, told, usable_name
-from grader.protocol.plain_values import ModelMade, Plain
-from grader.protocol.recipe_gaps import Gap
+from grader.domain.formatting import Said
+from grader.domain.program_run import Prying
+from grader.protocol.error_kinds import UNUSABLE, Gap, told, usable_name
 from grader.protocol.requests import Arrays
-from grader.protocol.trees import Node
+from grader.protocol.trees import ModelMade, Node, Plain
 
 Flaw = Literal["", "no_module", "other_outputs", "no_learning_rate"]
 WITHOUT_WORDS = Said("")

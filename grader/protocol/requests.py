@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from grader.domain.program import Program
-from grader.domain.standin_behavior import StandIn
-from grader.protocol.plain_values import ModelMade, OtherValues
-from grader.protocol.trees import Node
+from grader.domain.analyzed_program import Program
+from grader.domain.program_run import StandIn
+from grader.protocol.trees import ModelMade, Node, OtherValues
 
 Arrays = Mapping[str, Any]  # numpy arrays by name; they travel beside the document
 STATE = "state:"  # before the name of each parameter and buffer among a message's arrays

@@ -1,25 +1,17 @@
-"""Trees of values as they cross between judge and worker: numbers, texts, containers, tensors and arrays.
+"""Trees of values as they cross between judge and worker: plain values, containers, tensors and arrays.
 
-A tree is packed as JSON; its tensors and arrays travel beside it. What is none of these (a module, an
-object, a fake) is the business of the side that packs or unpacks: it is handed over as a node of its own.
-
-A plain value stands for itself. Everything else is an object with one of these keys:
-
-    list, tuple, set   the values
-    dict               pairs of key and value
-    float              nan, inf or -inf
-    int                digits, beyond 2**53
-    bytes              the name of an array
-    array              the name of an array; with `dtype` where frames do not carry that type, and
-                       `torch` where it is a tensor
-    texts              an array of texts, flat; with `shape`
-    beyond             why the value was not told: it is more than a tree may be
+A tree is packed as JSON, its tensors and arrays travel beside it, and a plain value stands for itself.
+All else is an object with one key: `list`, `tuple`, `set` (values), `dict` (pairs), `float` (nan, inf,
+-inf), `int` (digits beyond 2**53), `bytes`, `array` (an array's name; `dtype` where frames do not carry
+the type, `torch` for a tensor), `texts` (flat; with `shape`), `beyond` (why it was not told). What is
+none of these is packed by either side as a node of its own. What a model is made with is plain values
+alone.
 """
 
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,13 +19,62 @@ import numpy as np
 from grader.domain.errors import Interruption
 from grader.protocol.frames import ProtocolError
 
+Plain = bool | int | float | str | None
+
+MAX_ARGUMENTS = 32  # of one construction, positional and named ones each
+MAX_NUMBER = 2**53  # whole numbers stay below, where a float can hold each of them
+MAX_TEXT = 200  # characters
+
+
+@dataclass(frozen=True)
+class ModelMade:
+    """The arguments with which a model was made: plain values alone."""
+
+    args: tuple[Plain, ...] = ()
+    kwargs: dict[str, Plain] = field(default_factory=dict)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are few arguments, each within the sizes above."""
+        if max(len(self.args), len(self.kwargs)) > MAX_ARGUMENTS:
+            return False
+        return all(map(is_small, (*self.kwargs, *self.args, *self.kwargs.values())))
+
+
+@dataclass(frozen=True)
+class OtherValues:
+    """Values that a script is given in the place of its own, by the names of arguments.
+
+    Attributes:
+        model: Whenever it makes a model of the class that is measured.
+        function: The graded function whose calls are changed.
+        given: Whenever it calls that function.
+    """
+
+    model: dict[str, Plain] = field(default_factory=dict)
+    function: str = ""
+    given: dict[str, Plain] = field(default_factory=dict)
+
+
+def is_small(value: Plain) -> bool:
+    """Whether a value is within the sizes above, and finite."""
+    if isinstance(value, str):
+        return len(value) <= MAX_TEXT
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or abs(value) < MAX_NUMBER
+
+
+# --- trees of values as they cross between judge and worker: numbers, texts, containers, tensors ---
+
+
 Node = Any  # JSON
 Beyond = str  # one of BEYOND
 
 MAX_VALUES = 50_000  # in a tree
 MAX_KEYS = 10_000  # of one dictionary or set: those whose hashes are the same are compared with each other
 MAX_DEPTH = 30
-MAX_TEXT = 200_000  # characters of one text
+MAX_TREE_TEXT = 200_000  # characters of one text
 MAX_TREE_ARRAYS = 4000
 MAX_BYTES = 200_000_000  # of all arrays
 MAX_DIGITS = 300
@@ -226,7 +267,7 @@ class Unpacker:
                 return node
             case int() if abs(node) <= _EXACT:
                 return node
-            case str() if len(node) <= MAX_TEXT:
+            case str() if len(node) <= MAX_TREE_TEXT:
                 return node
             case {"list": list(values)} if len(node) == 1:
                 return self._each(values, depth)
@@ -315,14 +356,14 @@ def _digits(text: str) -> int:
 
 
 def _text(text: str) -> str:
-    if len(text) > MAX_TEXT:
+    if len(text) > MAX_TREE_TEXT:
         raise TooMuchError("text")
     return text.encode("utf-8", "replace").decode("utf-8")  # without halves of surrogate pairs
 
 
 def _texts(texts: list[Any], shape: list[Any]) -> Any:
     sides = [side for side in shape if type(side) is int and 0 <= side <= MAX_VALUES]
-    short = all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts)
+    short = all(isinstance(text, str) and len(text) <= MAX_TREE_TEXT for text in texts)
     if not short or len(sides) != len(shape) or len(shape) > 8 or math.prod(sides) != len(texts):
         raise ProtocolError("a tree has texts of another shape")
     # as objects: an array of texts proper takes, for each, the memory of the longest

@@ -11,13 +11,10 @@ from grader.files import atomic
 from grader.gradebook import Gradebook
 from grader.lms.export_format import Choices, Export, ExportFormat, Order
 from grader.lms.matching import candidates
-from grader.publishing.grades import exported_grades, warnings
-from grader.publishing.release import require_nothing_lacking
-from grader.publishing.releases import unnoted_releases
-from grader.reports.student.code_links import alone
+from grader.publishing.releases import exported_grades, require_nothing_lacking, unnoted_releases, warnings
+from grader.reports.student.code_lines import alone
 from grader.results.class_files import report_path
-from grader.results.current_results import told_results
-from grader.results.download_accounts import standing_downloads
+from grader.results.current_state import standing_downloads, told_results
 
 FOLDER = "exports"
 ELSEWHERE = "Give another place by --to."

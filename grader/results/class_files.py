@@ -6,15 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from grader.domain.answers import ANSWERS_FILE
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
-from grader.domain.result import Result
 from grader.domain.score import Score
+from grader.domain.submission import ANSWERS_FILE
+from grader.domain.submission_result import Result
 from grader.files import atomic
-from grader.files.page_names import ATTENTION_PAGE, REPORT, STUDENT_FILES
+from grader.files.file_names import ATTENTION_PAGE, REPORT, STUDENT_FILES
 from grader.lms.matching import candidates
-from grader.reports.results_json.attendance import attended
 from grader.reports.results_json.results_contract import DownloadRecord, ResultsDocument
 from grader.reports.results_json.results_file import (
     results_text,
@@ -22,12 +21,11 @@ from grader.reports.results_json.results_file import (
     told_frame,
     told_submissions,
 )
-from grader.reports.results_json.scores_table import scores_csv
-from grader.reports.student.attention_page import attention_page, shows_attention
-from grader.reports.student.student_pages import student_pages
+from grader.reports.results_json.results_record import attended, scores_csv
+from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
 from grader.reports.whole_class.class_overview import Overview, class_overview
 from grader.reports.whole_class.class_page import leaderboard_page, overview_page
-from grader.reports.whole_class.download_summary import summed
+from grader.reports.whole_class.review_queue import summed
 from grader.reports.whole_class.similarity_record import previous_similarity
 
 

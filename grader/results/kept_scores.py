@@ -12,8 +12,8 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit
 from grader.domain.evidence import Evidence
-from grader.domain.result import Result
 from grader.domain.score import Score
+from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.files.typed_json import validator
 from grader.scoring import score

@@ -10,12 +10,19 @@ from grader.domain.edit import Edit, RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
-from grader.domain.result import Result
-from grader.domain.score import Release, Score
-from grader.domain.total import Total, final_words, is_less, is_less_than_released, total_sentence
+from grader.domain.score import (
+    Release,
+    Score,
+    Total,
+    final_words,
+    is_less,
+    is_less_than_released,
+    total_sentence,
+)
+from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook, Snapshot
 from grader.results.class_pages import write_pages
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 from grader.results.kept_scores import KnownScores, kept_scores
 from grader.scoring import stray_targets
 

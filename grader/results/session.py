@@ -11,7 +11,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
 from grader.gradebook import Gradebook
-from grader.results.catching_up import CatchUp, caught_up
+from grader.results.class_pages import CatchUp, caught_up
 from grader.results.revision import Decision, Revision, revised
 
 

@@ -3,11 +3,11 @@
 `Host` and `LocalProcesses` are what callers use; `forkserver.main` is what a host's module calls.
 """
 
+from grader.sandbox.child_processes import Child, Exit, Processes
+from grader.sandbox.forkserver import LocalProcesses
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Lockdown
-from grader.sandbox.plain_processes import LocalProcesses
-from grader.sandbox.processes import Child, Exit, Processes
 from grader.sandbox.survey import Survey, survey
 
 __all__ = [

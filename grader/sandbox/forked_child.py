@@ -11,8 +11,7 @@ from typing import BinaryIO
 
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
-from grader.sandbox.attestation import ChildReport
-from grader.sandbox.canaries import Outside, failed_canaries
+from grader.sandbox.attestation import ChildReport, Outside, failed_canaries
 from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
 from grader.sandbox.lockdown import Confinement, confine
 from grader.sandbox.namespaces import fork_first_process

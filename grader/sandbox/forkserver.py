@@ -1,29 +1,45 @@
 """A host process: loads what is heavy once, then forks a locked-down child per request.
 
 A host has one thread, holds no secret, listens on one local socket and ends with the process that started
-it. One connection is one child: the child lives no longer than its connection.
+it. One connection is one child: the child lives no longer than its connection. With `LOCAL_FLAG` the same
+module is one plain process, which `LocalProcesses` starts with the interface of a host: for a student's
+own code on the student's own machine.
 """
 
 import contextlib
 import gc
+import io
 import json
 import os
 import signal
+import site
 import socket
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from grader.domain.errors import GraderError, SandboxError
+from grader.domain.errors import EngineError, GraderError, SandboxError
+from grader.domain.evidence import Attestation
+from grader.domain.program_run import Ending
 from grader.sandbox import libc
-from grader.sandbox.identity import Identity, identity, pid_in_host_proc
+from grader.sandbox.child_processes import Exit, OutputTail, ending_of
+from grader.sandbox.limits import ProcessLimits
 from grader.sandbox.lockdown import Layer, Lockdown
-from grader.sandbox.namespaces import enter_host_namespaces, own_pid_namespace
+from grader.sandbox.namespaces import (
+    Identity,
+    enter_host_namespaces,
+    identity,
+    own_pid_namespace,
+    pid_in_host_proc,
+)
 
 if TYPE_CHECKING:
     from grader.sandbox.host_loop import HostLoop
+
 
 ChildFunction = Callable[[BinaryIO, BinaryIO], None]
 LOCAL_FLAG = "--local"
@@ -170,3 +186,117 @@ def _run_locally(child: ChildFunction, prepare: Callable[[], None]) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(status & 255)
+
+
+# --- plain processes with the interface of a host: for a student's own code on the student's own ---
+
+
+_CLOSE_SECONDS = 5.0
+
+
+class LocalChild:
+    """A plain process: see `processes.Child`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", limits: ProcessLimits) -> None:
+        """Take over a process with pipes for its three streams."""
+        self._process = process
+        self.pid = process.pid
+        self.attestation = Attestation("local")
+        # Popen types its pipes as optional and as general binary streams
+        # buffered, because a raw write may write a part only
+        self.writer: BinaryIO = io.BufferedWriter(cast(io.RawIOBase, process.stdin))
+        self.reader = cast(BinaryIO, process.stdout)
+        self._output = OutputTail(cast(BinaryIO, process.stderr), limits.output_kb * 1000)
+
+    def kill(self) -> None:
+        """End it now."""
+        self._process.kill()
+
+    def wait(self, timeout: float | None = None) -> Exit | None:
+        """How it ended; None if it still runs after `timeout` seconds."""
+        try:
+            code = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        self._output.join(1.0)
+        return Exit(code) if code >= 0 else Exit(None, -code)
+
+    def ending(self) -> Ending:
+        """How it ended; waits for the end."""
+        return ending_of(self)
+
+    def stderr_tail(self) -> str:
+        """The end of what it printed."""
+        return self._output.text()
+
+    @property
+    def output_cut(self) -> bool:
+        """Whether it printed more than its limits keep."""
+        return self._output.cut
+
+    def close(self) -> None:
+        """Kill it, wait for it, and release what the client holds of it."""
+        self.kill()
+        self.wait(_CLOSE_SECONDS)
+        with contextlib.suppress(OSError):
+            self.writer.close()
+        self.reader.close()
+        self._output.join(_CLOSE_SECONDS)
+
+    def __enter__(self) -> "LocalChild":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class LocalProcesses:
+    """Children without any layer; limits other than output are not enforced."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """Children will run `python -m module --local`.
+
+        Args:
+            module: Its `main` calls `forkserver.main`.
+            arguments: For the module.
+            env: Added to the surrounding environment.
+            folder: Where they work; None: where this process does.
+        """
+        self._module = module
+        self._arguments = tuple(arguments)
+        self._env = dict(env or {})
+        self._folder = folder
+
+    def spawn(self, limits: ProcessLimits, gpu: bool = False) -> LocalChild:
+        """A new child. The GPU is always there when the machine has one.
+
+        Raises:
+            EngineError: Python could not be started.
+        """
+        # without -P a student's own torch.py would shadow the library
+        flags = ["-P"] if site.ENABLE_USER_SITE else ["-P", "-s"]
+        command = [sys.executable, *flags, "-m", self._module, *self._arguments, LOCAL_FLAG]
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **self._env},
+                bufsize=0,
+                cwd=self._folder,
+            )
+        except OSError as error:
+            raise EngineError(
+                f"Python could not be started ({error}). Is {sys.executable} intact?"
+            ) from error
+        return LocalChild(process, limits)

@@ -18,14 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from grader.domain.ending import Ending
 from grader.domain.errors import EngineError, Interruption, SandboxError, UsageError
 from grader.domain.evidence import Attestation
-from grader.sandbox import bubblewrap, host_messages
-from grader.sandbox.cgroups import memory_controller
-from grader.sandbox.given_files import NOTHING, GivenFiles, lay_out
-from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.processes import Exit, OutputTail, ending_of
+from grader.domain.program_run import Ending
+from grader.sandbox import child_processes, rootfs
+from grader.sandbox.child_processes import Exit, OutputTail, ending_of
+from grader.sandbox.limits import ProcessLimits, memory_controller
+from grader.sandbox.readable_files import NOTHING, GivenFiles, lay_out
 
 # what the dynamic linker and the GPU's driver need from the surroundings
 _KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TZ")
@@ -70,7 +69,7 @@ class HostChild:
     def _awaited_exit(self, timeout: float | None) -> Exit | None:
         self._connection.settimeout(timeout)
         try:
-            message, _ = host_messages.received(self._connection)
+            message, _ = child_processes.received_packet(self._connection)
         except TimeoutError:
             return None
         except OSError:
@@ -141,7 +140,7 @@ class _Asked:
         if not wrapped:
             return command
         modules = [Path(entry) for entry in self.env.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        return bubblewrap.wrapped(command, folder=folder, hidden=self.hidden, modules=modules)
+        return rootfs.in_bubblewrap(command, folder=folder, hidden=self.hidden, modules=modules)
 
 
 class Host:
@@ -193,9 +192,9 @@ class Host:
         if sys.platform != "linux":
             raise UsageError("Grading others' work needs Linux. `grader check` runs your own here.")
         asked = _Asked(module, tuple(arguments), dict(env or {}), tuple(hidden), unofficial, given)
-        if wrapped and bubblewrap.installed() and not _layers_are_lost.is_set():
+        if wrapped and rootfs.bubblewrap_version() and not _layers_are_lost.is_set():
             with contextlib.suppress(_LayersAreLost):
-                return cls._started(asked, timeout, bubblewrap.installed())
+                return cls._started(asked, timeout, rootfs.bubblewrap_version())
             _layers_are_lost.set()
         return cls._started(asked, timeout)
 
@@ -210,7 +209,7 @@ class Host:
         address = str(folder / "socket")
         ready, ready_of_host = os.pipe()
         try:
-            with host_messages.listening_socket(address) as listener, (folder / "log").open("wb") as log:
+            with child_processes.listening_socket(address) as listener, (folder / "log").open("wb") as log:
                 process = subprocess.Popen(
                     asked.command(folder, wrapped=bool(wall)),
                     stdin=subprocess.PIPE,
@@ -284,11 +283,11 @@ class Host:
         child = None
         try:
             connection.connect(self.address)
-            host_messages.send(connection, {"limits": asdict(limits), "gpu": gpu})
-            message, descriptors = host_messages.received(connection, 3)
+            child_processes.send_packet(connection, {"limits": asdict(limits), "gpu": gpu})
+            message, descriptors = child_processes.received_packet(connection, 3)
             if message is not None and len(descriptors) == 3:
                 child = HostChild(connection, message["pid"], descriptors, limits)
-                message, _ = host_messages.received(connection)
+                message, _ = child_processes.received_packet(connection)
             if child is None or message is None or "attestation" not in message:
                 raise SandboxError((message or {}).get("error") or self._died())
             proof = message["attestation"]
@@ -311,8 +310,8 @@ class Host:
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
                 connection.settimeout(_LOCKDOWN_SECONDS)
                 connection.connect(self.address)
-                host_messages.send(connection, {"spares": True})
-                message, _ = host_messages.received(connection)
+                child_processes.send_packet(connection, {"spares": True})
+                message, _ = child_processes.received_packet(connection)
         except OSError as error:
             raise SandboxError(f"{self._died()} ({error})") from error
         return tuple((message or {}).get("spares", ()))

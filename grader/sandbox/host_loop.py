@@ -14,10 +14,8 @@ from typing import Any
 
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import GraderError, SandboxError
-from grader.sandbox import host_messages, syscall_filter
-from grader.sandbox.attestation import REMEDY, Expectation, attestation
-from grader.sandbox.canaries import Outside
-from grader.sandbox.cgroups import Cgroup, MemoryController, memory_controller
+from grader.sandbox import child_processes, kernel_filters
+from grader.sandbox.attestation import REMEDY, Expectation, Outside, attestation
 from grader.sandbox.forked_child import (
     DESCRIPTORS,
     MOST_REPORT_BYTES,
@@ -27,11 +25,10 @@ from grader.sandbox.forked_child import (
     forked_child,
     pid_in_proc,
 )
-from grader.sandbox.identity import Identity, pid_in_host_proc
-from grader.sandbox.limits import ProcessLimits, resident
+from grader.sandbox.limits import Cgroup, MemoryController, ProcessLimits, memory_controller, resident
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
-from grader.sandbox.namespaces import namespace_links
-from grader.sandbox.readable_folders import visible
+from grader.sandbox.namespaces import Identity, namespace_links, pid_in_host_proc
+from grader.sandbox.readable_files import visible
 
 # how many kinds of children are kept in readiness: those that check, and those that train
 _MOST_SPARES = 2
@@ -119,7 +116,7 @@ class HostLoop:
         if Layer.SECCOMP in self._lockdown.layers and self._own_namespace >= 0:
             # its children inherit what is made here
             for gpu in (False, True):
-                syscall_filter.prepared_filter(pid=1, gpu=gpu)
+                kernel_filters.prepared_syscall_filter(pid=1, gpu=gpu)
         self._links = namespace_links("self") if self._own_namespace >= 0 else {}
         if Layer.CGROUP in self._lockdown.layers:
             self._controller = memory_controller()
@@ -160,7 +157,7 @@ class HostLoop:
         """Hand over the child that a client asks for, or start one."""
         self._selector.unregister(connection)
         try:
-            message, _ = host_messages.received(connection)
+            message, _ = child_processes.received_packet(connection)
             if message is None:
                 connection.close()
                 return
@@ -399,7 +396,7 @@ def _tell(connection: socket.socket | None, message: dict[str, Any], descriptors
     if connection is None:
         return False
     try:
-        host_messages.send(connection, message, descriptors)
+        child_processes.send_packet(connection, message, descriptors)
     except OSError:
         return False
     return True

@@ -1,11 +1,20 @@
-"""What one process may use, and the resource limits that hold it to that."""
+"""What one process may use: resource limits, and a cgroup of its own where the host may make one.
 
+A cgroup (version 1 or 2) bounds the memory of a process and all that it starts. Where the processors are
+shared out by cgroup too, each process gets an equal share of them, however many threads it starts:
+nobody's neighbor runs out of time. Whoever starts a process decides how much it may use.
+"""
+
+import os
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from grader.domain.assignment import MEGABYTE, Limits
 from grader.domain.errors import EngineError
+from grader.sandbox.namespaces import pid_in_host_proc
 
 
 @dataclass(frozen=True)
@@ -130,3 +139,188 @@ def observed_limits(pid: int) -> dict[str, str]:
     """Name -> hard limit of a process, as seen from outside (`Max cpu time` -> `300`)."""
     rows = Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]
     return {row[:26].strip(): row[26:].split()[1] for row in rows}
+
+
+# --- A cgroup per process that bounds its memory, with version 1 or 2 of cgroups, where the host ---
+
+
+PREFIX = "grader-"
+
+
+@dataclass(frozen=True)
+class MemoryController:
+    """Where memory cgroups can be made.
+
+    Attributes:
+        version: 1 or 2.
+        parent: The folder that new cgroups go into.
+        shares: With version 1, the folder of those that share out the processors, if there is one.
+    """
+
+    version: int
+    parent: Path
+    shares: Path | None = None
+
+    def cgroup(self, name: str, memory_mb: int) -> "Cgroup":
+        """A new cgroup that holds at most `memory_mb` megabytes of memory and no swap."""
+        path = self.parent / f"{PREFIX}{name}"
+        path.mkdir()
+        made = self._at(path)
+        try:
+            if made.shares is not None:
+                made.shares.mkdir(exist_ok=True)
+            made._set_limit(memory_mb * MEGABYTE)
+        except OSError:
+            made.remove()
+            raise
+        return made
+
+    def sweep(self) -> None:
+        """Remove cgroups that a host left behind which was killed."""
+        for path in self.parent.glob(f"{PREFIX}*-*"):
+            owner = path.name.removeprefix(PREFIX).partition("-")[0]
+            if owner.isdigit() and not Path("/proc", owner).exists():
+                self.remove_of(int(owner))
+
+    def remove_of(self, host_pid: int) -> None:
+        """Remove what a host that has ended left behind."""
+        for path in self.parent.glob(f"{PREFIX}{host_pid}-*"):
+            self._at(path).remove()
+
+    def _at(self, path: Path) -> "Cgroup":
+        return Cgroup(self.version, path, self.shares / path.name if self.shares else None)
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """One process's cgroup.
+
+    Attributes:
+        path: Its folder.
+        shares: Its other folder, where the processors are shared out in a hierarchy of their own.
+    """
+
+    version: int
+    path: Path
+    shares: Path | None = None
+
+    def _set_limit(self, limit: int) -> None:
+        if self.version == 1:
+            (self.path / "memory.limit_in_bytes").write_text(str(limit))
+            swap = self.path / "memory.memsw.limit_in_bytes"
+            if swap.exists():
+                swap.write_text(str(limit))
+            return
+        (self.path / "memory.max").write_text(str(limit))
+        for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+            if (self.path / name).exists():
+                (self.path / name).write_text(value)
+
+    def enter(self) -> None:
+        """Move the calling process in. The kernel lets it wait for about 10 ms."""
+        for folder in filter(None, (self.path, self.shares)):
+            (folder / "cgroup.procs").write_text("0")
+
+    def ran_out(self) -> bool:
+        """Whether a process in it was killed for memory."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        rows = (row.split() for row in (self.path / name).read_text().splitlines())
+        return any(key == "oom_kill" and int(value) > 0 for key, value in rows)
+
+    def most_held(self) -> int | None:
+        """The most memory that was in it, in bytes; None where Linux does not say (before 5.19)."""
+        file = self.path / ("memory.max_usage_in_bytes" if self.version == 1 else "memory.peak")
+        return int(file.read_text()) if file.exists() else None
+
+    def remove(self) -> None:
+        """Remove it. Its processes must have been reaped; the kernel may take a moment to notice."""
+        for folder in filter(None, (self.shares, self.path)):
+            _remove_folder(folder)
+
+
+def _remove_folder(folder: Path) -> None:
+    for _ in range(200):
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.005)
+        else:
+            return
+
+
+def memory_controller() -> MemoryController | None:
+    """Where the calling process can make memory cgroups, found by making one."""
+    for version, parent in _candidates():
+        controller = MemoryController(version, parent, _shares() if version == 1 else None)
+        try:
+            controller.cgroup(f"{pid_in_host_proc()}-trial", 100).remove()
+        except OSError:
+            continue
+        return controller
+    return None
+
+
+def _candidates() -> list[tuple[int, Path]]:
+    """(version, folder) in which a memory cgroup might be made, nearest to the calling process first."""
+    mounts = _mounts()
+    found: list[tuple[int, Path]] = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        version = 1 if "memory" in controllers.split(",") else 2 if not controllers else 0
+        if version not in mounts:
+            continue
+        root, mount = mounts[version]
+        try:
+            own = mount / Path(path).relative_to(root)
+        except ValueError:
+            own = mount
+        if version == 1:
+            found.append((1, own))
+            continue
+        # version 2 holds processes in leaves only: the child goes beside the host, not below it
+        for folder in (own, *own.parents):
+            control = folder / "cgroup.subtree_control"
+            if control.exists() and "memory" in control.read_text().split():
+                found.append((2, folder))
+            if folder == mount:
+                break
+    return sorted(found, key=lambda entry: entry[0])
+
+
+def _shares() -> Path | None:
+    """The calling process's folder where version 1 shares out the processors; None if it is not writable."""
+    rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    own = next((Path(path) for _, names, path in rows if "cpu" in names.split(",")), None)
+    for root, mount, kind, options in _hierarchies():
+        if own is not None and kind == "cgroup" and "cpu" in options:
+            folder = mount / own.relative_to(root) if own.is_relative_to(root) else mount
+            return folder if os.access(folder, os.W_OK) else None
+    return None
+
+
+def _mounts() -> dict[int, tuple[Path, Path]]:
+    """Version -> (root within the hierarchy, mount point) of the hierarchies that may bound memory."""
+    found: dict[int, tuple[Path, Path]] = {}
+    for root, mount, kind, options in _hierarchies():
+        if kind == "cgroup" and "memory" in options:
+            found.setdefault(1, (root, mount))
+        elif kind == "cgroup2":
+            found.setdefault(2, (root, mount))
+    return found
+
+
+def _hierarchies() -> Iterator[tuple[Path, Path, str, list[str]]]:
+    """(root within the hierarchy, mount point, kind, options) of all that is mounted."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        root, mount = before.split()[3:5]
+        kind, _, options = after.split(" ", 2)
+        yield Path(root), Path(mount), kind, options.split(",")
+
+
+def observed_cgroups(pid: int) -> set[str]:
+    """The last parts of the cgroup paths that a process is in, as seen from outside."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    return {Path(line.split(":", 2)[2]).name for line in lines}

@@ -1,5 +1,12 @@
-"""The layers around an untrusted process, and the order in which it puts them on itself."""
+"""The layers around an untrusted process, and the order in which it puts them on itself.
 
+Among them are pipes whose numbers tell nothing of others: the kernel numbers nameless pipes by a count of
+the whole machine, so that a process could tell another one something by making many of them. A named pipe
+has a number of the file system that it lies in, which here is the process's own. `attestation` proves
+that a layer is on.
+"""
+
+import itertools
 import os
 import shutil
 import signal
@@ -14,13 +21,55 @@ from typing import ClassVar
 
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SandboxError
-from grader.sandbox import capabilities, landlock, libc, pipes, rootfs, syscall_filter
-from grader.sandbox.cgroups import Cgroup
-from grader.sandbox.given_files import CACHE, OFFLINE, cache_environment, cache_in, files_in
-from grader.sandbox.identity import NOBODY, Identity, become_user, enter_user_namespace, pid_in_host_proc
-from grader.sandbox.limits import ProcessLimits, address_space, apply_limits
-from grader.sandbox.namespaces import leave_shared_namespaces
-from grader.sandbox.readable_folders import Visible
+from grader.sandbox import kernel_filters, libc, rootfs
+from grader.sandbox.limits import Cgroup, ProcessLimits, address_space, apply_limits
+from grader.sandbox.namespaces import (
+    NOBODY,
+    Identity,
+    become_user,
+    enter_user_namespace,
+    leave_shared_namespaces,
+    pid_in_host_proc,
+)
+from grader.sandbox.readable_files import CACHE, OFFLINE, Visible, cache_environment, cache_in, files_in
+
+
+def replace_pipes(folder: Path) -> None:
+    """Let `os.pipe` and `os.pipe2` make named pipes in a folder, and take their names away at once.
+
+    Who calls the kernel without Python gets none.
+
+    Args:
+        folder: The process's own, on a file system of its own.
+    """
+    numbers = itertools.count()
+
+    def pipe2(flags: int) -> tuple[int, int]:
+        """Two ends of a new pipe, to read and to write."""
+        path = folder / f".pipe-{next(numbers)}"
+        os.mkfifo(path, 0o600)
+        try:
+            reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                writer = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            except OSError:
+                os.close(reader)
+                raise
+        finally:
+            path.unlink()
+        for end in (reader, writer):
+            os.set_blocking(end, not flags & os.O_NONBLOCK)
+            os.set_inheritable(end, not flags & os.O_CLOEXEC)
+        return reader, writer
+
+    def pipe() -> tuple[int, int]:
+        """Two ends of a new pipe, to read and to write."""
+        return pipe2(os.O_CLOEXEC)
+
+    os.pipe, os.pipe2 = pipe, pipe2
+
+
+# --- the layers around an untrusted process, and the order in which it puts them on itself ---
 
 
 class Layer(StrEnum):
@@ -108,7 +157,7 @@ def confine(child: Confinement) -> dict[str, str]:
     if Layer.SECCOMP in child.layers:
         with _step("the system-call filter"):
             # loading libseccomp needs files that are about to be out of reach
-            syscall_filter.prepared_filter(pid=os.getpid(), gpu=child.gpu)
+            kernel_filters.prepared_syscall_filter(pid=os.getpid(), gpu=child.gpu)
     own_root = Layer.NAMESPACES in child.layers
     cache = _cache(child)  # where it lies cannot be seen from a root of its own
     memory = address_space() + child.limits.memory_mb * MEGABYTE
@@ -152,13 +201,13 @@ def confine(child: Confinement) -> dict[str, str]:
     told = {}
     if ruleset is not None:
         with _step("Landlock"):
-            landlock.enter(ruleset)
-        told["landlock"] = str(landlock.interface_version())
+            kernel_filters.enter_landlock(ruleset)
+        told["landlock"] = str(kernel_filters.landlock_version())
     if Layer.SECCOMP in child.layers:
         with _step("the system-call filter"):
-            syscall_filter.load_filter(gpu=child.gpu)
+            kernel_filters.load_syscall_filter(gpu=child.gpu)
         if not child.gpu:
-            pipes.replace_pipes(rootfs.SHARED_MEMORY if own_root else child.scratch)
+            replace_pipes(rootfs.SHARED_MEMORY if own_root else child.scratch)
     return told
 
 
@@ -168,12 +217,12 @@ def _give_up_user(child: Confinement, uid: int, own_files: int) -> None:
     `own_files` is a descriptor of the process's folder of /proc.
     """
     if child.who.own_uids:
-        capabilities.drop_bounding_set()
+        kernel_filters.drop_bounding_set()
         become_user(uid)
     elif Layer.NAMESPACES in child.layers:
         enter_user_namespace(inside=(NOBODY, NOBODY), own_files=own_files)
-        capabilities.drop_bounding_set()
-    capabilities.drop_all()
+        kernel_filters.drop_bounding_set()
+    kernel_filters.drop_all()
     # changing the user resets both
     libc.prctl(libc.PR_SET_DUMPABLE, 1)
     libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -191,7 +240,7 @@ def _file_rules(child: Confinement, cache: Path | None) -> int | None:
         readable = [*child.sees.readable, Path("/proc")]
         writable = [child.scratch]
     with _step("Landlock"):
-        return landlock.file_rules(readable=readable, writable=writable, devices=child.sees.devices)
+        return kernel_filters.landlock_rules(readable=readable, writable=writable, devices=child.sees.devices)
 
 
 def _cache(child: Confinement) -> Path | None:

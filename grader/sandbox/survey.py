@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.domain.errors import GraderError
-from grader.sandbox import bubblewrap
+from grader.sandbox import rootfs
 from grader.sandbox.attestation import REFUSED, STANDARD, STRICT
-from grader.sandbox.cgroups import memory_controller
-from grader.sandbox.identity import identity
-from grader.sandbox.limits import ProcessLimits
+from grader.sandbox.kernel_filters import ALLOWED, BY_ARGUMENT
+from grader.sandbox.limits import ProcessLimits, memory_controller
 from grader.sandbox.lockdown import Confinement, Layer, confine
-from grader.sandbox.namespaces import enter_host_namespaces, fork_first_process, own_pid_namespace
-from grader.sandbox.readable_folders import visible
-from grader.sandbox.syscall_filter import ALLOWED, BY_ARGUMENT
+from grader.sandbox.namespaces import enter_host_namespaces, fork_first_process, identity, own_pid_namespace
+from grader.sandbox.readable_files import visible
 
 _REMEDIES = {
     Layer.NAMESPACES: (
@@ -90,7 +88,7 @@ def survey(*, wrapped: bool = False) -> Survey:
     command = [sys.executable, *flags, "-c", "from grader.sandbox.survey import main; main()"]
     with tempfile.TemporaryDirectory(prefix="grader-survey-") as name:
         if wrapped:
-            command = bubblewrap.wrapped(command, folder=Path(name))
+            command = rootfs.in_bubblewrap(command, folder=Path(name))
         done = subprocess.run(
             command,
             env={**os.environ, "TMPDIR": name},

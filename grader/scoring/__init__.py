@@ -3,10 +3,8 @@
 What is unknown is never a pass and never a zero: its points are None, and a person is asked.
 """
 
-from grader.scoring.decided_by_people import line_points
-from grader.scoring.marked_lines import stray_targets
-from grader.scoring.measured import measured_points, passes, uncertainties
-from grader.scoring.points import interpolated
+from grader.scoring.decided_by_people import line_points, stray_targets
+from grader.scoring.measurements import interpolated, measured_points, passes, uncertainties
 from grader.scoring.submission_score import score
 
 __all__ = [

@@ -1,16 +1,20 @@
-"""Python as a row of tokens that renaming, reformatting and commenting leave as it is.
+"""A submission's code as rows of tokens that renaming, reformatting and commenting leave as they are.
 
 What a student may choose is taken out: names, comments, docstrings, annotations, the texts of strings,
-numbers beyond small ones (an axis is structure, a learning rate is a choice), aliases of imports, the order
-of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does: `.transpose`,
-`len`, `torch.nn.functional.softmax` under whatever alias.
+numbers beyond small ones (an axis is structure, a learning rate is a choice), aliases of imports, the
+order of keyword arguments and of the two sides of `+` and `*`. What stays is what the code does:
+`.transpose`, `len`, `torch.nn.functional.softmax` under whatever alias. Of the units of code, it tells
+which are the student's own, and not what was handed out. It compares nothing.
 """
 
 import ast
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
-from grader.similarity.work import CodeUnit, Token
+from grader.analysis.source import TOO_DEEP, source
+from grader.domain.errors import SubmissionError
+from grader.similarity.compared_work import Code, CodeUnit, Token
 
 OWN = "v"
 SMALL = 3
@@ -248,3 +252,30 @@ def _number(value: complex) -> str:
 
 def _order(tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(token for token, _ in tokens)
+
+
+# --- A submission's code as units, and of these the student's own ---
+
+
+def read_code(name: str, data: bytes) -> Code:
+    """The code of a script or a notebook. Call it where a hostile file can do no harm.
+
+    Raises:
+        SubmissionError: It cannot be read; the sentence says where and why.
+    """
+    name = PurePath(name).name
+    try:
+        read = source(name, data)
+        return Code(read.text, units((cell.file, cell.tree) for cell in read.cells))
+    except (RecursionError, MemoryError) as error:
+        raise SubmissionError(f"{name}: {TOO_DEEP}") from error
+
+
+def given_forms(template: Code) -> frozenset[tuple[str, ...]]:
+    """What the course handed out, by the form of each unit."""
+    return frozenset(unit.form for unit in template.units)
+
+
+def own_units(code: Code, given: frozenset[tuple[str, ...]]) -> Iterable[CodeUnit]:
+    """The units that the course did not hand out in the same form, under whatever names."""
+    return (unit for unit in code.units if unit.form not in given)

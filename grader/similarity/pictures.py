@@ -15,7 +15,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from grader.analysis.notebook import cell_names
-from grader.similarity.work import MOST_FIGURES, PREVIEW, ComparedPicture
+from grader.similarity.compared_work import MOST_FIGURES, PREVIEW, ComparedPicture
 
 MOST_PAGES = 60
 MOST_PIXELS = 16_000_000

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.domain.errors import SubmissionError
-from grader.intake.archive import opened
+from grader.intake.archive import MOST_ENTRIES, opened
 from grader.intake.archive_pieces import CHUNK
-from grader.intake.checkpoint_file import MOST_ENTRIES
-from grader.similarity.work import MOST_TENSORS, SAMPLES, SampledWeights
+from grader.similarity.compared_work import MOST_TENSORS, SAMPLES, SampledWeights
 
 LEAST_BYTES = 4000  # a thousand values: less is not a model
 IDENTICAL = 0.99  # of the bytes

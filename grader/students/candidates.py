@@ -8,7 +8,7 @@ from pathlib import Path
 from grader.domain.assignment import AskedFile, Assignment
 from grader.domain.errors import UsageError
 from grader.domain.submission import Role
-from grader.files.names import sanitized
+from grader.files.file_names import sanitized
 from grader.intake.naming import CONFIGURATION, Closeness, is_clutter, own_match
 from grader.students.handed_out import HOMEWORK
 

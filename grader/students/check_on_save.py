@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import watchfiles
 
+from grader.domain.analyzed_program import Program
 from grader.domain.evidence import Finding
-from grader.domain.program import Program
-from grader.files.own_modules import modules_beside
-from grader.students.handout import LocalAssignment
+from grader.files.file_names import modules_beside
+from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck, checked_again, with_checks
 from grader.students.own_machine import OwnWorkers, patient
 

@@ -1,10 +1,171 @@
-"""A student's homework and its assignment, found: checking and training on one's own machine need both."""
+"""A student's homework and the assignment that it is for, found from where the student works.
 
-from dataclasses import dataclass
+It looks for the folder that a course handed out, or for the course around it, reads the assignment with
+the student's own values, and picks the file. It decides which assignment a command is about. It never
+reads the program in the file, and runs nothing.
+"""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from grader.students.handout import LocalAssignment, local_assignment
+from grader.course.locate import Course, located_course, student_assignment
+from grader.course.variant_values import own_values
+from grader.domain.assignment import SUBMISSION, Assignment
+from grader.domain.assignment_versions import Value
+from grader.domain.errors import NoAssignmentFound, UsageError
+from grader.domain.formatting import listed, named
+from grader.students.handed_out import (
+    ASSIGNMENT_FILE,
+    PUBLIC_CHECKS,
+    files_present,
+    handed_out_folder,
+)
 from grader.students.own_machine import file_content, homework_file
+
+
+@dataclass(frozen=True)
+class LocalAssignment:
+    """An assignment as students have it.
+
+    Attributes:
+        datasets: The folder of its data set files.
+        values: What was drawn for this copy, by name.
+        part: The only part that is asked for, whose checks alone the assignment has; empty: all are.
+    """
+
+    assignment: Assignment
+    datasets: Path
+    values: dict[str, Value] = field(default_factory=dict)
+    part: str = ""
+
+    @property
+    def public_checks(self) -> Path:
+        """The check file."""
+        return self.assignment.folder / PUBLIC_CHECKS
+
+    def of_part(self, part: str) -> "LocalAssignment":
+        """The same with the checks of one part alone.
+
+        Raises:
+            UsageError: There is no such part.
+        """
+        checks = tuple(spec for spec in self.assignment.checks if spec.component == part)
+        if part == SUBMISSION or not checks:
+            raise UsageError(_no_part(part, parts(self.assignment)))
+        return replace(self, assignment=replace(self.assignment, checks=checks), part=part)
+
+
+def parts(assignment: Assignment) -> tuple[str, ...]:
+    """The names of the parts that have checks, in their order."""
+    found = dict.fromkeys(spec.component for spec in assignment.checks)
+    return tuple(name for name in found if name != SUBMISSION)
+
+
+def _no_part(part: str, known: Sequence[str]) -> str:
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(part.lower(), lower, n=1)
+    meant = f" Is `{lower[close[0]]}` meant?" if close else ""
+    names = listed([f"`{name}`" for name in known], limit=len(known))
+    return f"There is no part {named(part)}.{meant} The parts that can be checked are {names}."
+
+
+def local_assignment(
+    near: Sequence[Path],
+    *,
+    folder: Path | None = None,
+    assignment_id: str | None = None,
+    course: Path | None = None,
+) -> LocalAssignment:
+    """The assignment in a folder that the course handed out, or the template of a course's assignment.
+
+    Args:
+        near: Where to look for the handed-out files, in this order: beside the homework, the working folder.
+            A folder of an assignment's reference means that assignment.
+        folder: The folder with them, when the person names it.
+        assignment_id: Of an assignment of a course: then its template is used. It need not be given where
+            the course has one assignment.
+        course: The course's folder; it is found like everywhere when it is not given.
+
+    Raises:
+        NoAssignmentFound: None was named, and none is there, or several are.
+        UsageError: What was named is none.
+        CourseError: One of its files is malformed.
+    """
+    if folder is not None:
+        return _handed_out(folder)
+    if assignment_id is not None:
+        return _template(located_course(course), assignment_id)
+    if (complete := handed_out_folder(near)) is not None:
+        return _handed_out(complete)
+    for candidate in near:
+        if files_present(candidate) == 1 and not (candidate / "checks").is_dir():
+            return _handed_out(candidate)  # says which of the two is missing
+    found = _course_around(course)
+    if found is not None:
+        assignments = found.assignments()
+        meant = [name for name in assignments if any(_within(place, found, name) for place in near)]
+        if len(meant or assignments) == 1:
+            return _template(found, (meant or assignments)[0])
+        known = ", ".join(found.assignments())
+        raise NoAssignmentFound(
+            f"Which assignment of the course is meant? Say so: --assignment ID ({known or 'none yet'})."
+        )
+    raise NoAssignmentFound(
+        f"No assignment was found: {ASSIGNMENT_FILE} and {PUBLIC_CHECKS} are not in {_named(near)}. "
+        "Go to the folder that the course handed out, or name it: --assignment-folder FOLDER."
+    )
+
+
+def _within(place: Path, course: Course, assignment_id: str) -> bool:
+    """Whether a folder belongs to the reference of an assignment."""
+    return place.resolve().is_relative_to((course.root / "reference" / assignment_id).resolve())
+
+
+def _course_around(given: Path | None) -> Course | None:
+    """The course that is named, or else the one around the working folder, if any."""
+    try:
+        return located_course(given)
+    except UsageError:
+        if given is not None:
+            raise
+        return None
+
+
+def _template(course: Course, assignment_id: str) -> LocalAssignment:
+    """What students receive of a course's assignment."""
+    course.reference(assignment_id)  # refuses an unknown id
+    template = course.root / "template" / assignment_id
+    if not template.is_dir():
+        raise UsageError(
+            f"The course has no template/{assignment_id} yet. Make it: grader template {assignment_id}"
+        )
+    return local_at(template, course.datasets)
+
+
+def _handed_out(folder: Path) -> LocalAssignment:
+    return local_at(folder, folder / "datasets")
+
+
+def local_at(folder: Path, datasets: Path) -> LocalAssignment:
+    """The assignment in a folder.
+
+    Args:
+        datasets: The folder of its data set files.
+
+    Raises:
+        CourseError: One of its files is malformed.
+    """
+    assignment = student_assignment(folder)
+    return LocalAssignment(assignment, datasets, own_values(folder, assignment.variant))
+
+
+def _named(folders: Sequence[Path]) -> str:
+    return " or in ".join(dict.fromkeys(str(folder.resolve()) for folder in folders))
+
+
+# --- A student's homework and its assignment, found: checking and training on one's own machine ---
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,128 @@
-"""A homework, trained on the student's own machine as the grader will train it, with pictures of it."""
+"""A homework's training on the student's own machine: its length, estimated, and its pictures.
+
+It estimates the time from a trial and a few epochs, trains the model that was asked for, keeps what there
+was when a person stops, and writes the curves and the table of epochs. How one training runs and is
+measured is decided in `grader.students.own_training`.
+"""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from grader.course.dataset_file import SYNTHETIC
-from grader.domain.errors import UsageError
+from grader.domain.analyzed_program import Program
+from grader.domain.errors import Interruption, UsageError
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
-from grader.domain.plan import Plan
-from grader.domain.program import Program
+from grader.domain.measure import Measure
+from grader.domain.program_run import Plan
 from grader.files import atomic
 from grader.students.homework import Homework
-from grader.students.own_training import LocalTraining, image_source, local_training, student_data
+from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
+from grader.students.own_training import (
+    LocalTraining,
+    chosen_device,
+    image_source,
+    local_training,
+    student_data,
+)
 
 if TYPE_CHECKING:
     from grader.kit.splits import Examples, Splits
     from grader.training import EpochReport
+
+
+TRIED = 2  # epochs: the first one also warms up
+
+
+@dataclass(frozen=True)
+class TrainingEstimate:
+    """What training one of the models takes.
+
+    Attributes:
+        epochs: Of the whole training, as a trial on made-up images came to; None: that is not known.
+        epoch_seconds: Of one of them, with a look at the test images; None: none came to its end.
+        why_not: Why it is not known, as a sentence.
+    """
+
+    measure: Measure
+    epochs: int | None = None
+    epoch_seconds: float | None = None
+    why_not: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """Of the whole training; None where that is not known."""
+        if self.epochs is None or self.epoch_seconds is None:
+            return None
+        return self.epochs * self.epoch_seconds
+
+
+class _EnoughSeen(Interruption):
+    """A training goes on no longer: how long its epochs take is known."""
+
+
+def training_estimates(
+    found: Homework, data: str | None = None, *, device: str = "auto"
+) -> Iterator[TrainingEstimate]:
+    """An estimate for each model that the homework trains by itself, one after the other.
+
+    Args:
+        data: A zip or folder of images, or `synthetic`; None: the dataset.zip beside the homework.
+
+    Raises:
+        UsageError: There are no such images, or no such device.
+        SubmissionError: The file cannot be read as a script or a notebook.
+    """
+    assignment = patient(found.local.assignment)
+    source = image_source(found.local, data, beside=found.path.parent)
+    splits, where = None, chosen_device(device)
+    for measure in assignment.measures:
+        if measure.call is not None:
+            yield TrainingEstimate(measure, why_not="It is trained by one call, of which no part is timed.")
+            continue
+        program = own_program(found.path, assignment).read_for(measure.id)
+        if program.script.missing:
+            yield TrainingEstimate(measure, why_not=f"Nothing is trained: {program.script.missing}.")
+            continue
+        from grader.training import Job, job_of, measured_training, rehearsed
+
+        splits = splits if splits is not None else student_data(found.local, source)
+        seconds: list[float] = []
+        with OwnWorkers(assignment, found.path.parent) as workers:
+            job = job_of(
+                assignment,
+                measure,
+                splits,
+                program=program,
+                limits=assignment.limits,
+                forbidden=assignment.forbidden_patterns,
+                device=where,
+                seed=own_seed(found.path, "training"),
+            )
+            assert isinstance(job, Job)  # no call trains it
+            rehearsal = rehearsed(workers, job)
+            tried = min(TRIED, rehearsal.epochs or TRIED)
+
+            def report(told: "EpochReport", seconds: list[float] = seconds, tried: int = tried) -> None:
+                seconds.append(told.epoch.seconds or 0.0)
+                if len(seconds) >= tried:
+                    raise _EnoughSeen
+
+            reason = rehearsal.fault
+            try:
+                reason = measured_training(workers, job, report).training.reason or reason
+            except _EnoughSeen:
+                reason = reason if rehearsal.epochs is None else ""
+        each = min(seconds, default=None)
+        why_not = "" if rehearsal.epochs is not None and each is not None else reason
+        yield TrainingEstimate(measure, rehearsal.epochs, each, why_not)
+
+
+# --- A homework, trained on the student's own machine as the grader will train it, with pictures ---
+
 
 SUMMARY = "epochs.csv"
 ELSEWHERE = "Choose another place: --out FOLDER."

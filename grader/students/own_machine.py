@@ -11,17 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import MEGABYTE, AskedFile, Assignment
+from grader.domain.assignment_versions import PUBLIC_KEY, submission_seed
 from grader.domain.errors import SubmissionError, UsageError
-from grader.domain.program import Program
-from grader.domain.seeds import PUBLIC_KEY, submission_seed
-from grader.files.own_modules import modules_beside
+from grader.files.file_names import modules_beside
 from grader.intake.naming import Closeness, name_match
 from grader.students.handed_out import homework_in
 
 if TYPE_CHECKING:
     from grader.judge.student import Student
-    from grader.sandbox.processes import Child, Processes
+    from grader.sandbox.child_processes import Child, Processes
 
 WORKER = "grader.worker"
 
@@ -80,7 +80,7 @@ def _require_provided(path: Path, assignment: Assignment) -> None:
     Raises:
         UsageError: A file is not there, or another one is.
     """
-    from grader.course.provided_files import file_digest
+    from grader.course.homework_files import file_digest
 
     for file in assignment.provided:
         beside, copy = path.parent / file.name, f"Copy it there from {assignment.provided_folder}"
@@ -118,7 +118,7 @@ def patient(assignment: Assignment) -> Assignment:
 
 
 class StartedFrom(Protocol):
-    """Where workers come from; see `grader.sandbox.plain_processes.LocalProcesses`."""
+    """Where workers come from; see `grader.sandbox.forkserver.LocalProcesses`."""
 
     def __call__(
         self, module: str, arguments: Sequence[str], *, env: Mapping[str, str], folder: Path | None
@@ -141,8 +141,8 @@ class OwnWorkers:
             folder: Of the homework, where files lie that the course provides.
             processes: Where workers come from; None: new processes.
         """
-        from grader.sandbox.given_files import GivenFiles, lay_out_cache
         from grader.sandbox.limits import ProcessLimits
+        from grader.sandbox.readable_files import GivenFiles, lay_out_cache
 
         self._cache = Path(tempfile.mkdtemp(prefix="grader-cache-"))
         files = {file.name: folder / file.name for file in assignment.provided}
@@ -170,8 +170,8 @@ class OwnWorkers:
         self._next = self._started("--warm")
 
     def _started(self, *arguments: str) -> "Child":
-        from grader.sandbox.given_files import cache_environment
-        from grader.sandbox.plain_processes import LocalProcesses
+        from grader.sandbox.forkserver import LocalProcesses
+        from grader.sandbox.readable_files import cache_environment
 
         started_from = self._processes or LocalProcesses
         env = cache_environment(self._cache)
@@ -186,7 +186,7 @@ class OwnWorkers:
 
     def close(self) -> None:
         """End all workers."""
-        from grader.sandbox.given_files import remove_cache
+        from grader.sandbox.readable_files import remove_cache
 
         self._end_all()
         remove_cache(self._cache)
@@ -227,7 +227,7 @@ def own_files(folder: Path, assignment: Assignment) -> dict[str, bytes]:
     Raises:
         SubmissionError: A file is too large.
     """
-    from grader.intake.accepted_files import bounded_content
+    from grader.intake.acceptance import bounded_content
 
     most = assignment.limits.file_mb * MEGABYTE
     provided = {file.name for file in assignment.provided}

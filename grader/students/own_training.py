@@ -1,4 +1,9 @@
-"""Training a student's own file on the student's own machine, measured as a grade is."""
+"""Training a student's own file on the student's own machine, measured as a grade is.
+
+It finds the images and the device, and probes PyTorch for a GPU. It writes another number of epochs into
+the program where a short try is wanted. It trains, and says what the measure is worth in points and what
+is in doubt. It writes no files and shows nothing.
+"""
 
 import subprocess
 import sys
@@ -8,22 +13,47 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader.analysis import program as analyzed
+from grader.analysis.rewriting import rewritten
 from grader.course.dataset_file import SYNTHETIC
+from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.measure import Measure
-from grader.domain.note import Note
-from grader.domain.plan import Plan
-from grader.domain.program import Program
-from grader.students.handout import LocalAssignment
-from grader.students.other_epochs import with_epochs
+from grader.domain.program_run import Plan
+from grader.students.homework import LocalAssignment
+from grader.students.own_check import tried_plan
 from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
-from grader.students.own_rehearsal import tried_plan
 
 if TYPE_CHECKING:
     from grader.kit.splits import Examples, Splits
     from grader.training import EpochReport
+
+
+def with_epochs(program: Program, assignment: Assignment, epochs: int) -> Program:
+    """The program, in whose source other epochs are written.
+
+    Args:
+        program: A student's own.
+        epochs: In the place of each number of epochs that the source writes as a number.
+
+    Raises:
+        UsageError: It writes none as a number.
+    """
+    tuned = [*program.tuned, *(value for each in program.further.values() for value in each.tuned)]
+    places = {value.written for value in tuned if value.name == "epochs" and value.written is not None}
+    if not places:
+        raise UsageError(
+            f"--epochs {epochs}: {program.file} does not write its number of epochs as a number of its own. "
+            "Write one, as in N_EPOCHS = 30, or train without --epochs."
+        )
+    changed = rewritten(program, {place: str(epochs) for place in places})
+    return analyzed(program.file, changed.code, assignment.program_rules, changed.modules)
+
+
+# --- training a student's own file on the student's own machine, measured as a grade is ---
+
 
 DATA_FILE = "dataset.zip"
 _PROBE = (

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from grader.domain.analyzed_program import Place, Program
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Status
 from grader.domain.measure import Measure
-from grader.domain.plan import Plan
-from grader.domain.program import Place, Program
+from grader.domain.program_run import Plan
 from grader.students.own_check import LocalCheck
 
 

@@ -16,7 +16,7 @@ from grader.domain.assignment import CHECK_MARKERS, SUBMISSION
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment, CheckSpec
-    from grader.domain.drawn_values import OwnValues
+    from grader.domain.assignment_versions import OwnValues
     from grader.domain.evidence import Finding
     from grader.judge.student import Student
     from grader.students.own_machine import OwnWorkers
@@ -111,8 +111,8 @@ def class_names(request: pytest.FixtureRequest) -> tuple[str, ...]:
 @pytest.fixture
 def variant(request: pytest.FixtureRequest) -> "OwnValues":
     """The values that were drawn for this copy of the homework, by name."""
-    from grader.course.value_choices import own_values
-    from grader.domain.drawn_values import OwnValues
+    from grader.course.variant_values import own_values
+    from grader.domain.assignment_versions import OwnValues
 
     stated = _submission_of(request).assignment().variant
     return OwnValues(own_values(request.path.parent, stated))
@@ -215,10 +215,8 @@ class _Submission:
     def told(self, item: pytest.Item, error: BaseException) -> "_Told":
         """How a test's failure reads."""
         from grader.domain.errors import GraderError
-        from grader.judge.code_pattern import looked_for
-        from grader.judge.fault import explained
-        from grader.judge.place import place_of
-        from grader.judge.verdict import finding
+        from grader.judge.source_places import looked_for, place_of
+        from grader.judge.verdict import explained, finding
         from grader.protocol.link import WorkerFault
 
         if isinstance(error, GraderError):
@@ -247,7 +245,7 @@ class _Submission:
 
     def _line_at(self, where: str) -> str:
         """The line of the student's that a place names, to stand behind the place; empty if unknown."""
-        from grader.domain.program import line_at, place_of
+        from grader.domain.analyzed_program import line_at, place_of
 
         place = place_of(where)
         line = line_at(self._student.program.source, place) if self._student and place else None

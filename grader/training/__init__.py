@@ -1,10 +1,15 @@
 """The trusted side of training: hands out images, keeps the test labels, scores what comes back."""
 
-from grader.training.called_rehearsal import rehearsed_call
-from grader.training.measure_job import job_of
-from grader.training.measured_training import measured_training
-from grader.training.rehearsal import made_up_images, rehearsed
-from grader.training.repetition import is_near, repeated_training, trained_once
+from grader.training.measured_training import (
+    is_near,
+    job_of,
+    made_up_images,
+    measured_training,
+    rehearsed,
+    rehearsed_call,
+    repeated_training,
+    trained_once,
+)
 from grader.training.submitted_weights import measured_checkpoint
 from grader.training.training_job import AnyJob, CalledJob, EpochReport, FinalModel, Job, Measured, Report
 

@@ -1,21 +1,174 @@
-"""What a worker must not know of the images: their order, which they are, their classes' names.
+"""What a worker must not know of the images: order, identity and names of classes.
 
-A data set lists images class by class, and students hold known images with their labels.
+A data set lists images class by class, and students hold known images with their labels. So the images
+are shuffled, the classes get neutral names, and each image is moved, bent, lit and grained a little, at
+random for each submission: a table made of the published images must not recognize them. How much is a
+compromise: `benchmarks/memorized.py` measures what tables still gain, and what honest work loses. All
+numbers are computed step by step in a way that gives the same images on every machine.
 """
 
+import math
 import re
 import string
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from grader.domain.analyzed_program import Program
 from grader.domain.errors import Interruption
-from grader.domain.program import Program
-from grader.training.perturbation import perturbed
 from grader.training.training_job import Job
+
+# shares of the shorter side of an image
+SHIFT = 0.10  # at most so far, up or down and to a side
+BEND = 0.05  # at most so far does each node of a grid leave its place, in addition
+BEND_NODES = 5  # of the grid, along each side
+# shares of the contrast, of the whole image and, in addition, at each node of a grid
+CONTRAST, LOCAL_CONTRAST = 0.05, 0.10
+# gray values
+BRIGHTNESS, LOCAL_BRIGHTNESS = 5.0, 4.0
+LIGHT_NODES = 4
+GRAIN = 3.5  # of each pixel: one of eight steps from -GRAIN to GRAIN
+
+FIELDS = 32  # of bends, and of lights: among so many each image has its own pair
+STEPS = 16  # of a pixel: an interpolated value is a sum of sixteenths of sixteenths
+
+
+@dataclass(frozen=True)
+class _Bend:
+    """Where the pixels of an image come from.
+
+    Attributes:
+        indices: Of the upper left of four neighbors in the padded and flattened image, intp (pixels,).
+        weights: Of the four neighbors, uint16 (4, pixels, 1), 256 together.
+    """
+
+    indices: Any
+    weights: Any
+
+
+@dataclass(frozen=True)
+class _Light:
+    """What becomes of gray values: float32 (pixels, 1) each.
+
+    Attributes:
+        contrast: The factor of the difference from the image's mean.
+        brightness: What is added.
+    """
+
+    contrast: Any
+    brightness: Any
+
+
+def perturbed(images: Any, seed: Sequence[int]) -> Any:
+    """The images, each moved, bent, lit and grained at random.
+
+    Args:
+        images: uint8 (n, height, width[, channels]).
+        seed: Of all that is drawn.
+
+    Returns:
+        New images of the same shape.
+    """
+    made = np.empty_like(images)
+    if images.size == 0:
+        return made
+    count, height, width = images.shape[:3]
+    random = np.random.default_rng(seed)
+    shift = SHIFT * min(height, width)
+    margin = math.ceil(shift + BEND * min(height, width)) + 2
+    bends = [_bend(random, height, width, margin) for _ in range(min(FIELDS, count))]
+    lights = [_light(random, height, width) for _ in range(min(FIELDS, count))]
+    steps = int(shift)  # whole pixels: what is left of one is in the bends
+    width_of_padded = width + 2 * margin
+    for index, image in enumerate(images):
+        bend, light = bends[random.integers(len(bends))], lights[random.integers(len(lights))]
+        down, right = random.integers(-steps, steps + 1, 2)
+        padded = np.pad(
+            image.reshape(height, width, -1), ((margin, margin), (margin, margin), (0, 0)), "symmetric"
+        )
+        values = _interpolated(padded, bend, int(down * width_of_padded + right))
+        made[index] = _lit(values, light, random).reshape(image.shape)
+    return made
+
+
+def _bend(random: np.random.Generator, height: int, width: int, margin: int) -> _Bend:
+    """A smooth displacement of every pixel, by less than a pixel for all of them and more for some."""
+    side = min(height, width)
+    places = []
+    for axis in (0, 1):
+        nodes = BEND * side * _drawn(random, BEND_NODES, BEND_NODES) + _drawn(random)
+        own = np.arange(height)[:, None] if axis == 0 else np.arange(width)[None, :]
+        places.append(margin + own + _spread(nodes, height, width))
+    steps = [np.floor(STEPS * place).astype(np.int64) for place in places]
+    (row, down), (column, right) = (np.divmod(step.reshape(-1), STEPS) for step in steps)
+    up, left = STEPS - down, STEPS - right
+    weights = np.stack([up * left, up * right, down * left, down * right]).astype(np.uint16)
+    return _Bend((row * (width + 2 * margin) + column).astype(np.intp), weights[:, :, None])
+
+
+def _light(random: np.random.Generator, height: int, width: int) -> _Light:
+    """Smooth changes of contrast and brightness."""
+    fields = []
+    for middle, amount in ((1.0, LOCAL_CONTRAST), (0.0, LOCAL_BRIGHTNESS)):
+        nodes = middle + amount * _drawn(random, LIGHT_NODES, LIGHT_NODES)
+        fields.append(_spread(nodes, height, width).reshape(-1, 1).astype(np.float32))
+    return _Light(*fields)
+
+
+def _interpolated(padded: Any, bend: _Bend, offset: int) -> Any:
+    """The pixels of a bent image, float32 (pixels, channels).
+
+    Args:
+        padded: The image with a margin, uint8 (height, width, channels).
+        offset: Of all indices: where the image is moved to.
+    """
+    flat = padded.reshape(-1, padded.shape[-1])
+    below = padded.shape[1]
+    indices = bend.indices + offset
+    total = np.zeros((len(indices), flat.shape[1]), dtype=np.uint16)  # 256 * 255 is the most
+    for weight, further in zip(bend.weights, (0, 1, below, below + 1), strict=True):
+        total += weight * flat[further:].take(indices, axis=0)
+    return total * np.float32(1 / STEPS**2)
+
+
+def _lit(values: Any, light: _Light, random: np.random.Generator) -> Any:
+    """The pixels with other contrast, brightness and grain, uint8 (pixels, channels)."""
+    mean = np.float32(round(float(values.sum(dtype=np.float64)) / values.size))
+    contrast, brightness = 1 + CONTRAST * _drawn(random), BRIGHTNESS * _drawn(random)
+    values -= mean
+    values *= light.contrast
+    values *= np.float32(contrast)
+    values += light.brightness
+    # the upper three bits of a byte: equally likely steps
+    grain = np.frombuffer(random.bytes(len(values)), dtype=np.uint8) >> 5
+    values += grain[:, None]
+    values += mean + np.float32(brightness - GRAIN)
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
+def _drawn(random: np.random.Generator, *shape: int) -> Any:
+    """Numbers between -1 and 1."""
+    return random.integers(-(2**20), 2**20 + 1, shape) / 2**20
+
+
+def _spread(nodes: Any, height: int, width: int) -> Any:
+    """The values of a grid's nodes, interpolated for the pixels of an image, float64 (height, width)."""
+    for axis, size in ((0, height), (1, width)):
+        last = nodes.shape[axis] - 1
+        place = np.arange(size) * (last / max(size - 1, 1))
+        before = np.minimum(place.astype(np.int64), last - 1)
+        share = place - before
+        share = share[:, None] if axis == 0 else share[None, :]
+        nodes = nodes.take(before, axis) * (1 - share) + nodes.take(before + 1, axis) * share
+    return nodes
+
+
+# --- what a worker must not know of the images: their order, which they are, their classes' name ---
+
 
 LEAST_PART = 4  # letters of a class's name by which a program may mean it
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")

@@ -6,19 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from grader.domain.ending import Ending
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
 from grader.domain.measure import call_in_words
+from grader.domain.program_run import Ending
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.raised import raised_at, unwritten
 from grader.protocol.replies import EpochDone
-from grader.training.accuracy import accuracy_interval, confusion, cross_entropy, mean_reported
+from grader.protocol.worker_reports import raised_at, unwritten
 from grader.training.examples import example_images, predictions
-from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
-from grader.training.own_measure import value_interval
-from grader.training.stages import stages
-from grader.training.training_job import CalledJob, EpochReport, Measured, Report
+from grader.training.metrics import accuracy_interval, confusion, cross_entropy, mean_reported, value_interval
+from grader.training.training_job import (
+    CalledJob,
+    EpochReport,
+    Measured,
+    Report,
+    is_crowded,
+    memory_in_words,
+    ran_out,
+    stages,
+)
 
 
 class CalledRecord:

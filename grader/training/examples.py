@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 
 from grader.domain.evidence import AttentionMap, Prediction
 from grader.kit.splits import Splits
-from grader.training.accuracy import probabilities
+from grader.training.metrics import probabilities
 
 PER_CLASS = 4
 SEEN = 50  # training images of a class that the model is asked about, for what it has by heart

@@ -1,23 +1,27 @@
-"""What is trained, on what and within what, and what comes of it."""
+"""A training job: what is trained, on what and within what limits, and what comes of it.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+It holds the jobs, what is told of each epoch, and what was measured in the end. It decides which stages
+the epochs of a training form, believing a worker as far as the source has it, and whether it was a limit
+of ours that refused memory. It trains nothing.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from grader.domain.analyzed_program import Note, Place, Program, line_at, place_of
 from grader.domain.assignment import Limits
 from grader.domain.evidence import Attestation, Epoch, Training
 from grader.domain.measure import TrainingCall
-from grader.domain.note import Note
-from grader.domain.program import Program
-from grader.domain.watch import NOTHING_SEEN, Watched
+from grader.domain.program_run import NOTHING_SEEN, Ending, Stage, Watched
 from grader.kit.splits import Examples, Splits
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
-from grader.protocol.plain_values import OtherValues
-from grader.protocol.raised import raised_in_training
-from grader.protocol.replies import Problem
+from grader.protocol.replies import EpochDone, Problem
 from grader.protocol.requests import Load
-from grader.protocol.watching import WatchRecord
+from grader.protocol.trees import MAX_NUMBER, OtherValues
+from grader.protocol.worker_reports import WatchRecord, raised_in_training
 
 REPLY_LIMIT = FrameLimit(document=1_000_000, arrays=64_000_000)
 
@@ -196,3 +200,90 @@ class Measured:
     watched: Watched = NOTHING_SEEN
     crowded: bool = False
     trained: FinalModel | None = None
+
+
+# --- stages of a training, from what the worker that trains tells of each epoch ---
+
+
+MOST_STAGES = 50
+NAME_LENGTH = 40  # characters of a class's name
+
+
+def stages(epochs: Iterable[EpochDone], program: Program) -> tuple[Stage, ...]:
+    """The stages that epochs form; what the worker tells is believed as far as the source has it."""
+    found: list[Stage] = []
+    for done in epochs:
+        stage = _stage(done, program)
+        if found and _is_same(found[-1], stage):
+            found[-1] = replace(
+                found[-1],
+                epochs=found[-1].epochs + 1,
+                last_rate=stage.last_rate,
+                per_batch=found[-1].per_batch or stage.per_batch,
+            )
+        elif len(found) < MOST_STAGES:
+            found.append(stage)
+    return tuple(found)
+
+
+def _stage(done: EpochDone, program: Program) -> Stage:
+    loops = program.script.loops
+    rate = done.learning_rate if math.isfinite(done.learning_rate) else 0.0
+    return Stage(
+        loop=loops[done.loop].place if 0 <= done.loop < len(loops) else None,
+        called=_place(done.called, program),
+        optimizer=_name(done.optimizer),
+        schedule=_name(done.scheduler),
+        learned=max(min(done.learned, MAX_NUMBER), 0),
+        epochs=1,
+        first_rate=rate,
+        last_rate=rate,
+        per_batch=done.per_batch,
+    )
+
+
+def _is_same(stage: Stage, other: Stage) -> bool:
+    return _kind(stage) == _kind(other)
+
+
+def _kind(stage: Stage) -> tuple[object, ...]:
+    return stage.loop, stage.called, stage.optimizer, stage.schedule, stage.learned
+
+
+def _place(where: str, program: Program) -> Place | None:
+    """A place that a worker names, if the source has such a line."""
+    place = place_of(where)
+    return place if place is not None and line_at(program.source, place) is not None else None
+
+
+def _name(name: str) -> str:
+    return name[:NAME_LENGTH] if name.isidentifier() else ""
+
+
+# --- whether it was a limit of ours that refused memory, as it was measured and not as it is sai ---
+
+
+NEAR_GPU_MEMORY = 0.5  # of what there is: what is refused is asked for as a whole, and does not count as held
+
+
+def ran_out(problem: Problem, ending: Ending, job: Execution) -> bool:
+    """Whether memory was refused because of a limit of ours."""
+    if job.device != "cuda":
+        return ending.near_memory
+    if job.gpu_memory_mb is not None:
+        return True  # with all of the GPU's memory it turns out
+    return problem.gpu_share >= NEAR_GPU_MEMORY
+
+
+def is_crowded(job: Execution) -> bool:
+    """Whether another try with all of the GPU's memory would tell more."""
+    return job.device == "cuda" and job.gpu_memory_mb is not None
+
+
+def memory_in_words(job: Execution) -> str:
+    """What was not enough, as a clause."""
+    if job.device != "cuda":
+        return f"our memory limit of {job.limits.memory_mb} MB was reached"
+    share = job.gpu_memory_mb
+    whose = "the GPU's memory" if share is None else f"its part of the GPU's memory ({share} MB)"
+    return f"{whose} was not enough"

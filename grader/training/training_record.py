@@ -8,23 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from grader.domain.ending import Ending
+from grader.domain.analyzed_program import Note
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
-from grader.domain.note import Note
-from grader.domain.quoting import as_code
+from grader.domain.formatting import as_code
+from grader.domain.program_run import Ending
+from grader.protocol.error_kinds import RAISED, Gap, gap_in_words
 from grader.protocol.link import StudentRaised, WorkerFault
-from grader.protocol.plain_values import MAX_NUMBER
-from grader.protocol.raised import plan_in_words, raised_at, unwritten
-from grader.protocol.recipe_gaps import RAISED, Gap, gap_in_words
 from grader.protocol.replies import Answered, EpochDone, Problem, Trained, TrainingPlan
-from grader.training.accuracy import (
-    accuracy_interval,
-    confusion,
-    cross_entropy,
-    mean_reported,
-    probabilities,
-)
+from grader.protocol.trees import MAX_NUMBER
+from grader.protocol.worker_reports import plan_in_words, raised_at, unwritten
 from grader.training.blinding import Blinding, NoAnswers
 from grader.training.examples import (
     SEEN,
@@ -34,13 +27,28 @@ from grader.training.examples import (
     predictions,
     some_of_each,
 )
-from grader.training.memory_limit import is_crowded, memory_in_words, ran_out
-from grader.training.model_identity import ModelThen, OtherModel, asked, same_answers, same_state
-from grader.training.own_measure import value_interval
-from grader.training.roc import roc_curves
-from grader.training.stages import stages
-from grader.training.training_job import EpochReport, FinalModel, Job, Measured, Report, ScoreFunction
-from grader.training.weights_measured import Measurer
+from grader.training.metrics import (
+    accuracy_interval,
+    confusion,
+    cross_entropy,
+    mean_reported,
+    probabilities,
+    roc_curves,
+    value_interval,
+)
+from grader.training.trained_weights import Measurer, ModelThen, OtherModel, asked, same_answers, same_state
+from grader.training.training_job import (
+    EpochReport,
+    FinalModel,
+    Job,
+    Measured,
+    Report,
+    ScoreFunction,
+    is_crowded,
+    memory_in_words,
+    ran_out,
+    stages,
+)
 
 MAX_EPOCHS = 10_000
 LAST_EPOCHS = 5  # whose mean accuracy counts; of a short training the last quarter

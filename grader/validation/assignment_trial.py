@@ -9,16 +9,14 @@ from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
-from grader.course.mistake_pairs import mistake_pairs
-from grader.course.solution_signatures import compare_signatures
+from grader.course.reference_solution import compare_signatures
 from grader.course.student_template import handed_out_copy, student_files
-from grader.course.variants import Variant, variants
+from grader.course.variants import Variant, mistake_pairs, variants
 from grader.domain.assignment import Assignment
-from grader.domain.drawn_values import Value, each_choice
+from grader.domain.assignment_versions import Value, each_choice
 from grader.domain.errors import UsageError
-from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import MutationReport, mutation_report
-from grader.validation.trials import Report, chosen, trials
+from grader.validation.trials import Report, chosen, outcomes, trials
 
 ValidationWatcher = Callable[[Assignment, int], AbstractContextManager[Report]]
 """(assignment, number of trials) -> for as long as they last, who is told each outcome."""

@@ -10,17 +10,16 @@ from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
 from grader.course.variants import Kind, Variant, variants
 from grader.domain.assignment import Assignment, RubricItem
+from grader.domain.assignment_versions import submission_seed, training_seed
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Training, TrainingOutcome
 from grader.domain.measure import Measure
-from grader.domain.seeds import submission_seed, training_seed
 from grader.grading.hidden_splits import HiddenData, hidden_data
 from grader.sandbox.host_client import Host
 from grader.sandbox.limits import ProcessLimits
 from grader.scoring import measured_points
 from grader.training import AnyJob, job_of, repeated_training
-from grader.validation.judged_trials import host_of_workers
-from grader.validation.trials import Trial, chosen, program_of
+from grader.validation.trials import Trial, chosen, host_of_workers, program_of
 
 SALT = "validation"  # in a class's salt's place: what is measured here is no attempt's
 DEVIATIONS = 2  # below the reference's mean, full points may begin

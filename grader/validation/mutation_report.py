@@ -1,4 +1,9 @@
-"""What the outcomes of a validation mean: what is wrong with the checks, sentence by sentence."""
+"""What the outcomes of a validation mean: the verdict on each variant, and the report on the checks.
+
+It decides whether the checks treat a variant as it deserves, and what is wrong with the checks of the
+whole assignment, sentence by sentence: blind components, silent checks, kinds of mistakes that nobody
+tries. It runs nothing.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,10 +11,232 @@ from math import floor
 
 from grader.course.variants import Kind
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Blame
-from grader.domain.formatting import counted, listed
+from grader.domain.evidence import Blame, Finding, FindingKind, Status
+from grader.domain.formatting import clipped, counted, listed
+from grader.domain.submission_result import told_causes
 from grader.validation.trials import TrialOutcome
-from grader.validation.variant_verdict import VariantVerdict, carried, failed, is_broken, said, verdict
+
+_MESSAGE = 200  # characters of a finding's message that a sentence quotes
+
+
+@dataclass(frozen=True)
+class VariantVerdict:
+    """What an outcome means.
+
+    Attributes:
+        word: In a word or two: `full`, `detected`, `missed`, ...
+        called: The diagnoses of a mistake's own failed checks, or the policies by which a form is flagged.
+        failed: The checks that did not pass.
+        wrong: Sentences: why validation does not pass.
+        notes: Sentences that do not keep it from passing.
+    """
+
+    outcome: TrialOutcome
+    word: str
+    called: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def detected(self) -> bool:
+        """Whether a check of the mistake's own component failed."""
+        return any(failed(f) and f.component in self.outcome.variant.parts for f in self.outcome.findings)
+
+    @property
+    def named(self) -> bool:
+        """Whether one of these checks called the mistake by its name."""
+        return self.outcome.variant.name in self.called
+
+    @property
+    def messages(self) -> int:
+        """How many messages are told, with what is folded under none of them."""
+        lost = _lost(self.outcome)
+        return sum(
+            len(told_causes([found for found in lost if found.component == component]))
+            for component in {found.component for found in lost}
+        )
+
+    @property
+    def costs_others(self) -> bool:
+        """Whether a check of another component did not pass."""
+        return any(f.component not in self.outcome.variant.parts for f in _lost(self.outcome))
+
+
+def verdict(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
+    """What one outcome means."""
+    if outcome.fault:
+        sentence = f"{outcome.variant.file}: {outcome.variant.name} could not be judged. {outcome.fault}"
+        return VariantVerdict(outcome, "not judged", wrong=(sentence,))
+    match outcome.variant.kind:
+        case Kind.REFERENCE | Kind.FORM:
+            return _of_right_work(outcome)
+        case Kind.TEMPLATE:
+            return _of_template(assignment, outcome)
+        case Kind.MISTAKE:
+            return _of_mistake(outcome)
+        case Kind.PAIR:
+            return _of_pair(outcome)
+
+
+def _of_right_work(outcome: TrialOutcome) -> VariantVerdict:
+    """The reference, or a legitimate form: every check passes."""
+    variant, lost = outcome.variant, _lost(outcome)
+    form = variant.kind is Kind.FORM
+    seen = [f.policy for f in outcome.findings if f.policy]
+    flags = tuple(dict.fromkeys((*seen, *outcome.flagged)))
+    remedy = "Fix the check, or delete the file." if form else "Fix the check or the solution."
+    wrong = tuple(
+        f"{variant.file}: {found.check} ({found.component}) {_how(found)}: {said(found)} {remedy}"
+        for found in lost
+        if not is_broken(found)
+    )
+    wrong += tuple(
+        f"{variant.file}: it uses `{name}`, which assignment.toml forbids. Write it another way."
+        for name in outcome.forbidden
+    )
+    notes = tuple(
+        f"{variant.file}: it earns every point, but a person is asked to look ({flag}). "
+        f"If that is meant, add a line `Policy: {flag}` to its docstring."
+        for flag in flags
+        if form and flag not in variant.policies
+    )
+    notes += tuple(f"{variant.file}: a person is asked to look. {look}" for look in outcome.looks)
+    if outcome.forbidden or any(found.status in (Status.FAILED, Status.SKIPPED) for found in lost):
+        word = "loses"
+    elif lost:
+        word = "undecided"
+    else:
+        word = ("flagged" if flags else "full marks") if form else "full"
+    called = flags if form else ()
+    return VariantVerdict(outcome, word, called, tuple(found.check for found in lost), wrong, notes)
+
+
+def _of_template(assignment: Assignment, outcome: TrialOutcome) -> VariantVerdict:
+    """The bare template: it earns none of the checks that carry points."""
+    wrong = []
+    for component in carried(assignment):
+        own = [found for found in outcome.findings if found.component == component]
+        passed = [found.check for found in own if found.status is Status.PASSED]
+        open_ = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
+        if passed:
+            wrong.append(
+                f"The bare template passes {listed(passed)} of {component}, which carries points. "
+                f"Let the check need what students write."
+            )
+        if open_:
+            wrong.append(
+                f"The bare template leaves {listed(open_)} of {component} undecided. "
+                "Let the check fail for it."
+            )
+    lost = tuple(found.check for found in _lost(outcome))
+    return VariantVerdict(outcome, "earns points" if wrong else "0", (), lost, tuple(wrong))
+
+
+def _of_mistake(outcome: TrialOutcome) -> VariantVerdict:
+    """A known mistake: a check of its own component fails and names it, and no other check."""
+    variant, lost = outcome.variant, _lost(outcome)
+    [component] = variant.parts
+    own = [found for found in lost if found.component == component]
+    others = [found for found in lost if found.component != component]
+    called = tuple(dict.fromkeys(found.label for found in own if failed(found) and found.label))
+    wrong, notes = [], []
+    undecided = [found.check for found in own if found.status is Status.ERRORED and not is_broken(found)]
+    detected = any(failed(found) for found in own)
+    if not detected and undecided:
+        wrong.append(
+            f"{variant.file}: no check of {component} fails, and {listed(undecided)} asks a person. "
+            "Make a check notice it, or delete the file."
+        )
+    elif not detected and not any(is_broken(found) for found in own):
+        wrong.append(
+            f"{variant.file}: {component} passes every check. Make a check notice it, or delete the file."
+        )
+    elif undecided:
+        notes.append(f"{variant.file}: {listed(undecided)} cannot be decided, so a person is asked.")
+    for other in dict.fromkeys(found.component for found in others):
+        checks = [found.check for found in others if found.component == other and not is_broken(found)]
+        if checks:
+            wrong.append(
+                f"{variant.file}: it is a mistake of {component}, but costs {other} too ({listed(checks)}). "
+                f"Judge {other} with a stand-in for {component}."
+            )
+    if detected and variant.name not in called:
+        name = f"called {listed(called)}" if called else "not named"
+        notes.append(
+            f"{variant.file}: it is detected, but {name}. Let a check recognize it: "
+            f'raise reference.named("{variant.name}").'
+        )
+    word = "missed" if not detected else "costs others" if others else "detected"
+    return VariantVerdict(
+        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+    )
+
+
+def _of_pair(outcome: TrialOutcome) -> VariantVerdict:
+    """Two mistakes: a check of each one's component fails, nothing else does, and no other name is given."""
+    variant, lost = outcome.variant, _lost(outcome)
+    wrong = [
+        f"{variant.file}: {component} passes every check beside the other mistake. Make a check notice it."
+        for component in variant.parts
+        if not any(found.component == component for found in lost)
+    ]
+    notes = [
+        f"{variant.file}: {found.check} of {component} asks a person: {said(found)}"
+        for component in variant.parts
+        for found in lost
+        if found.component == component
+        and found.kind is FindingKind.UNDECIDED
+        and not any(failed(other) and other.component == component for other in lost)
+    ]
+    blamed = [found for found in lost if found.component not in variant.parts and not is_broken(found)]
+    wrong += [
+        f"{variant.file}: {found.check} of {found.component} {_how(found)}, and has no mistake: {said(found)}"
+        for found in blamed
+    ]
+    called = tuple(dict.fromkeys(found.label for found in lost if failed(found) and found.label))
+    wrong += [
+        f"{variant.file}: {found.check} calls it {found.label}, which it is not: {said(found)}"
+        for found in lost
+        if failed(found) and found.label and found.label not in variant.planted and not found.because
+    ]
+    word = "costs others" if blamed else "mistaken" if wrong else "told apart"
+    return VariantVerdict(
+        outcome, word, called, tuple(found.check for found in lost), tuple(wrong), tuple(notes)
+    )
+
+
+def carried(assignment: Assignment) -> dict[str, float]:
+    """The components that carry points, with these."""
+    shares = [item.components for item in assignment.rubric if item.components]
+    return {name: points for share in shares for name, points in share.items() if points > 0}
+
+
+def _lost(outcome: TrialOutcome) -> list[Finding]:
+    return [found for found in outcome.findings if found.status is not Status.PASSED]
+
+
+def failed(found: Finding) -> bool:
+    """Whether the check says that the code is wrong."""
+    return found.status is Status.FAILED
+
+
+def is_broken(found: Finding) -> bool:
+    """Whether the check itself, or the grader, failed; to leave something to a person is not a failure."""
+    return found.status is Status.ERRORED and found.kind is not FindingKind.UNDECIDED
+
+
+def _how(found: Finding) -> str:
+    return "cannot be decided" if found.status is Status.ERRORED else "does not pass"
+
+
+def said(found: Finding) -> str:
+    """Its message, on one line and not too long."""
+    return clipped(" ".join(found.message.split()), _MESSAGE)
+
+
+# --- what the outcomes of a validation mean: what is wrong with the checks, sentence by sentence ---
+
 
 LEAST_NAMED = 0.9  # the share of the mistakes that must be called by their names
 

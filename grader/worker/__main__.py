@@ -5,7 +5,7 @@ A single worker talks on stdin and stdout. `host` decides what either does.
 Tests: tests/grading/test_limits_by_name.py, tests/distribution/test_installed.py
 """
 
-from grader.worker.host import main
+from grader.worker.worker_host import main
 
 if __name__ == "__main__":
     main()

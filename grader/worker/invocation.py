@@ -1,8 +1,8 @@
 """General calls: parts that students wrote, and what they made, with arguments of any kind.
 
 Arguments go by the stub's names; renamed parameters by their places in the stub. It computes the result,
-changed arguments, gradients, printed text, files and figures. `grader.judge.value` and the checks decide what
-of that is right.
+changed arguments, gradients, printed text, files and figures. `grader.judge.value` and the checks decide
+what of that is right.
 
 Tests: tests/judge/test_calls.py
 """
@@ -21,21 +21,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.domain.standin_behavior import StandIn
+from grader.domain.program_run import StandIn
 from grader.protocol.replies import EpochDone, Invoked
 from grader.protocol.requests import DRAWN, FILE, FakeForm, Invoke
 from grader.protocol.trees import Node, Packer, Unpacker
-from grader.worker.fakes import AskJudge, Fakes
-from grader.worker.fault import students_code
+from grader.worker.exchanged_values import Kept, Objects, fill, packer, thing_node, unpacker
 from grader.worker.figures import kept_figures
-from grader.worker.genuine import NOTHING, Genuine, MakeGenuine
-from grader.worker.objects import Kept, Objects
-from grader.worker.passes import watched_passes
-from grader.worker.program import StudentModule, quiet, seed_all
-from grader.worker.standin import StandIns
-from grader.worker.streams import logs_in
-from grader.worker.tree_values import packer, thing_node, unpacker
-from grader.worker.weight_transfer import fill
+from grader.worker.student_environment import logs_in
+from grader.worker.student_faults import students_code
+from grader.worker.student_module import StudentModule, quiet, seed_all
+from grader.worker.substitutes import NOTHING, AskJudge, Fakes, Genuine, MakeGenuine, StandIns
+from grader.worker.training_passes import watched_passes
 
 MOST_FILE = 50_000_000  # bytes of one file
 MAX_PRINTED = 20_000  # characters

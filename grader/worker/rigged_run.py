@@ -1,12 +1,17 @@
 """A run of train_epoch, evaluate or a plotting function on rigged models and loaders.
 
-It computes what the function returned, printed, appended, drew and did to the model. Arguments go by
-`arguments`. The assignment's checks decide in the judge whether that is right.
+It computes what the function returned, printed, appended, drew and did to the model. Arguments go by a
+heuristic: by the names of parameters (`loader`, `hist`, `opt`), else by the handed-out position;
+parameters with defaults of the student's own keep them. A misleading name gets the wrong argument, and
+the call that then raises counts as the student's. The checks decide in the judge whether what comes back
+is right.
 
-Tests: tests/worker/test_rigged_runs.py
+Tests: tests/worker/test_arguments.py, tests/worker/test_rigged_runs.py
 """
 
+import inspect
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +20,8 @@ from torch import Tensor
 
 from grader.protocol.replies import Ran
 from grader.protocol.requests import RunFunction
-from grader.worker.arguments import arguments
-from grader.worker.fault import students_code
 from grader.worker.figures import kept_figures
-from grader.worker.program import StudentModule, quiet, seed_all
-from grader.worker.rig import (
+from grader.worker.rigged_objects import (
     AskForRows,
     Events,
     FeatureModel,
@@ -29,7 +31,76 @@ from grader.worker.rig import (
     TableModel,
     rigged_loader,
 )
-from grader.worker.streams import logs_in
+from grader.worker.student_environment import logs_in
+from grader.worker.student_faults import students_code
+from grader.worker.student_module import StudentModule, quiet, seed_all
+
+
+def arguments(
+    function: Any,
+    handed_out: Sequence[str],
+    by_role: Mapping[str, Any],
+    *,
+    given: Mapping[str, Any] | None = None,
+    passed: Sequence[str] = (),
+    device: torch.device,
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments of a call: by the parameters' names, else by the handed-out positions.
+
+    A student may reorder the parameters, and may add some with defaults (`criterion=...`), which keep
+    theirs, or a `device`. A function that takes anything (`*args`: a decorator's) gets what was handed out.
+
+    Args:
+        handed_out: The roles of the parameters in the handed-out order.
+        by_role: Role -> value.
+        given: Values by the parameter's own name.
+        passed: Further parameters with defaults that the student's own call passes (`scheduler`).
+        device: For a parameter of that name which has no default.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return [by_role[role] for role in handed_out], dict(given or {})
+    chosen: dict[str, Any] = {}
+    for index, parameter in enumerate(parameters):
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            continue
+        name, required = parameter.name, parameter.default is parameter.empty
+        role = role_of(name)
+        if given and name in given:
+            chosen[name] = given[name]
+        elif not required and name not in (*handed_out, *passed):
+            continue  # a parameter of the student's own, with a default of its own
+        elif role is not None and role in by_role:
+            chosen[name] = by_role[role]
+        elif name.lower() in ("device", "dev"):
+            chosen[name] = device
+        elif required and index < len(handed_out):
+            chosen[name] = by_role[handed_out[index]]
+    return [], chosen
+
+
+def role_of(name: str) -> str | None:
+    """What a parameter of that name is handed."""
+    lowered = name.lower()
+    if "loader" in lowered or lowered in ("data", "dl", "iterator", "batches"):
+        return "data_loader"
+    if "hist" in lowered or lowered in ("losses", "loss_list", "train_losses", "test_losses"):
+        return "loss_history"
+    if lowered in ("criterion", "loss_fn", "loss_function", "loss_func"):
+        return "criterion"
+    if "sched" in lowered:
+        return "scheduler"
+    if "opt" in lowered:
+        return "optimizer"
+    if ("class" in lowered and "sample" not in lowered) or lowered in ("labels", "names"):
+        return "class_names"
+    if "model" in lowered or lowered in ("net", "network"):
+        return "model"
+    return "epoch" if lowered == "epoch" else None
+
+
+# --- A run of train_epoch, evaluate or a plotting function on rigged models and loaders ---
+
 
 MAX_NUMBERS = 10_000
 MAX_TEXTS, MAX_TEXT = 20, 5000  # of what a function returns, and characters of each

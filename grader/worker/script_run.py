@@ -1,9 +1,9 @@
 """The training script, executed on the grader's images and watched from outside.
 
-An epoch is a pass over the training loader in which an optimizer stepped a model, or such a turn of an epoch
-loop that goes by no loader. After each the model's weights go to the judge; the student's random numbers are
-untouched. Saved weights belong to the model with these numbers, else to the last one that they fit; where
-they fit none a person decides. `grader.training` measures what the model is worth.
+An epoch is a pass over the training loader in which an optimizer stepped a model, or such a turn of an
+epoch loop that goes by no loader. After each the model's weights go to the judge; the student's random
+numbers are untouched. Saved weights belong to the model with these numbers, else to the last one that
+they fit; where they fit none a person decides. `grader.training` measures what the model is worth.
 
 Tests: tests/training/test_replay.py, tests/training/test_cheats.py
 """
@@ -24,22 +24,17 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from grader.domain.program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME, Script
-from grader.protocol.plain_values import ModelMade, OtherValues
+from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME, Script
 from grader.protocol.replies import EpochDone, Trained, TrainingPlan
 from grader.protocol.requests import STATE
-from grader.worker.absent import Inert
-from grader.worker.batches import WatchedLoader
-from grader.worker.device import bind_devices
-from grader.worker.fault import RecipeError, StudentFault, students_code
-from grader.worker.losses import LossWatch
-from grader.worker.origin import student_places
-from grader.worker.outputs import array, module_tree, same_random_numbers, state
-from grader.worker.preparation import Prepared, ended, learning_rate
-from grader.worker.program import StudentModule, quiet
-from grader.worker.recipe import Data
-from grader.worker.schedules import schedule_of
-from grader.worker.wrapped_names import unwrapped_names
+from grader.protocol.trees import ModelMade, OtherValues
+from grader.worker.model_outputs import array, module_tree, same_random_numbers, state, unwrapped_names
+from grader.worker.rigged_objects import WatchedLoader
+from grader.worker.student_environment import Inert, bind_devices
+from grader.worker.student_faults import RecipeError, StudentFault, student_places, students_code
+from grader.worker.student_module import StudentModule, quiet
+from grader.worker.training_passes import LossWatch, schedule_of
+from grader.worker.training_setup import Data, Prepared, ended, learning_rate
 
 Tell = Callable[[TrainingPlan | EpochDone | Trained], None]
 SIDE = re.compile(r"(?P<train>train|trn)|test|val|eval|dev", re.IGNORECASE)

@@ -1,8 +1,9 @@
 """The worker's loop: a request, a reply, until the judge is gone.
 
-It decides whose fault an exception is that no other module has marked: the student's where a line of theirs
-was executed, else ours. The judge decides what a request asks for, and `grader.judge.verdict` what a fault
-means.
+It decides whose fault an exception is that no other module has marked: the student's where a line of
+theirs was executed, else ours. In a training the labels of the test images are not here: after each epoch
+the weights go to the judge, and without a training script it raises a gap. The judge decides what a
+request asks for, and `grader.judge.verdict` what a fault means.
 
 Tests: tests/worker/test_components.py, tests/worker/test_worker_training.py
 """
@@ -42,20 +43,46 @@ from grader.protocol.requests import (
     Weights,
 )
 from grader.protocol.typed_messages import REQUESTS, receive, send
-from grader.worker.checkpoint import checkpoint_loaded
-from grader.worker.component import Components
-from grader.worker.fakes import AskJudge
-from grader.worker.fault import RecipeError, StudentFault
-from grader.worker.forbidden import ForbiddenWatch
+from grader.worker.built_component import Components
+from grader.worker.exchanged_values import Objects
+from grader.worker.forbidden_watch import ForbiddenWatch
 from grader.worker.invocation import Invocations
-from grader.worker.measuring import Measuring
-from grader.worker.objects import Objects
-from grader.worker.origin import passed_students_code, problem, student_lines
-from grader.worker.program import StudentModule, restore_torch
-from grader.worker.rig import AskForRows
+from grader.worker.loaded_weights import Measuring, checkpoint_loaded
+from grader.worker.rigged_objects import AskForRows
 from grader.worker.rigged_run import rigged_run
-from grader.worker.script_run import Tell
-from grader.worker.training import train
+from grader.worker.script_run import Tell, run_script
+from grader.worker.student_environment import usable_device
+from grader.worker.student_faults import (
+    RecipeError,
+    StudentFault,
+    passed_students_code,
+    problem,
+    student_lines,
+)
+from grader.worker.student_module import StudentModule, restore_torch
+from grader.worker.substitutes import AskJudge
+from grader.worker.training_setup import prepared
+
+
+def train(student: StudentModule, request: Train, tell: Tell) -> None:
+    """Train.
+
+    Args:
+        tell: Told the plan, each epoch, and the end.
+
+    Raises:
+        RecipeError: The source does not say how.
+        StudentFault: The student's code raised.
+    """
+    torch.set_num_threads(request.threads)
+    device = usable_device(request.device, request.gpu_memory_mb)
+    if student.program.script.missing:
+        raise RecipeError("nothing_trains")
+    run_script(student, prepared(student, request, device), tell, request.other)
+
+
+# --- the worker's loop: a request, a reply, until the judge is gone ---
+
 
 FROM_JUDGE = FrameLimit(document=64_000_000, arrays=4_000_000_000, values=2_000_000)
 

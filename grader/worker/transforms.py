@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torchvision import transforms
 
-from grader.worker.fault import StudentFault, students_code
+from grader.worker.student_faults import StudentFault, students_code
 
 # Transforms that always do the same to the same image: their result is computed once and kept.
 DETERMINISTIC = {

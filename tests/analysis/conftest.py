@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 from grader.analysis import program
+from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, Program
 from grader.domain.assignment import Component, ForbiddenRule, ProgramRules
-from grader.domain.program import DATA_NAME, EPOCHS_NAME, Program
 
 COMPONENTS = (
     Component("Attention", "class", "dim, heads=4, dim_head=64, dropout=0."),

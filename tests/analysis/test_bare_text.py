@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.analysis.bare_text import DOCSTRING, DOCSTRINGS, BareTexts
-from grader.domain.program import Program
+from grader.domain.analyzed_program import Program
 
 ROOT = Path(__file__).parents[2]
 

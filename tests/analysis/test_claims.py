@@ -5,7 +5,7 @@ import json
 import pytest
 
 from grader.analysis import program
-from grader.analysis.claims import claim_in_outputs, claim_in_report, epochs_in_outputs
+from grader.analysis.stated_values import claim_in_outputs, claim_in_report, epochs_in_outputs
 from grader.domain.assignment import ProgramRules
 
 

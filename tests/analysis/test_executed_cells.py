@@ -5,9 +5,9 @@ import json
 import pytest
 
 from grader.analysis import program
-from grader.analysis.executed_cells import Execution, executed_notebook
+from grader.analysis.notebook import Execution, executed_notebook
+from grader.domain.analyzed_program import cell_number, place_of
 from grader.domain.assignment import Component, ProgramRules
-from grader.domain.program import cell_number, place_of
 
 RULES = ProgramRules((Component("Attention", "class", "dim"),), ())
 

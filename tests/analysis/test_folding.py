@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grader.analysis.folding import MOST_LETTERS, Unknown, string, value
+from grader.analysis.constant_values import MOST_LETTERS, Unknown, string, value
 
 NAMES = {"PART": "Attention", ".kind": "Multihead"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.analysis.forbidden import equivalents, matches
+from grader.analysis.forbidden_uses import equivalents, matches
 
 
 def uses(made):

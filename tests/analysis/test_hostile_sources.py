@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.analysis import program
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Component, ForbiddenRule, ProgramRules
 from grader.domain.errors import SubmissionError
-from grader.domain.program import Program
 
 COMPONENTS = (Component("ViT", "class", "dim"), Component("train_epoch", "function", "model, optimizer"))
 RULES = (ForbiddenRule("timm", "forbid", "model", "Not allowed."),)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grader.analysis.source import Source, source
-from grader.domain.program import Place
+from grader.domain.analyzed_program import Place
 
 
 def read(main: str, **modules: str) -> Source:

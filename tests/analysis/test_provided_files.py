@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from grader.analysis import program
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Component, ProgramRules, ProvidedFile
-from grader.domain.program import Program
 
 RULES = ProgramRules(
     (Component("Net", "class", "text"),), provided=("corpus.txt", "tiny.pth", "vocab.json", "x.npz", "x.csv")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grader.analysis.reflection import ALLOWED, FLAGGED, homes, is_flagged
-from grader.domain.program import TRAINING
+from grader.domain.analyzed_program import TRAINING
 
 START = """
 import torch

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.domain.analyzed_program import Loop, Place
 from grader.domain.assignment import Component, ProgramRules
-from grader.domain.program import Loop, Place
 
 MODEL = """
 import torch

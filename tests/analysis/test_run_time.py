@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from grader.analysis.run_time import run_time_uses
+from grader.analysis.forbidden_uses import run_time_uses
+from grader.domain.analyzed_program import LOADING, TRAINING, ForbiddenUse, Place, Program
 from grader.domain.assignment import Assignment, ForbiddenRule
-from grader.domain.program import LOADING, TRAINING, ForbiddenUse, Place, Program
-from grader.domain.watch import ReachedPart
+from grader.domain.program_run import ReachedPart
 
 MHA, CORE, LAYER = (
     "torch.nn.MultiheadAttention",

@@ -5,8 +5,8 @@ import json
 import nbformat
 import pytest
 
-from grader.analysis.magics import plain
 from grader.analysis.notebook import cell_names
+from grader.analysis.notebook_commands import plain
 from grader.domain.errors import SubmissionError
 
 GOOD = "def evaluate(m, d, h):\n    return 'é'\n"

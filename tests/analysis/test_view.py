@@ -7,10 +7,9 @@ import json
 import pytest
 from PIL import Image
 
-from grader.analysis.outputs import MOST_PRINTED
-from grader.analysis.view import viewed
+from grader.analysis.view import MOST_PRINTED, viewed
 from grader.domain.errors import SubmissionError
-from grader.domain.submission_view import CellKind, text_of
+from grader.domain.submission import CellKind, text_of
 
 CODE = 'import torch\n\n\ndef f(x):\n    """Two\n    lines."""\n    return 1.5  # why\n'
 

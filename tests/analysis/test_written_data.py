@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from grader.analysis import program
-from grader.analysis.written_data import MUCH, WORDS, data_held
+from grader.analysis.suspicious_code import MUCH, WORDS, data_held
 from grader.course import variants
 from grader.course.assignment_file import read_assignment
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
-from grader.domain.program import Program
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "reference" / "vit_defects"

@@ -16,7 +16,7 @@ from typing import Any
 from attack import KNOWN, attacks
 
 from grader.course import variants
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 
 ROOT = Path(__file__).parents[2]
 SIZE = 30

@@ -22,12 +22,12 @@ from grader.analysis import program
 from grader.course import variants
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SandboxError
 from grader.domain.evidence import Finding, Status
-from grader.domain.program import Program
-from grader.grading.hosts import Hosts, running_hosts
 from grader.grading.judging import Judged, judged
+from grader.grading.run import Hosts, running_hosts
 from grader.kit.splits import Splits
 
 HERE = Path(__file__).parent

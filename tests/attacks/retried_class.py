@@ -25,7 +25,7 @@ from PIL import Image
 from retried import RETRIED, Said
 
 from grader.course import variants
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.course.student_template import notebook
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,7 @@ from grader.course.locate import located_course
 from grader.domain.errors import SandboxError
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
-from grader.grading.hosts import running_hosts
-from grader.grading.run import Run
+from grader.grading.run import Run, running_hosts
 from grader.intake import submissions
 from grader.results.class_files import write_class
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.analysis.run_time import run_time_uses
+from grader.analysis.forbidden_uses import run_time_uses
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.score import ComponentScore

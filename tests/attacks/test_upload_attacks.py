@@ -12,7 +12,7 @@ from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
 from grader.grading.run import Run
 from grader.intake import submissions
-from grader.parser.client.opened_files import ParserOpener
+from grader.parser.client.parsed_files import ParserOpener
 from grader.results.class_files import write_class
 from grader.training import Job, measured_checkpoint
 

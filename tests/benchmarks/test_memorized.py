@@ -12,8 +12,7 @@ from benchmarks import honest_pairs, memorized
 from benchmarks.honest_pairs import Pair, interval
 from benchmarks.training_records import Record, digest
 from grader.kit.splits import Splits
-from grader.training.blinding import grained
-from grader.training.perturbation import perturbed
+from grader.training.blinding import grained, perturbed
 
 
 @pytest.fixture(scope="module")

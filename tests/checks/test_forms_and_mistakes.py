@@ -14,10 +14,8 @@ from grader.course.locate import located_course
 from grader.course.variants import Kind, Variant, composed, variants
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Status
-from grader.validation.judged_trials import outcomes
-from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
-from grader.validation.trials import TrialOutcome, trials
-from grader.validation.variant_verdict import VariantVerdict
+from grader.validation.mutation_report import LEAST_NAMED, MutationReport, VariantVerdict, mutation_report
+from grader.validation.trials import TrialOutcome, outcomes, trials
 from tests.warm_hosts import WarmHosts
 
 ROOT = Path(__file__).parents[2]

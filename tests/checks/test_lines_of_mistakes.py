@@ -8,11 +8,11 @@ import pytest
 from grader.analysis.programs import program
 from grader.course.assignment_file import read_assignment
 from grader.course.variants import Kind, Variant, variants
+from grader.domain.analyzed_program import line_at
+from grader.domain.analyzed_program import place_of as parsed
 from grader.domain.assignment import Assignment
-from grader.domain.program import line_at
-from grader.domain.program import place_of as parsed
 from grader.judge.course_code import Mistake, course_code
-from grader.judge.place import place_of
+from grader.judge.source_places import place_of
 
 REFERENCE = Path(__file__).parents[2] / "reference"
 MOST_WORDS = 80

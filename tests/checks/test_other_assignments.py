@@ -7,9 +7,8 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
 from grader.course.variants import variants
-from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import LEAST_NAMED, MutationReport, mutation_report
-from grader.validation.trials import trials
+from grader.validation.trials import outcomes, trials
 from tests.editions import course_in_edition
 from tests.warm_hosts import WarmHosts
 

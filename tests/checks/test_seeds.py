@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.recipes import recipes
+from grader.course.composing import recipes
 from grader.course.variants import composed
 from grader.domain.assignment import Assignment
 from grader.judge.examination import Examined

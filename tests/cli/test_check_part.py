@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli.check_words import part_and_its_file
+from grader.cli.check import part_and_its_file
 from grader.course.locate import student_assignment
 from grader.domain.errors import UsageError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli.check_view import CheckView
+from grader.cli.homework_view import CheckView
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.evidence import Blame, Finding, Status
 

@@ -19,7 +19,7 @@ from grader.domain.submission import Delivery
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.results.class_pages import write_pages
-from grader.results.current_results import told_results
+from grader.results.current_state import told_results
 
 STUDENT, NOW = "400101201", datetime(2026, 2, 5, tzinfo=UTC)
 DEADLINE = "# deadline = 2026-01-31T23:59:00+03:30"

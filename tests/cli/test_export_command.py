@@ -183,10 +183,12 @@ def test_a_file_that_is_not_there_is_named(marked_class: Path, tmp_path: Path) -
 
 
 def test_the_course_of_the_program_reaches_every_format(graded_class: Path, sheet: Path) -> None:
-    from grader.cli.export import command
+    from grader.cli.publishing_commands import export_command
 
-    assert isinstance(command, click.Group) and list(command.commands) == [one.name for one in FORMATS]
-    for name, one in command.commands.items():
+    assert isinstance(export_command, click.Group) and list(export_command.commands) == [
+        one.name for one in FORMATS
+    ]
+    for name, one in export_command.commands.items():
         into = ["--into", sheet] if any(option.required for option in one.params[1:]) else []
         output = said("--course", "/nowhere", "export", name, graded_class, *into, code=2)
         assert "--course names /nowhere" in output, name

@@ -21,8 +21,7 @@ from grader.grading.result_writer import Keeper
 from grader.intake import Uploads
 from grader.reports.results_json.results_contract import RosterRecord
 from grader.results.class_files import write_class
-from grader.results.current_results import results_now
-from grader.results.download_accounts import Account, keep_account, standing_downloads
+from grader.results.current_state import Account, keep_account, results_now, standing_downloads
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 RIGHT, REFUSED, FAILED, WORD = "400101301", "400101309", "400101310", "400101311"

@@ -94,7 +94,7 @@ def machine(monkeypatch):
             return Survey(tuple(states), verdict)
 
         monkeypatch.setattr(sys.modules["grader.sandbox.survey"], "survey", survey)
-        monkeypatch.setattr("grader.sandbox.bubblewrap.installed", lambda: bubblewrap)
+        monkeypatch.setattr("grader.sandbox.rootfs.bubblewrap_version", lambda: bubblewrap)
         monkeypatch.setattr("importlib.metadata.version", lambda name: torch)
         monkeypatch.setattr(own_training, "torch_probe", lambda: TorchProbe("A card", fault))
 

@@ -54,7 +54,8 @@ def another_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 
     minutes = iter(range(10_000))
     monkeypatch.setattr(
-        "grader.cli.book.now", lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=next(minutes))
+        "grader.cli.command_options.now",
+        lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=next(minutes)),
     )
 
 

@@ -279,7 +279,7 @@ def test_a_copy_that_somebody_wrote_into_is_taken_again(place: Path, monkeypatch
         if len(ages) < 4:  # as a log that is written into the file
             os.utime(source)
 
-    monkeypatch.setattr("grader.gradebook.read_only.shutil.copyfile", slow)
+    monkeypatch.setattr("grader.gradebook.database.shutil.copyfile", slow)
     os.utime(out / "gradebook.sqlite")
     with Gradebook(out) as book:
         assert book.students()

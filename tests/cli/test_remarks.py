@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli.check_view import CheckView
-from grader.cli.class_summary import print_results
+from grader.cli.class_view import print_results
+from grader.cli.homework_view import CheckView
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Evidence, Finding, Status
-from grader.domain.result import Result
+from grader.domain.submission_result import Result
 from grader.reports.whole_class.class_overview import class_overview
 from grader.scoring import score
 

@@ -18,7 +18,7 @@ from grader.domain.submission import Origin
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.results.class_files import write_class
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 
 WHEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 A, B, C = TEAM = ("400101356", "400101357", "400101399")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli.live import live_display
-from grader.cli.terminal import FILE_WIDTH, console
-from grader.grading.progress import GradingStage, Progress
+from grader.cli.class_view import live_display
+from grader.cli.terminal_page import FILE_WIDTH, console
+from grader.grading.concurrent_work import GradingStage, Progress
 from grader.grading.time_estimate import Workload
 
 LONG = "400101204: epoch 7 of 30, 71 %, and more that is told of it, so that no 80 columns are enough"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.validation import judged_trials
-from grader.validation.without_hosts import local_outcomes
+from grader.validation import trials
+from grader.validation.trials import local_outcomes
 
 MISTAKE = '''"""The input is {what}. Twice is enough."""
 
@@ -38,7 +38,7 @@ def validated(run, tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
     def local(course, assignment, planned, *, jobs, report, traced):
         return local_outcomes(assignment, planned, report=report, traced=traced)
 
-    monkeypatch.setattr(judged_trials, "outcomes", local)
+    monkeypatch.setattr(trials, "outcomes", local)
 
     def of(*changes, arguments=("tiny",)):
         for name, *edit in changes:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli.page import Page
-from grader.cli.watch_view import WatchView
+from grader.cli.check_watch import WatchView
+from grader.cli.terminal_page import Page
+from grader.domain.analyzed_program import ForbiddenUse, Place
 from grader.domain.assignment import CheckSpec
 from grader.domain.evidence import Blame, Finding, Status
-from grader.domain.program import ForbiddenUse, Place
 from grader.students.own_check import LocalCheck
 
 SPECS = tuple(
@@ -95,7 +95,7 @@ def test_what_was_fixed_and_what_broke_is_told_since_the_last_time(shown):
 
 
 def test_many_changes_are_counted(shown, monkeypatch):
-    monkeypatch.setattr("grader.cli.watch_view.MOST_CHANGES", 2)
+    monkeypatch.setattr("grader.cli.check_watch.MOST_CHANGES", 2)
     shown()
     lines = shown("a", "b", "c", "d")
     assert lines[lines.index("Broken since the last time") + 1 :][:3] == [

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from grader.cli import cli
 from grader.course.beginning import BEGINNINGS, KINDS, begin_assignment, begin_course
 from grader.course.locate import located_course
-from grader.course.student_wheel import student_wheel
+from grader.course.student_template import student_wheel
 from grader.domain.errors import UsageError
 
 ROOT = Path(__file__).parents[2]

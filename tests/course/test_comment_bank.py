@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.assignment_file import digest
-from grader.course.comment_bank import remarks
+from grader.course.assignment_file import digest, remarks
 from grader.domain.assignment import Assignment, Remark
 from grader.domain.errors import CourseError
 

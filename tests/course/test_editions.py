@@ -7,11 +7,10 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import source_text
 from grader.course.editions import edition_of, edition_text, stated_edition, without_left_out
-from grader.course.reference_files import reference_files
-from grader.course.solution_regions import homework_source
+from grader.course.reference_solution import homework_source
 from grader.course.student_template import student_files
-from grader.course.variants import Kind, variants
-from grader.domain.edition import Edition
+from grader.course.variants import Kind, reference_files, variants
+from grader.domain.assignment_versions import Edition
 from grader.domain.errors import CourseError
 from tests.editions import course_in_edition
 

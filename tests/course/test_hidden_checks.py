@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
-from grader.course.hidden_checks import hidden_checks_text
+from grader.course.rubric import hidden_checks_text
 from grader.course.student_template import student_files
 from grader.domain.assignment import CheckSpec, HiddenCheck
 from grader.domain.errors import CourseError

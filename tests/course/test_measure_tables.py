@@ -10,8 +10,7 @@ import pytest
 from grader.course.assignment_file import read_assignment
 from grader.course.assignment_tables import MeasureTable, ProgramTable
 from grader.course.dataset_file import load_examples
-from grader.course.measure_functions import measure_function
-from grader.course.measures import measures
+from grader.course.measures import measure_function, measures
 from grader.course.student_template import student_files
 from grader.domain.assignment import Component
 from grader.domain.errors import CourseError

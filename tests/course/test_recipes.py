@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
-from grader.course.composing import composed
-from grader.course.recipes import TunedRecipe, recipes
+from grader.course.composing import TunedRecipe, composed, recipes
 from grader.course.student_template import student_files
 from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from grader.course.locate import located_course
-from grader.course.solution_regions import homework_source, regions, solved_source
+from grader.course.reference_solution import homework_source, regions, solved_source
 from grader.course.student_template import (
     handed_out_copy,
     notebook,

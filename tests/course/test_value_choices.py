@@ -6,8 +6,8 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
-from grader.course.value_choices import own_values, own_values_text, values_stated_in
-from grader.domain.drawn_values import DrawnValue
+from grader.course.variant_values import own_values, own_values_text, values_stated_in
+from grader.domain.assignment_versions import DrawnValue
 from grader.domain.errors import CourseError
 
 

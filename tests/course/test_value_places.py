@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
-from grader.course.solution_regions import homework_source
-from grader.course.value_places import filled_code, filled_text, marked_values
+from grader.course.reference_solution import homework_source
+from grader.course.variant_values import filled_code, filled_text, marked_values
 from grader.course.variants import variants
 from grader.domain.errors import CourseError
 

@@ -6,7 +6,7 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
-from grader.course.variants_table import forms_table, with_tables
+from grader.course.variants import forms_table, with_tables
 from grader.domain.errors import UsageError
 
 RULES = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.course.written_id import written_id
+from grader.course.variant_values import written_id
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def two_networks() -> Assignment:
 @pytest.fixture(scope="session")
 def two_networks_solved() -> str:
     """The text of its solution, as a student would hand it in."""
-    from grader.course.solution_regions import solved_source
+    from grader.course.reference_solution import solved_source
 
     path = HERE / "comparison" / "reference" / "two_networks" / "solution.py"
     return solved_source(path.read_text(encoding="utf-8"), path.name)
@@ -49,7 +49,7 @@ def letters(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def letters_solved() -> str:
     """The text of its solution, as a student would hand it in."""
-    from grader.course.solution_regions import solved_source
+    from grader.course.reference_solution import solved_source
 
     path = HERE / "letters" / "reference" / "letter_counts" / "solution.py"
     return solved_source(path.read_text(encoding="utf-8"), path.name)

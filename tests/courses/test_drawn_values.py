@@ -18,12 +18,12 @@ from click.testing import CliRunner, Result
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course, located_course
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.course.student_template import handed_out_copy, student_files
-from grader.domain.drawn_values import Value
+from grader.domain.assignment_versions import Value
 from grader.domain.submission import Submission
 from grader.grading.grade_class import ClassResult, GradeRequest, grade_class
-from grader.grading.own_values import values_of
+from grader.grading.submission_run import values_of
 
 FIRST, SECOND, OTHERS = "400101204", "400101205", "400101206"
 Solved = Callable[[Mapping[str, Value]], str]

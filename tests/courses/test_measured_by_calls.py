@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
-from grader.course.solution_regions import homework_source, solved_source
+from grader.course.reference_solution import homework_source, solved_source
 from grader.course.variants import Kind, variants
 from grader.domain.assignment import Assignment
 

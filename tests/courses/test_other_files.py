@@ -37,7 +37,7 @@ def survey() -> Assignment:
 @pytest.fixture(scope="session")
 def survey_solved() -> str:
     """The text of its solution, as a student would hand it in."""
-    from grader.course.solution_regions import solved_source
+    from grader.course.reference_solution import solved_source
 
     return solved_source((SURVEY / "solution.py").read_text(encoding="utf-8"), "solution.py")
 
@@ -173,7 +173,7 @@ def test_a_file_that_is_replaced_by_a_link_afterwards_is_not_read(
     survey: Assignment, survey_solved: str, tmp_path: Path
 ) -> None:
     from grader.domain.errors import SubmissionError
-    from grader.intake.accepted_files import contents_of_others
+    from grader.intake.acceptance import contents_of_others
 
     handed_in(tmp_path / ID, survey_solved)
     files = tuple(sorted((tmp_path / ID).iterdir()))
@@ -297,7 +297,7 @@ def test_a_file_that_is_judged_has_a_role_and_no_signature(letters: Path, line: 
 
 
 def test_what_the_reference_hands_in_must_be_asked_for(letters: Path) -> None:
-    from grader.course.reference_files import reference_files
+    from grader.course.variants import reference_files
 
     folder = letters / "reference" / "letter_survey"
     (folder / "handin" / "metric.csv").write_text("a")

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
-from grader.course.provided_files import file_digest
-from grader.course.solution_regions import solved_source
+from grader.course.homework_files import file_digest
+from grader.course.reference_solution import solved_source
 from grader.domain.errors import CourseError
 from grader.domain.submission import Submission
 from grader.intake import intake

@@ -13,7 +13,7 @@ from nbformat import v4
 from grader.analysis import program
 from grader.cli import cli
 from grader.course.assignment_file import read_assignment
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from grader.domain.errors import CourseError
 
 ID = "400101204"

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.course.solution_regions import solved_source
+from grader.course.reference_solution import solved_source
 from tests.submissions.build import pdf
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from grader.analysis import program
 from grader.cli import cli
+from grader.domain.analyzed_program import Program, Script
 from grader.domain.assignment import Assignment
-from grader.domain.program import Program, Script
 from grader.domain.submission import Submission
 from grader.intake import intake
 

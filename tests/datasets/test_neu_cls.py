@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.domain.errors import UsageError
-from grader.kit import image_folders, image_source
+from grader.kit import image_folders
 
 LEFT_OVERS = {
     "__MACOSX/crazing/._crazing_1.png": b"resource fork",
@@ -324,11 +324,11 @@ def test_bounds_on_count_and_size(neu_cls, folder, zipped, course_files, encoded
         patch.setattr(image_folders, "MOST_PIXELS", 1_000)
         assert "pixels in all" in refusal(neu_cls, zipped(big))
     with monkeypatch.context() as patch:
-        patch.setattr(image_source, "LARGEST_FILE", 20_000)
+        patch.setattr(image_folders, "LARGEST_FILE", 20_000)
         assert "patches/big.png" in refusal(neu_cls, zipped(big))
         assert "patches/big.png" in refusal(neu_cls, folder(big))
     with monkeypatch.context() as patch:
-        patch.setattr(image_source, "MOST_FILES", 20)
+        patch.setattr(image_folders, "MOST_FILES", 20)
         assert "more than 20 files" in refusal(neu_cls, zipped(big))
         assert "more than 20 files" in refusal(neu_cls, folder(big))
 

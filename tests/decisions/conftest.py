@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from grader.decisions.mark_row import COLUMNS, MarkRow
+from grader.decisions.mark_entries import COLUMNS, MarkRow
 from grader.decisions.marking_sheet import marking_rows
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Marked
 from grader.gradebook import Gradebook
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 Rows = Callable[..., list[MarkRow]]

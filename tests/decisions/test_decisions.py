@@ -8,16 +8,22 @@ from typing import Any
 
 import pytest
 
-from grader.decisions.check_waiver import waive_check
-from grader.decisions.deadlines import record_in_time, record_received, regrade
+from grader.decisions.corrections import (
+    accept_file,
+    choose_run,
+    record_claim,
+    record_in_time,
+    record_received,
+    regrade,
+    waive_check,
+)
 from grader.decisions.last_word import rule
-from grader.decisions.mark_checks import MarkField, MarkRefused
+from grader.decisions.mark_entries import MarkField, MarkRefused
 from grader.decisions.marking import NewMark, set_mark
-from grader.decisions.one_submission import accept_file, choose_run, record_claim
 from grader.decisions.upload_owner import say_owner
 from grader.domain.edit import Marked, RunChosen
 from grader.domain.errors import UsageError
-from grader.results.catching_up import CatchUp, CatchUpOutcome
+from grader.results.class_pages import CatchUp, CatchUpOutcome
 from grader.results.session import ClassSession, SessionRequest, class_session
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from grader.decisions.mark_row import Mark
+from grader.decisions.mark_entries import Mark
 from grader.decisions.marking_sheet import split_rows
-from grader.domain.answers import Answers
 from grader.domain.edit import Claimed, Ruled
 from grader.domain.errors import UsageError
+from grader.domain.submission import Answers
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 

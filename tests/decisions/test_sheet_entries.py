@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from openpyxl import Workbook
 
-from grader.decisions.mark_entries import edits_of
-from grader.decisions.mark_row import COLUMNS, Mark
-from grader.decisions.sheet_entries import Reader
+from grader.decisions.mark_entries import COLUMNS, Mark, edits_of
+from grader.decisions.marking import Reader
 from grader.decisions.sheet_files import read_sheet, write_sheet
 from grader.domain.assignment import Remark
 from grader.domain.errors import UsageError

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 
-from grader.decisions.mark_row import COLUMNS, Mark, stood
+from grader.decisions.mark_entries import COLUMNS, Mark, stood
 from grader.decisions.sheet_files import read_sheet, write_sheet
 from grader.domain.errors import UsageError
-from grader.files.spreadsheet_cell import FORMULA, guarded, unguarded
+from grader.files.file_names import FORMULA, guarded, unguarded
 
 ATTACK = '=HYPERLINK("http://x","y")'
 

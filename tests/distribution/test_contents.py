@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from distribution.answers import Answers
 from distribution.conftest import SECRET, Distributions, unpacked_wheel
 
-from grader.course import student_wheel as student_wheel_module
-from grader.course.student_wheel import is_student_wheel, student_wheel, write_student_wheel
+from grader.course import student_template as student_wheel_module
+from grader.course.student_template import is_student_wheel, student_wheel, write_student_wheel
 from grader.domain.errors import UsageError
 
 # what the engine and a course say alike, and which gives nothing away

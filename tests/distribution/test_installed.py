@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.student_template import write_template
-from grader.course.student_wheel import DISTRIBUTION, student_wheel
+from grader.course.student_template import DISTRIBUTION, student_wheel, write_template
 
 pytestmark = [
     pytest.mark.slow,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.program import Program
 from grader.protocol.link import WorkerProcess
 
 

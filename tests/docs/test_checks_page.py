@@ -14,10 +14,10 @@ import grader.kit
 from grader.analysis import program
 from grader.cli import cli
 from grader.domain.assignment import Assignment, Component
-from grader.judge.component import Component as BuiltComponent
+from grader.judge.checked_component import Component as BuiltComponent
 from grader.judge.examination import Checks
+from grader.judge.remote_objects import SETTINGS, Outcome, Thing
 from grader.judge.student import Student
-from grader.judge.thing import SETTINGS, Outcome, Thing
 from grader.judge.value import Value
 from grader.kit import Fake, convolutions, transformers
 from grader.protocol.link import WorkerProcess

@@ -22,10 +22,9 @@ from grader.course.assignment_tables import (
     RubricTable,
     VariantTable,
 )
-from grader.course.value_choices import stated_values
-from grader.course.value_places import filled_code
+from grader.course.variant_values import filled_code, stated_values
 from grader.domain.assignment import Assignment, Limits
-from grader.domain.drawn_values import drawn_values
+from grader.domain.assignment_versions import drawn_values
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "template/vit_defects/README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -15,10 +15,9 @@ from grader.course.assignment_tables import (
     StudyFileTable,
     TrainingCallTable,
 )
-from grader.course.breakpoints import breakpoints
 from grader.course.dataset_file import load_examples
-from grader.course.measures import measures
-from grader.course.training_calls import PLACEHOLDERS, study_table
+from grader.course.measures import PLACEHOLDERS, measures, study_table
+from grader.course.rubric import breakpoints
 from grader.domain.assignment import Component
 
 PAGE = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")

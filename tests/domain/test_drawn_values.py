@@ -4,17 +4,17 @@ from collections import Counter
 
 import pytest
 
-from grader.domain.drawn_values import (
+from grader.domain.assignment_versions import (
     DrawnValue,
     OwnValues,
     drawn_values,
     each_choice,
     first_choices,
+    keyed_number,
     python_text,
     shown_values,
 )
 from grader.domain.errors import CourseError
-from grader.domain.seeds import keyed_number
 
 HEADS = DrawnValue("heads", (2, 4, 8), per_student=True)
 POOLING = DrawnValue("pooling", ("mean", "max"))

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from itertools import pairwise
 
-from grader.domain.seeds import PUBLIC_KEY, keyed_number, submission_seed, training_seed
+from grader.domain.assignment_versions import PUBLIC_KEY, keyed_number, submission_seed, training_seed
 
 
 def test_a_seed_is_an_hmac_of_what_it_is_for() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.files.own_modules import modules_beside, spoken_of
+from grader.files.file_names import modules_beside, spoken_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.domain.answers import Answers, DrawnPage, Undrawn
+from grader.domain.analyzed_program import Claim, ForbiddenUse, NearName, Note, Omission, Place, TunedValue
 from grader.domain.errors import EngineError
 from grader.domain.evidence import (
     AttentionMap,
@@ -31,14 +31,11 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
-from grader.domain.note import Note
-from grader.domain.plan import Plan, Rehearsal, Stage
-from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
-from grader.domain.study_table import StudyAgain, StudyRow
-from grader.domain.submission import AcceptedFile, Delivery, Origin, RefusedFile
-from grader.domain.watch import Pried, Prying
+from grader.domain.measure import StudyAgain, StudyRow
+from grader.domain.program_run import Plan, Pried, Prying, Rehearsal, Stage
+from grader.domain.submission import AcceptedFile, Answers, Delivery, DrawnPage, Origin, RefusedFile, Undrawn
 from grader.gradebook import Gradebook
-from grader.gradebook.evidence_file import evidence_from, evidence_text
+from grader.gradebook.records import evidence_from, evidence_text
 
 STAGE = Stage(Place("homework.py", 7), Place("homework.py", 8), "AdamW", "StepLR", 499, 30, 0.1, 1e-5, True)
 BARE = Evidence("400101204", "vit_defects", "ab12", datetime(2026, 1, 31, tzinfo=UTC))

@@ -13,9 +13,9 @@ from sqlalchemy import Engine, event
 from grader.domain.edit import Marked, Waived
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.total import Total
+from grader.domain.score import Total
 from grader.gradebook import Gradebook
-from grader.gradebook.evidence_file import evidence_text
+from grader.gradebook.records import evidence_text
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 BARE = Evidence("400101204", "vit_defects", "ab12", NOW, engine="0.1.0", assignment_digest="cd34")

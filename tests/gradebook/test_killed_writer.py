@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from grader.domain.edit import Marked
 from grader.domain.evidence import Evidence
-from grader.domain.note import Note
-from grader.domain.total import Total
+from grader.domain.analyzed_program import Note
+from grader.domain.score import Total
 from grader.gradebook import Gradebook
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -10,10 +10,10 @@ import pytest
 
 from grader.domain.edit import Edit, Listed, Marked, RunChosen
 from grader.domain.evidence import Evidence
+from grader.domain.score import Total
 from grader.domain.submission import Origin
-from grader.domain.total import Total
 from grader.gradebook import Gradebook
-from grader.gradebook.listing import listing
+from grader.gradebook.statements import listing
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 A, B, S = "moodle-111", "moodle-222", "400101202"

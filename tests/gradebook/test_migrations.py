@@ -17,8 +17,7 @@ from grader.domain.edit import Because, Edit
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 from grader.gradebook.database import VERSION
-from grader.gradebook.statements import edits_of
-from grader.gradebook.tables import METADATA
+from grader.gradebook.statements import METADATA, edits_of
 
 OURS = {"remove_constraint", "remove_index", "add_fk"}  # what the statements need not know of
 

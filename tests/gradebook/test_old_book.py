@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from grader.domain.analyzed_program import Note
 from grader.domain.assignment import Assignment
 from grader.domain.edit import (
     Because,
@@ -24,10 +25,9 @@ from grader.domain.edit import (
     Waived,
 )
 from grader.domain.evidence import FindingKind
-from grader.domain.note import Note
-from grader.domain.result import Result
+from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 
 BOOKS = Path(__file__).parent / "books"
 FILE = "gradebook.sqlite"

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from grader.domain.analyzed_program import Note
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
-from grader.domain.note import Note
-from grader.gradebook.evidence_file import evidence_from, evidence_text
-from grader.gradebook.older_evidence import NEWEST, converted
+from grader.gradebook.records import NEWEST, converted, evidence_from, evidence_text
 
 LOOK = "a person should look"
 

@@ -14,7 +14,7 @@ import pytest
 from grader.domain.edit import Marked
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.total import Total
+from grader.domain.score import Total
 from grader.gradebook import Gradebook
 
 pytestmark = pytest.mark.service

@@ -14,10 +14,9 @@ from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment, DataUse
 from grader.gradebook import Gradebook
 from grader.grading.class_run import graded
+from grader.grading.concurrent_work import Progress
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
-from grader.grading.hosts import running_hosts
-from grader.grading.progress import Progress
-from grader.grading.run import Run
+from grader.grading.run import Run, running_hosts
 from grader.intake import submissions
 from grader.kit.splits import Splits
 from grader.results.class_files import write_class

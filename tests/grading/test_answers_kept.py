@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 from grader.decisions.upload_owner import new_owner
-from grader.domain.answers import ANSWERS_FILE, Answers, DrawnPage
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Marked, RunChosen
-from grader.domain.submission import Origin
-from grader.files.page_names import ANSWERS_PAGE
+from grader.domain.submission import ANSWERS_FILE, Answers, DrawnPage, Origin
+from grader.files.file_names import ANSWERS_PAGE
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.publication import pages
 from grader.results.class_files import lying_beside
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 from grader.results.revision import revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)

@@ -16,8 +16,8 @@ from grader.domain.evidence import Attestation, Evidence, Training, TrainingOutc
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading import class_run
-from grader.grading.attempt_number import attempt_number, attempts
 from grader.grading.class_run import graded
+from grader.grading.result_writer import attempt_number, attempts
 from grader.grading.run import EvidenceBuilder, Run
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

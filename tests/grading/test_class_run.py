@@ -11,7 +11,7 @@ import pytest
 from grader.course.locate import Course
 from grader.domain.assignment import Assignment
 from grader.gradebook import Gradebook
-from grader.grading.progress import GradingStage, Progress
+from grader.grading.concurrent_work import GradingStage, Progress
 from grader.results.revision import revised
 
 SUBMISSIONS = Path(__file__).parents[1] / "submissions"

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Checkpoint, Evidence, Training, TrainingOutcome
-from grader.domain.program import Program
 from grader.domain.submission import Intake
 from grader.grading import training_stage
-from grader.grading.gpu_slots import Turns, turns_on
+from grader.grading.concurrent_work import Turns, turns_on
 from grader.grading.run import EvidenceBuilder, Run
 from grader.kit.splits import Splits
 from grader.training import Job, Measured

@@ -11,11 +11,10 @@ import pytest
 from grader.domain.errors import SandboxError, UsageError
 from grader.domain.score import GradeStatus
 from grader.gradebook import Gradebook
+from grader.grading.concurrent_work import GradingStage, Progress, Watcher
 from grader.grading.grade_class import ClassResult, GradeRequest, TakenIn, grade_class
-from grader.grading.progress import GradingStage, Progress, Watcher
 from grader.grading.time_estimate import Workload
-from grader.results.catching_up import CatchUp, CatchUpOutcome
-from grader.results.page_state import noted
+from grader.results.class_pages import CatchUp, CatchUpOutcome, noted
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 RIGHT, WRONG, REFUSED = "400101201", "400101202", "400101203"

@@ -12,12 +12,11 @@ from grader.domain.assignment import Assignment, DataUse
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.submission import Intake, Submission
 from grader.grading.hidden_splits import HiddenSplits, SplitKey
-from grader.grading.hosts import running_hosts
-from grader.grading.run import EvidenceBuilder, Run
+from grader.grading.run import EvidenceBuilder, Run, running_hosts
 from grader.grading.training_stage import train
 from grader.kit.splits import Splits
-from grader.parser.client.parsed_program import parsed
-from grader.reports.student.student_page import student_page
+from grader.parser.client.parsed_files import parsed
+from grader.reports.student.student_pages import student_page
 from grader.scoring import score
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment, ProgramRules
-from grader.domain.ending import Ending
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation, Finding, Status
+from grader.domain.program_run import Ending
 from grader.grading import judging
 from grader.grading.judging import Judged, judged
 from grader.protocol.frames import Frame, write_frame

@@ -7,18 +7,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.domain.note import Note
+from grader.domain.analyzed_program import Note
 from grader.domain.submission import Download
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
-from grader.grading.team_members import handed_on, mates
+from grader.grading.run import handed_on, mates
 from grader.intake import Known, intake, submissions, with_extensions
-from grader.intake.file_ledger import condensed
+from grader.intake.downloaded_files import condensed
 from grader.publishing.publication import pages, publish
 from grader.reports.results_json.results_file import download_record
 from grader.reports.whole_class.similarity_record import PairRecord, SimilarityRecord, record_text
 from grader.results.class_files import write_class
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 DUE = datetime(2026, 1, 20, 12, tzinfo=UTC)

@@ -12,16 +12,15 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import Course
+from grader.domain.analyzed_program import Note
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
-from grader.domain.note import Note
 from grader.domain.submission import Submission
 from grader.gradebook import Gradebook
 from grader.grading import class_run
+from grader.grading.concurrent_work import GradingStage, Progress
 from grader.grading.hidden_splits import HiddenSplits
-from grader.grading.hosts import running_hosts
-from grader.grading.progress import GradingStage, Progress
-from grader.grading.run import EvidenceBuilder, Run
+from grader.grading.run import EvidenceBuilder, Run, running_hosts
 from grader.grading.training_stage import waits_for_more_time
 from grader.intake import submissions
 

@@ -16,8 +16,8 @@ from grader import __version__
 from grader.course.assignment_file import read_assignment
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Attestation, Evidence, Finding, Status
-from grader.domain.result import Result
 from grader.domain.submission import Delivery, Submission
+from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.grading import class_run
 from grader.grading.class_run import graded
@@ -233,7 +233,7 @@ def test_another_assignment_or_engine_is_a_reason(
     """Their digest and version."""
     grade()
     assert grade(assignment=replace(tiny, digest="other"))[1] == 2
-    monkeypatch.setattr("grader.grading.finished_work.__version__", "99")
+    monkeypatch.setattr("grader.grading.submission_run.__version__", "99")
     assert grade(assignment=replace(tiny, digest="other"))[1] == 3
 
 

@@ -14,14 +14,14 @@ from grader.domain.assignment import Assignment, LatePolicy
 from grader.domain.edit import RunChosen
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Evidence
-from grader.domain.result import Result
 from grader.domain.submission import Delivery, Submission
+from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
-from grader.publishing.grades import grade_of
 from grader.publishing.publication import open_reasons
+from grader.publishing.releases import grade_of
 from grader.results.class_files import write_class
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 STUDENT = "400101201"

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from grader.domain.assignment import RubricItem
-from grader.domain.measure import TrainingCall
+from grader.domain.measure import StudyAgain, StudyTable, TrainingCall, with_values
 from grader.domain.score import LineState
-from grader.domain.study_table import StudyAgain, StudyTable, with_values
-from grader.grading.study_again import _quantile, study_again, typed
-from grader.scoring.lines import study_line
+from grader.grading.study_reproduction import _quantile, study_again, typed
+from grader.scoring.rubric_lines import study_line
 
 TABLE = StudyTable(
     "study",

@@ -11,14 +11,13 @@ from typing import Any, cast
 import pytest
 
 from grader.course.locate import Course
+from grader.domain.analyzed_program import Note, Program
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Training, TrainingOutcome, UnfinishedRun
 from grader.domain.measure import Measure
-from grader.domain.note import Note
-from grader.domain.program import Program
 from grader.domain.submission import Submission
 from grader.grading import training_stage
-from grader.grading.gpu_slots import Turns
+from grader.grading.concurrent_work import Turns
 from grader.grading.run import EvidenceBuilder, Run
 from grader.grading.training_stage import waits_for_more_time
 from grader.training import Job, Measured, made_up_images

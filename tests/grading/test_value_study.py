@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from grader.analysis import program
 from grader.analysis.rewriting import rewritten
 from grader.cli import cli
+from grader.domain.analyzed_program import Program
 from grader.domain.errors import UsageError
-from grader.domain.program import Program
-from grader.grading.value_study import Choice, study, wanted_values
+from grader.grading.submission_study import Choice, study, wanted_values
 
 MODEL = """
 SIZE = 28

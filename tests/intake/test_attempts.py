@@ -4,9 +4,8 @@ import os
 
 import pytest
 
-from grader.files.names import plain
-from grader.intake.attempts import settled
-from grader.intake.downloaded_files import found
+from grader.files.file_names import plain
+from grader.intake.downloaded_files import found, settled
 from grader.intake.naming import copy_mark
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.submission import Fate
-from grader.files.names import sanitized
+from grader.files.file_names import sanitized
 from grader.intake import Known, Uploads, submissions
-from grader.intake.file_ledger import totals
-from grader.lms.directory import Directory, ListedStudent
+from grader.intake.downloaded_files import totals
+from grader.lms.roster import Directory, ListedStudent
 
 FIRST, LAST = "2026-01-30-08-00-00", "2026-01-31-23-40-05"
 Folder = Callable[[dict[str, str]], Path]

@@ -1,7 +1,7 @@
 """The account of a download: what computers make for themselves is nobody's loss, whatever sentences say."""
 
 from grader.domain.submission import Fate
-from grader.intake.file_ledger import Ledger
+from grader.intake.downloaded_files import Ledger
 from grader.intake.naming import clutter_reason
 
 

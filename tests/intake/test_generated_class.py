@@ -12,7 +12,7 @@ import pytest
 from grader.domain.assignment import Limits
 from grader.domain.submission import Fate
 from grader.intake import intake, submissions
-from grader.intake.file_ledger import condensed, totals
+from grader.intake.downloaded_files import condensed, totals
 from grader.intake.upload import IN_ZIP, ON_DISK
 
 _SPEC = importlib.util.spec_from_file_location(

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from grader.domain.errors import UsageError
-from grader.files.names import sanitized
+from grader.files.file_names import sanitized
 from grader.intake import submissions
 from grader.intake.naming import name_match
 from grader.lms.downloads import read_name

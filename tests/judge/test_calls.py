@@ -12,10 +12,10 @@ import torch
 from grader.analysis import program
 from grader.domain.assignment import Assignment, Component
 from grader.domain.errors import CourseError
+from grader.judge.remote_objects import Thing
 from grader.judge.student import Student
-from grader.judge.thing import Thing
 from grader.kit import Fake, FakeObject, Library, Mismatch, Part, batches
-from grader.kit.numbered_inputs import numbered_images
+from grader.kit.rigged_data import numbered_images
 from grader.protocol.link import WorkerFault, WorkerProcess
 
 STUBS = {

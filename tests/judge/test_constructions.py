@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.program import Program
-from grader.judge import believed
+from grader.judge import untrusted_replies
 from grader.judge.student import Student
 from grader.kit import StandIn
 from grader.protocol.frames import Frame
@@ -87,4 +87,4 @@ def test_what_our_own_worker_says_at_most_is_believed() -> None:
     texts = ("x" * 200, 2**53 - 1, -1.5, True, None)
     made = StandInMade("Attention", texts * 6, {f"{n}" * 100: n for n in range(32)})
     built = Built(0, (), (), (made,) * 256)
-    assert believed.constructions(built) == built.made
+    assert untrusted_replies.constructions(built) == built.made

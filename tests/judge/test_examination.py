@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import FindingKind
-from grader.domain.program import Program
 from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student
 from grader.kit import Mismatch, StandIn

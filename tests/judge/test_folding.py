@@ -11,14 +11,13 @@ import pytest
 from grader.analysis import program
 from grader.course.assignment_file import read_assignment
 from grader.domain.evidence import Finding, FindingKind, Status
-from grader.judge.examination import Checks, run_pytest
-from grader.judge.folding import Folding
-from grader.judge.random_part import RandomPart
+from grader.judge.examination import Checks, Folding, run_pytest
+from grader.judge.repeated_calls import RandomPart
 from grader.judge.student import Student
 from grader.judge.verdict import finding
 from grader.kit import Cause, Mismatch
 from grader.protocol.link import WorkerProcess
-from grader.scoring.components import share
+from grader.scoring.rubric_lines import share
 
 HEAD = """
 import pytest

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grader.domain.analyzed_program import Program, Recipe
 from grader.domain.assignment import Assignment
-from grader.domain.program import Program, Recipe
-from grader.domain.standin_behavior import StandIn
-from grader.judge import believed
+from grader.domain.program_run import StandIn
+from grader.judge import untrusted_replies
 from grader.judge.student import Student
 from grader.kit import Mismatch
-from grader.kit.fakes import Fake
-from grader.kit.rig import RiggedData
+from grader.kit.doubles import Fake
+from grader.kit.rigged_data import RiggedData
 from grader.protocol.frames import DTYPES, FrameLimit
 from grader.protocol.link import WorkerFault
 from grader.protocol.replies import (
@@ -39,7 +39,7 @@ from grader.protocol.replies import (
     WeightValues,
 )
 from grader.protocol.typed_messages import receive, send
-from grader.protocol.watching import WatchRecord
+from grader.protocol.worker_reports import WatchRecord
 
 SETTINGS = settings(deadline=None, derandomize=True, database=None)
 NAMES = st.sampled_from(["w", "b", "output", "input", "", "Attention", "x" * 300]) | st.text(max_size=4)
@@ -334,12 +334,12 @@ def test_what_is_believed_is_what_it_says(
 ) -> None:
     """Each judgment alone, with messages that a link never saw."""
     judgments: list[Callable[[], object]] = [
-        lambda: believed.parameters(built),
-        lambda: believed.constructions(built),
-        lambda: believed.stand_in_calls(called, frozenset({"Attention", ""})),
-        lambda: believed.gradients(called, built.parameters, (2, 3)),
-        lambda: believed.weights(weights.arrays, built.parameters),
-        lambda: believed.run_arrays(ran, RIGGED),
+        lambda: untrusted_replies.parameters(built),
+        lambda: untrusted_replies.constructions(built),
+        lambda: untrusted_replies.stand_in_calls(called, frozenset({"Attention", ""})),
+        lambda: untrusted_replies.gradients(called, built.parameters, (2, 3)),
+        lambda: untrusted_replies.weights(weights.arrays, built.parameters),
+        lambda: untrusted_replies.run_arrays(ran, RIGGED),
     ]
     for judgment in judgments:
         try:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.domain.program import Program
-from grader.judge.own_names import with_own_names
+from grader.domain.analyzed_program import Program
+from grader.judge.source_places import with_own_names
 
 PART = "\nclass ViT(nn.Module):\n    def forward(self, x):\n        return F.relu(x)\n"
 HINT = "Use {F = torch.nn.functional}.cross_entropy."

@@ -5,10 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from grader.domain.analyzed_program import Place, Program, Statement
 from grader.domain.errors import CourseError
-from grader.domain.program import Place, Program, Statement
-from grader.judge.code_pattern import looked_for
-from grader.judge.place import place_of
+from grader.judge.source_places import looked_for, place_of
 
 ATTENTION = """\
 @final

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from grader.course.assignment_file import read_assignment
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.errors import CourseError
 from grader.domain.evidence import Blame, Finding, Status
-from grader.domain.program import Program
 from grader.judge.course_code import CourseCode, course_code
 from grader.judge.examination import Checks, run_pytest
 from grader.judge.student import Student

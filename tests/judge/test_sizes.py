@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.judge.sizes import wrong_size_in_words
+from grader.judge.checked_component import wrong_size_in_words
 
 SIZES = {"dim": 22, "heads": 5, "dim_head": 3, "depth": 1}
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from grader.domain.analyzed_program import Omission, Place, Program, Statement
 from grader.domain.assignment import CheckSpec
 from grader.domain.errors import CourseError, EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
-from grader.domain.program import Omission, Place, Program, Statement
-from grader.judge.fault import cannot_be_had, explained_mismatch
-from grader.judge.verdict import finding, flagged, skipped, worst
+from grader.judge.verdict import cannot_be_had, explained_mismatch, finding, flagged, skipped, worst
 from grader.kit import Mismatch, Undecided
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Loaded, Problem

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.domain.errors import EngineError
-from grader.jupyter.check_client import CheckProcess
+from grader.jupyter.kernel import CheckProcess
 
 SERVICE = """
 import json, os, sys

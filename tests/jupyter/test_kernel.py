@@ -15,8 +15,7 @@ import grader
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
 from grader.jupyter import kernel
-from grader.jupyter.check_result import CheckResult, result_of
-from grader.jupyter.kernel import KernelChecks, without_magic
+from grader.jupyter.kernel import CheckResult, KernelChecks, result_of, without_magic
 
 FINDING = {
     "check": "a",

@@ -7,9 +7,9 @@ from io import StringIO
 
 import pytest
 
-from grader.cli.page import Page
+from grader.cli.terminal_page import Page
 from grader.jupyter.notebook_page import NotebookPage
-from grader.reports.student.excerpt import CodeLine
+from grader.reports.student.code_lines import CodeLine
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'"
 

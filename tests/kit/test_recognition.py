@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.kit.numbered_inputs import SIDE, image_number, numbered_images
-from grader.kit.recognition import images_within
-from grader.kit.rig import RiggedData
+from grader.kit.rigged_data import SIDE, RiggedData, image_number, images_within, numbered_images
 
 COUNT = 6
 

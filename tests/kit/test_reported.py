@@ -7,8 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.kit.evaluations import HITS, LOSS_SPREAD, LOSSES, SIZES, evaluation_data, losses
-from grader.kit.reported import Number, Quantity, beside, counts, places, said, shares
+from grader.kit.reported import (
+    HITS,
+    LOSS_SPREAD,
+    LOSSES,
+    SIZES,
+    Number,
+    Quantity,
+    beside,
+    counts,
+    evaluation_data,
+    losses,
+    places,
+    said,
+    shares,
+)
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 N = sum(SIZES)

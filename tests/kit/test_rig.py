@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from grader.kit import classified_data, image_number
-from grader.kit.numbered_inputs import numbered_images
+from grader.kit.rigged_data import numbered_images
 
 CLASSES = ("crazing", "inclusion", "patches", "pitted_surface", "rolled-in_scale", "scratches")
 SIZES = (16,) * 9 + (10,)

@@ -10,7 +10,7 @@ pytest.importorskip("babel")
 from babel.messages.pofile import read_po
 
 from grader.language.extract import ENGINE, WORDS, written
-from grader.language.sources import check_titles, first_paragraphs, sentences_in
+from grader.language.sentences import check_titles, first_paragraphs, sentences_in
 
 ROOT = Path(__file__).parents[2]
 CATALOGUES = [*ROOT.glob("grader/language/catalogues/*.po"), *ROOT.glob("reference/*/language/*.po")]

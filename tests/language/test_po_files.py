@@ -5,7 +5,7 @@ import pytest
 
 from grader.course.locate import located_course
 from grader.domain.errors import CourseError, UsageError
-from grader.language import ENGLISH, available, language, po_files, require_language
+from grader.language import ENGLISH, available, language, require_language, translation
 
 pytest.importorskip("babel")
 COURSE = 'title = "T"\nsecret = "s"\n'
@@ -53,7 +53,7 @@ def test_what_is_no_catalogue_says_where(tmp_path: Path) -> None:
 
 
 def test_without_babel_english_needs_nothing_and_others_say_what_to_install(monkeypatch):
-    monkeypatch.setattr(po_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(translation, "find_spec", lambda name: None)
     require_language("en", "course.toml: 'language'")
     with pytest.raises(UsageError, match=r"pip install 'vit-grader\[language\]'"):
         require_language("fa", "course.toml: 'language'")
@@ -66,4 +66,4 @@ def test_without_babel_english_needs_nothing_and_others_say_what_to_install(monk
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(UsageError, match=r"vit-grader\[language\]"):
-        list(po_files._messages(po_files.CATALOGUES / "fa.po"))
+        list(translation._messages(translation.CATALOGUES / "fa.po"))

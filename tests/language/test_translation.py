@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from grader.language.patterns import marks, pattern, sentences
+from grader.language.sentences import marks, pattern, sentences
 from grader.language.translation import BEGIN, END, ENGLISH, Language, Message
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader.domain.errors import UsageError
-from grader.lms.canvas.gradebook_columns import GRADEBOOK
+from grader.lms.canvas.canvas_files import GRADEBOOK
 from grader.lms.export_format import Choices, Export
 from tests import graded_results
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from grader.lms.canvas.attachments import contested
+from grader.lms.canvas.canvas_files import contested
 from grader.lms.downloads import nameless, read_name
 
 CLASS = [

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from grader.domain.errors import SubmissionError
-from grader.lms.gradescope import metadata
-from grader.lms.gradescope.metadata import listed_submission, metadata_rows
+from grader.lms.gradescope import gradescope_files
+from grader.lms.gradescope.gradescope_files import listed_submission, metadata_rows
 
 WHOLE = b"""---
 submission_1:
@@ -65,7 +65,7 @@ def test_what_is_not_gradescopes_gets_a_sentence(content):
 
 
 def test_more_than_can_be_read_is_not_read(monkeypatch):
-    monkeypatch.setattr(metadata, "MOST_MEGABYTES", 0)
+    monkeypatch.setattr(gradescope_files, "MOST_MEGABYTES", 0)
     with pytest.raises(SubmissionError, match="larger than"):
         read(WHOLE)
 

@@ -11,7 +11,7 @@ from grader.domain.errors import UsageError
 from grader.domain.evidence import Status
 from grader.domain.score import GradeStatus
 from grader.lms.export_format import Choices, Export
-from grader.lms.gradescope.autograder_results import RESULTS
+from grader.lms.gradescope.gradescope_files import RESULTS
 from tests import graded_results
 
 

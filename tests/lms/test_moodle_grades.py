@@ -12,8 +12,7 @@ from grader.domain.errors import UsageError
 from grader.domain.score import GradeStatus, Ownership
 from grader.domain.submission import Origin
 from grader.lms.export_format import Choices, Export
-from grader.lms.moodle.gradebook_table import GRADEBOOK
-from grader.lms.moodle.worksheet import WORKSHEET
+from grader.lms.moodle.grade_tables import GRADEBOOK, WORKSHEET
 from tests import graded_results
 
 HEADER = (

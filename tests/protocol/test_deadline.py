@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.protocol.deadline import Deadline
+from grader.protocol.link import Deadline
 
 SOON, LONG = 0.05, 60.0
 

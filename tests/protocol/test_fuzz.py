@@ -12,15 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.domain.ending import Ending
+from grader.domain.analyzed_program import Program
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
-from grader.domain.program import Program
-from grader.domain.quoting import Said
-from grader.domain.watch import Prying
+from grader.domain.formatting import Said
+from grader.domain.program_run import Ending, Prying
 from grader.protocol.frames import ARRAYS_KEY, DTYPES, HEADER, MAGIC, FrameLimit, ProtocolError
 from grader.protocol.link import Link, StudentRaised, WorkerFault
-from grader.protocol.plain_values import ModelMade
 from grader.protocol.replies import (
     Answered,
     Axes,
@@ -56,6 +54,7 @@ from grader.protocol.replies import (
     WeightValues,
 )
 from grader.protocol.requests import Load
+from grader.protocol.trees import ModelMade
 from grader.protocol.typed_messages import KIND_KEY, REQUESTS, receive, send
 
 REPLIES: tuple[type[Any], ...] = (*Reply.__args__, *Notice.__args__)

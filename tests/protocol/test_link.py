@@ -10,10 +10,10 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from grader.domain.ending import Ending
 from grader.domain.errors import EngineError
 from grader.domain.evidence import Attestation
-from grader.domain.quoting import Said
+from grader.domain.formatting import Said
+from grader.domain.program_run import Ending
 from grader.protocol.frames import ClosedError, FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerFault
 from grader.protocol.replies import Done, ForwardPass, Loaded, Problem, Raised, Trained, TrainingPlan

@@ -2,10 +2,10 @@
 
 import pytest
 
-from grader.domain.program import Program
-from grader.domain.quoting import Said
-from grader.protocol.raised import not_provided, raised_in_training
+from grader.domain.analyzed_program import Program
+from grader.domain.formatting import Said
 from grader.protocol.replies import Problem
+from grader.protocol.worker_reports import not_provided, raised_in_training
 
 
 def told(wanted: str, source: str, *, own: bool) -> str:

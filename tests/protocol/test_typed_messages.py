@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.domain.program import Place, Program, Recipe, Statement
-from grader.domain.quoting import Said
-from grader.domain.standin_behavior import StandIn
-from grader.domain.watch import Prying
+from grader.domain.analyzed_program import Place, Program, Recipe, Statement
+from grader.domain.formatting import Said
+from grader.domain.program_run import Prying, StandIn
 from grader.protocol.frames import HEADER, MAGIC, Frame, FrameLimit, ProtocolError, write_frame
-from grader.protocol.plain_values import ModelMade, OtherValues
 from grader.protocol.replies import (
     Answered,
     Axes,
@@ -65,6 +63,7 @@ from grader.protocol.requests import (
     Train,
     Weights,
 )
+from grader.protocol.trees import ModelMade, OtherValues
 from grader.protocol.typed_messages import KIND_KEY, REQUESTS, receive, send
 
 REPLIES: tuple[type[Any], ...] = (*Reply.__args__, *Notice.__args__)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from grader.domain.program import LOADING, TRAINING, Place
-from grader.domain.watch import Pried, Prying, ReachedPart, Watched
+from grader.domain.analyzed_program import LOADING, TRAINING, Place
+from grader.domain.program_run import Pried, Prying, ReachedPart, Watched
 from grader.protocol.frames import ProtocolError
 from grader.protocol.replies import Imported, Reached, Seen, Tried, WatchedPart, Watching
-from grader.protocol.watching import MOST, MOST_PARTS, WatchRecord
+from grader.protocol.worker_reports import MOST, MOST_PARTS, WatchRecord
 
 PARTS = (WatchedPart("a.B", ("a.B",)), WatchedPart("a.C", ("a.*",)))
 

@@ -9,7 +9,7 @@ import pytest
 from grader.domain.errors import UsageError
 from grader.domain.evidence import Attestation
 from grader.domain.score import GradeStatus, LateRecord
-from grader.publishing.grades import exported_grades, grade_of, warnings
+from grader.publishing.releases import exported_grades, grade_of, warnings
 
 UNKNOWN = LateRecord("unknown", None, None, None, asked=True, reason="Nobody knows.")
 

@@ -10,7 +10,7 @@ import pytest
 from grader.domain.errors import UsageError
 from grader.gradebook import Gradebook
 from grader.publishing.publication import open_reasons, pages, publish
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
 STUDENTS = ["400101201", "400101202", "400101203", "400101204"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
+from grader.domain.analyzed_program import Claim, ForbiddenUse, NearName, Note, Omission, Place, TunedValue
 from grader.domain.assignment import (
     Assignment,
     CheckSpec,
@@ -34,11 +35,9 @@ from grader.domain.evidence import (
     Training,
     TrainingOutcome,
 )
-from grader.domain.note import Note
-from grader.domain.program import Claim, ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.score import ComponentScore, GradeStatus, Score, ScoreLine
 from grader.domain.submission import RefusedFile, Role
-from grader.scoring.lateness import late_record
+from grader.scoring.submission_score import late_record
 
 WHEN = datetime(2026, 11, 20, 14, 5, tzinfo=timezone(timedelta(hours=3, minutes=30)))
 CLASSES = ("crazing", "inclusion", "patches", "pitted_surface", "rolled-in_scale", "scratches")

@@ -4,10 +4,9 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 
+from grader.domain.analyzed_program import Claim, Note
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Blame, Checkpoint, Evidence, Status, Training, TrainingOutcome
-from grader.domain.note import Note
-from grader.domain.program import Claim
 from grader.domain.score import Score
 from grader.domain.submission import RefusedFile, Role
 from grader.scoring import score

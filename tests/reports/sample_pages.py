@@ -15,15 +15,14 @@ from PIL import Image
 from grader.analysis.view import viewed
 from grader.files.view_file import VIEW_FILE, view_bytes
 from grader.reports.results_json.results_contract import DownloadedFileRecord, DownloadRecord, RosterRecord
-from grader.reports.student.attention_page import attention_page
-from grader.reports.student.student_pages import student_pages
+from grader.reports.student.student_pages import attention_page, student_pages
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.similarity_page import similarity_page
 from grader.reports.whole_class.similarity_record import similarity_record
-from grader.similarity.code import given_forms, read_code
-from grader.similarity.pairs import Comparison, compared
+from grader.similarity.compared_pairs import Comparison, compared
+from grader.similarity.compared_work import SampledWeights, Work
+from grader.similarity.normalized_code import given_forms, read_code
 from grader.similarity.pictures import notebook_figures
-from grader.similarity.work import SampledWeights, Work
 
 TESTS = Path(__file__).resolve().parents[1]
 CLASS_SIZE = 40

@@ -8,7 +8,7 @@ from grader.domain.evidence import Evidence, TrainedModel, Training, TrainingOut
 from grader.domain.formatting import percent
 from grader.domain.measure import Measure, Scale, TrainingCall
 from grader.reports.measured_words import measured_words
-from grader.reports.student.student_page import student_page
+from grader.reports.student.student_pages import student_page
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.scoring import score
 

@@ -3,7 +3,7 @@ from jinja2 import UndefinedError
 from markupsafe import Markup
 
 from grader.domain import formatting
-from grader.domain.program import Place
+from grader.domain.analyzed_program import Place
 from grader.reports import typesetting
 
 

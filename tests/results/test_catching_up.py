@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from grader.cli import cli
 from grader.gradebook import Gradebook
-from grader.results import page_state
+from grader.results import class_pages
 from tests.warm_python import Start
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ def test_wherever_it_was_killed(
     say(NEXT["history"])
     assert told(graded_class) == NEW
     with Gradebook(graded_class) as book:
-        assert not page_state.are_stale(graded_class, book, "vit_defects")
+        assert not class_pages.are_stale(graded_class, book, "vit_defects")
 
 
 def test_a_regrade_that_is_killed_and_moved_no_total(
@@ -156,7 +156,7 @@ def test_nothing_is_read_or_written_where_nothing_is_older(
     """The state alone is asked for: no evidence, and not what the class's files say."""
     say(MARK)
     for name in ("told_results", "write_pages"):
-        monkeypatch.setattr(f"grader.results.catching_up.{name}", None)
+        monkeypatch.setattr(f"grader.results.class_pages.{name}", None)
     monkeypatch.setattr("grader.results.class_pages.told_submissions", None)
     before = {path: path.stat().st_mtime_ns for path in graded_class.rglob("*.*") if path.suffix != ".sqlite"}
     assert "note:" not in say(NEXT["history"]) + say(NEXT["marks export"]) + say(NEXT["export"])
@@ -197,7 +197,7 @@ def test_while_somebody_grades_the_pages_are_left_to_them(
     graded_class: Path, kill: Callable[..., None], say: Callable[..., str]
 ) -> None:
     kill()
-    with page_state.grading(graded_class):
+    with class_pages.grading(graded_class):
         assert "note:" not in say(NEXT["history"])
     assert told(graded_class) == OLD
     say(NEXT["history"])
@@ -223,9 +223,9 @@ def test_a_changed_rubric_is_not_made_up_for(
 ) -> None:
     """That is for `grader regrade`, which tells whose total changes."""
     kill()
-    from grader.results import current_results
+    from grader.results import current_state
 
-    real = current_results.results_now
+    real = current_state.results_now
 
     def dearer(*given: Any) -> Any:
         results = real(*given)
@@ -233,7 +233,7 @@ def test_a_changed_rubric_is_not_made_up_for(
             object.__setattr__(one.score, "total", 1.0)
         return results
 
-    monkeypatch.setattr(current_results, "results_now", dearer)
+    monkeypatch.setattr(current_state, "results_now", dearer)
     output = say(NEXT["history"])
     assert "note: The pages are older than the gradebook, and the rubric changed since." in output
     assert told(graded_class) == OLD

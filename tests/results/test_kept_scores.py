@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.decisions.check_waiver import waive_check
+from grader.decisions.corrections import waive_check
 from grader.decisions.marking import NewMark, set_mark
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
@@ -18,7 +18,7 @@ from grader.files.typed_json import validator
 from grader.gradebook import Gradebook
 from grader.results import kept_scores as module
 from grader.results.class_pages import write_pages
-from grader.results.current_results import results_now
+from grader.results.current_state import results_now
 from grader.results.kept_scores import FILE
 from grader.results.session import ClassSession, SessionRequest, class_session
 

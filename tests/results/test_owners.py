@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 from grader import __version__
 from grader.cli import cli
+from grader.domain.analyzed_program import Note
 from grader.domain.evidence import Attestation, Blame, Evidence, Finding, Status
-from grader.domain.note import Note
 from grader.domain.submission import Submission
 from grader.grading.run import EvidenceBuilder
 from grader.intake.unpacking import HERE

@@ -11,12 +11,12 @@ import pytest
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit, Marked, Waived
 from grader.domain.errors import UsageError
-from grader.domain.result import Result
+from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.grading.result_writer import Keeper
 from grader.publishing.releases import note_releases
-from grader.results import kept_scores, page_state
-from grader.results.current_results import results_now
+from grader.results import class_pages, kept_scores
+from grader.results.current_state import results_now
 from grader.results.revision import Revision, revised
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)
@@ -45,7 +45,7 @@ def files(out: Path) -> dict[str, tuple[int, bytes]]:
         for path in out.rglob("*.*")
         if path.is_file()
         and path.suffix != ".sqlite"
-        and path.name not in (page_state.FILE, kept_scores.FILE)
+        and path.name not in (class_pages.FILE, kept_scores.FILE)
     }
 
 

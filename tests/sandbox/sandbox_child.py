@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any, BinaryIO
 
-from grader.sandbox import capabilities, forked_child, forkserver, landlock, lockdown, rootfs, syscall_filter
+from grader.sandbox import forked_child, forkserver, kernel_filters, lockdown, rootfs
 from grader.sandbox.libc import CLONE_NEWNET, PR_SET_NO_NEW_PRIVS, checked, prctl
 from grader.sandbox.lockdown import Confinement, Layer, Lockdown
 
@@ -60,9 +60,9 @@ def _sabotage(step: str) -> None:
     """Make one step do nothing while it still says that it did."""
     match step:
         case "landlock":
-            landlock.enter = os.close
+            kernel_filters.enter_landlock = os.close
         case "seccomp":
-            syscall_filter.load_filter = _nothing
+            kernel_filters.load_syscall_filter = _nothing
         case "network":
             real = lockdown.leave_shared_namespaces
 
@@ -74,12 +74,12 @@ def _sabotage(step: str) -> None:
 
             lockdown.leave_shared_namespaces = but_network
         case "capabilities":
-            capabilities.drop_all = lambda: prctl(PR_SET_NO_NEW_PRIVS, 1)
+            kernel_filters.drop_all = lambda: prctl(PR_SET_NO_NEW_PRIVS, 1)
             lockdown.become_user = _nothing
         case "bounding":
-            capabilities.drop_bounding_set = _nothing
+            kernel_filters.drop_bounding_set = _nothing
         case "no_new_privs":
-            capabilities.drop_all = _nothing
+            kernel_filters.drop_all = _nothing
             lockdown.enter_user_namespace = _nothing
         case "limits":
             lockdown.apply_limits = _nothing

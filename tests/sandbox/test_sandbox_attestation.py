@@ -9,7 +9,7 @@ import pytest
 from grader.domain.errors import EngineError, SandboxError
 from grader.sandbox import ProcessLimits, attestation, survey
 from grader.sandbox.attestation import Expectation, level
-from grader.sandbox.cgroups import Cgroup
+from grader.sandbox.limits import Cgroup
 from grader.sandbox.lockdown import Layer
 
 if sys.platform != "linux":

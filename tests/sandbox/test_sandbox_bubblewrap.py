@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox import ProcessLimits, bubblewrap
+from grader.sandbox import ProcessLimits, rootfs
 from grader.sandbox import host_client as host_module
 
 LIMITS = ProcessLimits(memory_mb=200)
@@ -24,14 +24,14 @@ def fresh(monkeypatch):
 @pytest.fixture
 def installed(host, fresh, lacking):
     """Bubblewrap is there, and works beside the other layers."""
-    if not bubblewrap.installed():
+    if not rootfs.bubblewrap_version():
         lacking("bubblewrap")
 
 
 def test_no_layer_is_lost_by_it(host, installed, start_host, answer):
     with host.spawn(LIMITS) as plain, start_host(wrapped=True) as own, own.spawn(LIMITS) as child:
         layers = dict(child.attestation.layers)
-        assert layers.pop("bubblewrap") == bubblewrap.installed()
+        assert layers.pop("bubblewrap") == rootfs.bubblewrap_version()
         assert layers.keys() == plain.attestation.layers.keys()
         assert child.attestation.level == plain.attestation.level
         assert answer(child, "import decimal; value = str(decimal.Decimal(1) / 8)")["value"] == "0.125"
@@ -44,7 +44,7 @@ def test_the_host_sees_little(host, installed, start_host, tmp_path):
         if not os.access(root, os.X_OK):
             pytest.skip("only root can look into it")
         assert Path(own.address).parent.relative_to("/") and (root / own.address.lstrip("/")).exists()
-        assert (root / str(bubblewrap._engine()).lstrip("/") / "sandbox").is_dir()
+        assert (root / str(rootfs._engine_folder()).lstrip("/") / "sandbox").is_dir()
         assert not (root / str(HERE.parents[1] / "reference").lstrip("/")).exists()
         assert not (root / "home").exists() and not (root / str(tmp_path).lstrip("/")).exists()
         assert (root / str(secret).lstrip("/")).exists()  # PYTHONPATH names its folder
@@ -107,21 +107,21 @@ def test_one_that_takes_a_layer_away_is_left_out(how, host, fresh, start_host, a
         pytest.skip("there is no control group to lose")
     program(tmp_path, BROKEN[how])
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    bubblewrap.installed.cache_clear()
+    rootfs.bubblewrap_version.cache_clear()
     try:
-        assert shutil.which("bwrap") == str(tmp_path / "bwrap") and bubblewrap.installed() == "0.0"
+        assert shutil.which("bwrap") == str(tmp_path / "bwrap") and rootfs.bubblewrap_version() == "0.0"
         with start_host(wrapped=True) as own, own.spawn(LIMITS) as child:
             assert child.attestation.layers.keys() == expected
             assert answer(child, "value = 1")["value"] == 1
         assert host_module._layers_are_lost.is_set()
     finally:
-        bubblewrap.installed.cache_clear()
+        rootfs.bubblewrap_version.cache_clear()
 
 
 def test_what_is_not_installed_is_not_used(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    bubblewrap.installed.cache_clear()
+    rootfs.bubblewrap_version.cache_clear()
     try:
-        assert bubblewrap.installed() == ""
+        assert rootfs.bubblewrap_version() == ""
     finally:
-        bubblewrap.installed.cache_clear()
+        rootfs.bubblewrap_version.cache_clear()

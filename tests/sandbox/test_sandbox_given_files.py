@@ -9,8 +9,8 @@ import pytest
 
 from grader.domain.errors import SandboxError
 from grader.sandbox import ProcessLimits
-from grader.sandbox.given_files import GivenFiles
 from grader.sandbox.lockdown import Layer
+from grader.sandbox.readable_files import GivenFiles
 
 PLACE = "torch/hub/checkpoints/tiny.pth"
 READ = """
@@ -88,7 +88,7 @@ def test_without_a_root_of_its_own_a_child_has_copies(
 
 
 def test_the_originals_are_not_linked(given: GivenFiles, tmp_path: Path) -> None:
-    from grader.sandbox.given_files import cache_in, files_in, lay_out
+    from grader.sandbox.readable_files import cache_in, files_in, lay_out
 
     root = lay_out(given, tmp_path)
     assert root is not None
@@ -105,7 +105,7 @@ REPOSITORY = "huggingface/hub/models--owner--net"
 
 def test_a_file_of_the_hub_lies_where_libraries_look(given: GivenFiles, tmp_path: Path) -> None:
     """Of the place that an assignment states, owner, name and file are enough."""
-    from grader.sandbox.given_files import cache_in, lay_out
+    from grader.sandbox.readable_files import cache_in, lay_out
 
     places = {
         "huggingface/owner/net/model.safetensors": "tiny.pth",
@@ -160,7 +160,7 @@ value = [
 def test_a_cache_of_links_cannot_be_added_to_and_goes_without_what_it_links(
     given: GivenFiles, tmp_path: Path
 ) -> None:
-    from grader.sandbox.given_files import lay_out_cache, remove_cache
+    from grader.sandbox.readable_files import lay_out_cache, remove_cache
 
     cache = tmp_path / "cache"
     places = {PLACE: "tiny.pth", "huggingface/owner/net/model.safetensors": "gone.bin"}

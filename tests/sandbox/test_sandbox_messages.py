@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from grader.domain.errors import EngineError
-from grader.sandbox import host_messages
+from grader.sandbox import child_processes
+from grader.sandbox.child_processes import Exit, OutputTail
 from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.processes import Exit, OutputTail
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_a_message_arrives_with_its_descriptors(ends: tuple[socket.socket, socket.socket], tmp_path) -> None:
     (tmp_path / "file").write_text("what it leads to")
     with (tmp_path / "file").open("rb") as file:
-        host_messages.send(ends[0], {"limits": {"memory_mb": 5}}, [file.fileno()])
-    message, (descriptor,) = host_messages.received(ends[1], 1)
+        child_processes.send_packet(ends[0], {"limits": {"memory_mb": 5}}, [file.fileno()])
+    message, (descriptor,) = child_processes.received_packet(ends[1], 1)
     assert message == {"limits": {"memory_mb": 5}}
     assert not os.get_inheritable(descriptor), "no child inherits it"
     with os.fdopen(descriptor, "rb") as file:
@@ -36,7 +36,7 @@ def test_a_message_arrives_with_its_descriptors(ends: tuple[socket.socket, socke
 
 def test_a_closed_connection_is_no_message(ends: tuple[socket.socket, socket.socket]) -> None:
     ends[0].close()
-    assert host_messages.received(ends[1]) == (None, [])
+    assert child_processes.received_packet(ends[1]) == (None, [])
 
 
 @pytest.mark.parametrize("packed", [b"{", b"\xff\xfe", b"[1, 2]", b'"text"', b"7"])
@@ -45,14 +45,14 @@ def test_what_is_no_message_is_an_error_of_ours(
 ) -> None:
     ends[0].send(packed)
     with pytest.raises(EngineError, match="do not understand"):
-        host_messages.received(ends[1])
+        child_processes.received_packet(ends[1])
 
 
 def test_a_message_that_would_be_cut_is_not_sent(ends: tuple[socket.socket, socket.socket]) -> None:
     with pytest.raises(EngineError, match="is too long"):
-        host_messages.send(ends[0], {"text": "x" * host_messages.MOST_BYTES})
-    host_messages.send(ends[0], {"text": "x" * 60_000})
-    message, _ = host_messages.received(ends[1])
+        child_processes.send_packet(ends[0], {"text": "x" * child_processes.MOST_PACKET_BYTES})
+    child_processes.send_packet(ends[0], {"text": "x" * 60_000})
+    message, _ = child_processes.received_packet(ends[1])
     assert message is not None and len(message["text"]) == 60_000
 
 

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from grader.sandbox import cgroups, survey
-from grader.sandbox.identity import _spare_uids
+from grader.sandbox import limits, survey
 from grader.sandbox.lockdown import Layer
-from grader.sandbox.readable_folders import visible
+from grader.sandbox.namespaces import _spare_uids
+from grader.sandbox.readable_files import visible
 from grader.sandbox.survey import _verdict
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers need Linux")
@@ -72,7 +72,7 @@ V2 = "36 31 0:33 / {mount} rw - cgroup2 cgroup2 rw\n"
 
 def test_cgroups_of_version_1_are_found(monkeypatch):
     _pretend(monkeypatch, {"/proc/self/mountinfo": V1, "/proc/self/cgroup": "4:memory:/outer/job\n0::/\n"})
-    assert cgroups._candidates() == [(1, cgroups.Path("/cg/memory/job"))]
+    assert limits._candidates() == [(1, limits.Path("/cg/memory/job"))]
 
 
 def test_cgroups_of_version_2_go_where_memory_is_delegated(monkeypatch, tmp_path):
@@ -89,13 +89,13 @@ def test_cgroups_of_version_2_go_where_memory_is_delegated(monkeypatch, tmp_path
             "/proc/self/cgroup": "0::/slice/session.scope\n",
         },
     )
-    assert cgroups._candidates() == [(2, own.parent)]
+    assert limits._candidates() == [(2, own.parent)]
 
 
 def test_limits_of_a_version_2_cgroup(tmp_path):
     for name in ("memory.max", "memory.swap.max", "memory.oom.group", "memory.events"):
         (tmp_path / name).touch()
-    group = cgroups.Cgroup(2, tmp_path)
+    group = limits.Cgroup(2, tmp_path)
     group._set_limit(5_000_000)
     assert (tmp_path / "memory.max").read_text() == "5000000"
     assert (tmp_path / "memory.swap.max").read_text() == "0"
@@ -107,9 +107,9 @@ def test_limits_of_a_version_2_cgroup(tmp_path):
 
 def _pretend(monkeypatch, texts):
     """Let some files of /proc read as given."""
-    real = cgroups.Path.read_text
+    real = limits.Path.read_text
     monkeypatch.setattr(
-        cgroups.Path,
+        limits.Path,
         "read_text",
         lambda path, *arguments, **options: (
             texts[str(path)] if str(path) in texts else real(path, *arguments, **options)

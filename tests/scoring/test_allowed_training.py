@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from grader.course.assignment_file import read_assignment
-from grader.domain.allowed_training import beyond_what_is_allowed
+from grader.domain.analyzed_program import Place
 from grader.domain.evidence import Evidence, Training, TrainingOutcome
 from grader.domain.measure import Measure
-from grader.domain.plan import Plan, Rehearsal, Stage
-from grader.domain.program import Place
+from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.domain.score import LineState
-from grader.scoring.forbidden_costs import forbidden
-from grader.scoring.lines import scored_line
+from grader.domain.submission_result import beyond_what_is_allowed
+from grader.scoring.rubric_lines import forbidden, scored_line
 
 LIMITED = Measure("vit", most_epochs=15, most_multiply_adds=40_000_000)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.domain.score import rounded
-from grader.scoring.points import interpolated, percent, plain
+from grader.scoring.measurements import interpolated, percent, plain
 
 OURS = ((1 / 6, 0.0), (0.6, 9.0), (0.8, 15.0))
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from grader.domain.edit import Released
-from grader.domain.score import Release
-from grader.domain.total import is_less_than_released
+from grader.domain.score import Release, is_less_than_released
 from grader.scoring.decided_by_people import release
 
 NOW = datetime(2026, 2, 1, 12, tzinfo=UTC)

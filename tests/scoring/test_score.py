@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from grader.domain.analyzed_program import LOADING, TRAINING, Claim, ForbiddenUse, Place
 from grader.domain.assignment import (
     Assignment,
     CheckSpec,
@@ -35,16 +36,15 @@ from grader.domain.evidence import (
     TrainingOutcome,
     UnfinishedRun,
 )
+from grader.domain.formatting import named
 from grader.domain.measure import Scale, TrainingCall
-from grader.domain.program import LOADING, TRAINING, Claim, ForbiddenUse, Place
-from grader.domain.quoting import named
+from grader.domain.program_run import Pried, Prying
 from grader.domain.score import GradeStatus, LineState, Score, ScoreLine, Waiver
 from grader.domain.submission import Delivery, RefusedFile, Role
-from grader.domain.watch import Pried, Prying
 from grader.scoring import passes, score, stray_targets
 from grader.scoring.decided_by_people import with_waived
-from grader.scoring.measured import measured_line
-from grader.training.accuracy import accuracy_interval
+from grader.scoring.measurements import measured_line
+from grader.training.metrics import accuracy_interval
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CHECKS = (

@@ -12,10 +12,10 @@ import pytest
 import torch
 from PIL import Image
 
-from grader.similarity.code import given_forms, own_units, read_code
-from grader.similarity.shared_code import Own, own
+from grader.similarity.compared_pairs import Own, own
+from grader.similarity.compared_work import SampledWeights
+from grader.similarity.normalized_code import given_forms, own_units, read_code
 from grader.similarity.weights import read_weights
-from grader.similarity.work import SampledWeights
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import json
 import random
 from pathlib import Path
 
-from grader.course.solution_regions import homework_source, solved_source
+from grader.course.reference_solution import homework_source, solved_source
 from grader.course.student_template import notebook
 
 ROOT = Path(__file__).resolve().parents[2]

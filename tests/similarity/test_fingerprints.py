@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.similarity.fingerprints import STRETCH, WINDOW, fingerprints
+from grader.similarity.compared_pairs import STRETCH, WINDOW, fingerprints
 
 VALUE, PLACE = 5944833845122942816, 2
 

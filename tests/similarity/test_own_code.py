@@ -2,8 +2,7 @@
 
 import itertools
 
-from grader.similarity.pairs import THRESHOLD
-from grader.similarity.shared_code import ENOUGH, passages, shares
+from grader.similarity.compared_pairs import ENOUGH, THRESHOLD, passages, shares
 
 
 def test_a_copy_in_disguise_is_found(solutions, own_of):

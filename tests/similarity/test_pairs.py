@@ -2,10 +2,10 @@
 
 import pytest
 
-from grader.similarity.code import read_code
-from grader.similarity.pairs import compared
+from grader.similarity.compared_pairs import compared
+from grader.similarity.compared_work import Work
+from grader.similarity.normalized_code import read_code
 from grader.similarity.pictures import notebook_figures
-from grader.similarity.work import Work
 
 
 @pytest.fixture

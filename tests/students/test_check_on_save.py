@@ -10,7 +10,7 @@ import pytest
 from grader.domain.errors import SubmissionError
 from grader.domain.evidence import Status
 from grader.students.check_on_save import check_on_every_save, saves_of
-from grader.students.handout import local_assignment
+from grader.students.homework import local_assignment
 
 PATIENCE = 60.0
 

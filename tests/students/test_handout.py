@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from grader.domain.errors import UsageError
-from grader.students.handout import local_assignment
+from grader.students.homework import local_assignment
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from grader.cli.verdict_view import training_in_a_line, verdict, verdict_document
+from grader.domain.analyzed_program import TRAINING, ForbiddenUse, Place, Program, Script
 from grader.domain.assignment import Assignment, CheckSpec, HiddenCheck
 from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.formatting import SPACE
-from grader.domain.plan import Plan, Rehearsal, Stage
-from grader.domain.program import TRAINING, ForbiddenUse, Place, Program, Script
+from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.students.own_check import LocalCheck
 from grader.students.prospect import Outcome, known_points, prospect
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from grader.domain.analyzed_program import Place
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
-from grader.domain.plan import Rehearsal, Stage
-from grader.domain.program import Place
-from grader.students.training_estimate import training_estimates
+from grader.domain.program_run import Rehearsal, Stage
+from grader.students.homework_training import training_estimates
 
 EPOCHS = 30
 STAGE = Stage(Place("homework.py", 1), None, "AdamW", "", 100, EPOCHS, 0.1, 0.1)

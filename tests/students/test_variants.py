@@ -7,9 +7,9 @@ import pytest
 
 from grader.cli.verdict_view import verdict
 from grader.course.student_template import write_template
+from grader.domain.analyzed_program import Program
 from grader.domain.formatting import SPACE
-from grader.domain.program import Program
-from grader.students.handout import local_assignment
+from grader.students.homework import local_assignment
 from grader.students.own_check import local_check
 from grader.students.prospect import prospect
 from tests.students.variants import TRAININGS, Variant

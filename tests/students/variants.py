@@ -400,7 +400,7 @@ TRAININGS = (
 
 def main() -> None:
     """Write them all."""
-    from grader.course.solution_regions import solved_source
+    from grader.course.reference_solution import solved_source
 
     root = Path(__file__).resolve().parents[2]
     solved = solved_source(

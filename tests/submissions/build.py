@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.course.solution_regions import homework_source, solved_source
+from grader.course.reference_solution import homework_source, solved_source
 from grader.course.student_template import notebook
 
 HERE = Path(__file__).resolve().parent

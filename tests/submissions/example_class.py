@@ -16,7 +16,7 @@ from pathlib import Path
 
 from grader.course.assignment_file import read_assignment
 from grader.course.composing import composed
-from grader.course.reference_files import reference_files
+from grader.course.variants import reference_files
 from grader.course.variants import variants
 from tests.submissions.build import pdf
 

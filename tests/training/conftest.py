@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pytest
 
+from grader.domain.analyzed_program import Place, Program
 from grader.domain.assignment import Limits
-from grader.domain.ending import Ending
 from grader.domain.evidence import Attestation
-from grader.domain.program import Place, Program
+from grader.domain.program_run import Ending
 from grader.kit.splits import Splits
 from grader.protocol.frames import FrameLimit
 from grader.protocol.replies import Answered, EpochDone, Loaded, Measurable, Trained

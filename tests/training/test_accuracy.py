@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.training.accuracy import confusion, cross_entropy, probabilities, wilson_interval
+from grader.training.metrics import confusion, cross_entropy, probabilities, wilson_interval
 
 
 @pytest.mark.parametrize(

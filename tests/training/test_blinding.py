@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader.domain.program import Place, Program, Recipe, Statement
+from grader.domain.analyzed_program import Place, Program, Recipe, Statement
 from grader.training import Job
 from grader.training.blinding import Blinding, mentions, neutral_names
 

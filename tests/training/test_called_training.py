@@ -21,8 +21,8 @@ from grader.training import (
     repeated_training,
     trained_once,
 )
-from grader.training.measure_job import images_as_examples
-from grader.training.own_measure import mean_interval, score_of, value_interval
+from grader.training.measured_training import images_as_examples
+from grader.training.metrics import mean_interval, score_of, value_interval
 
 LINE = """
 import numpy as np

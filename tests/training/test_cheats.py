@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Limits
 from grader.domain.evidence import Training, TrainingOutcome
-from grader.domain.program import Program
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess
 from grader.training import Job, measured_checkpoint, measured_training

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grader.domain.ending import Ending
+from grader.domain.analyzed_program import Note
 from grader.domain.evidence import TrainingOutcome
-from grader.domain.note import Note
-from grader.domain.quoting import Said
+from grader.domain.formatting import Said
+from grader.domain.program_run import Ending
 from grader.kit.splits import Splits
-from grader.protocol.recipe_gaps import Gap
+from grader.protocol.error_kinds import Gap
 from grader.protocol.replies import (
     CheckpointLoaded,
     EpochDone,

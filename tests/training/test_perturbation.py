@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from grader.training.perturbation import perturbed
+from grader.training.blinding import perturbed
 
 
 def smooth(count: int, side: int = 200, seed: int = 3) -> np.ndarray:

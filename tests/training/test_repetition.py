@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from grader.domain.analyzed_program import Program, Script
 from grader.domain.evidence import TrainingOutcome
-from grader.domain.program import Program, Script
-from grader.domain.quoting import Said
+from grader.domain.formatting import Said
 from grader.kit.splits import Splits
 from grader.protocol.replies import EpochDone, Problem, Raised, Trained, TrainingPlan
 from grader.training import EpochReport, Job, Measured, measured_training, repeated_training
-from grader.training.accuracy import T_95, accuracy_interval, wilson_interval
+from grader.training.metrics import T_95, accuracy_interval, wilson_interval
 
 Scripted = Callable[..., Any]
 PLAN = TrainingPlan(1, 4, "SGD", "", "cpu")

@@ -12,18 +12,17 @@ import pytest
 import torch
 
 from grader.analysis import program
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
-from grader.domain.plan import Rehearsal
-from grader.domain.program import Program
-from grader.domain.watch import Watched
+from grader.domain.program_run import Rehearsal, Watched
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, StudentRaised, WorkerProcess
 from grader.protocol.replies import EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import STATE, Load, Train
-from grader.protocol.watching import WatchRecord
+from grader.protocol.worker_reports import WatchRecord
 from grader.training import Job, made_up_images, rehearsed
-from grader.training.model_identity import other_tree, same_state, told_state
-from grader.training.stages import stages
+from grader.training.trained_weights import other_tree, same_state, told_state
+from grader.training.training_job import stages
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
 CLASSES = ("dark", "gray", "light")

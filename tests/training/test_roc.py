@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from grader.training.roc import MOST_POINTS, roc_curves
+from grader.training.metrics import MOST_POINTS, roc_curves
 
 
 @pytest.mark.parametrize("digits", [1, 2, 8])

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.domain.analyzed_program import TRAINING, Program
 from grader.domain.assignment import Assignment, Limits
 from grader.domain.evidence import TrainingOutcome
-from grader.domain.program import TRAINING, Program
-from grader.domain.watch import Prying, Watched
+from grader.domain.program_run import Prying, Watched
 from grader.kit.splits import Splits
 from grader.protocol.link import WorkerProcess
 from grader.training import Job, Measured, measured_training, repeated_training

@@ -7,14 +7,12 @@ import pytest
 
 from grader.course.assignment_file import read_assignment
 from grader.course.locate import located_course
-from grader.course.mistake_pairs import mistake_pairs
-from grader.course.variants import Kind, Variant, variants
+from grader.course.variants import Kind, Variant, mistake_pairs, variants
 from grader.domain.assignment import Assignment, CheckSpec
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Blame, Finding, FindingKind, Status
-from grader.validation.judged_trials import outcomes
 from grader.validation.mutation_report import mutation_report
-from grader.validation.trials import Trial, TrialOutcome, chosen, seed_of, trials
+from grader.validation.trials import Trial, TrialOutcome, chosen, outcomes, seed_of, trials
 
 SOURCE = """
 class Inner: ...

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.domain.program import Place, Program, Recipe, Script, Statement
+from grader.domain.analyzed_program import Place, Program, Recipe, Script, Statement
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import Link, WorkerProcess
 from grader.protocol.replies import CheckpointLoaded, EpochDone, Loaded, Trained, TrainingPlan
 from grader.protocol.requests import Load, LoadCheckpoint, Train
-from grader.protocol.watching import WatchRecord
+from grader.protocol.worker_reports import WatchRecord
 
 LIMIT = FrameLimit()
 CLASSES = ("low", "middle", "high")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.worker.arguments import arguments
+from grader.worker.rigged_run import arguments
 
 CPU = torch.device("cpu")
 VALUES = {

@@ -8,7 +8,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from grader.worker.attention import attention_weights
+from grader.worker.model_outputs import attention_weights
 
 IMAGES, TOKENS, DIM, HEADS = 3, 10, 8, 2
 

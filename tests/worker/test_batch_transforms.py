@@ -13,8 +13,7 @@ from torchvision import transforms as T
 from torchvision.transforms import v2
 
 from grader.worker.batch_steps import stacked
-from grader.worker.batch_transforms import batch_transform
-from grader.worker.images import GradedImages
+from grader.worker.graded_images import GradedImages, batch_transform
 
 NORMAL = T.Normalize((0.5,), (0.5,))
 BATCHED: dict[str, list[Any]] = {
@@ -260,7 +259,7 @@ def test_a_change_of_the_transform_counts_from_then_on(change: Any) -> None:
 
 def test_a_transform_that_changes_all_the_time_is_applied_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is done once for the next batch only."""
-    monkeypatch.setattr("grader.worker.images.MOST_CHANGES", 2)
+    monkeypatch.setattr("grader.worker.graded_images.MOST_CHANGES", 2)
     data, transform = augmented()
     for degrees in range(20, 26):
         transform.transforms[2].degrees = [float(degrees), 30.0]

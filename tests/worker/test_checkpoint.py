@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from grader.protocol.replies import Misfit
-from grader.worker.checkpoint import state_dict
-from grader.worker.measuring import misfit
+from grader.worker.loaded_weights import misfit, state_dict
 
 
 class Whole(nn.Module):

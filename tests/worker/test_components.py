@@ -8,8 +8,7 @@ import pytest
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import EngineError
-from grader.domain.standin_behavior import StandIn
-from grader.domain.watch import Watched
+from grader.domain.program_run import StandIn, Watched
 from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Built, Called, Done, StandInMade, WeightValues
 from grader.protocol.requests import Build, Call, SetWeights, Weights

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grader.kit.rig import classified_data
+from grader.kit.rigged_data import classified_data
 from grader.protocol.link import StudentRaised
 from grader.protocol.replies import Axes, Ran
 from grader.protocol.requests import RunFunction

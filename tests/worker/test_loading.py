@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.domain.program import NearName, Place, Program, Statement
-from grader.domain.standin_behavior import StandIn
+from grader.domain.analyzed_program import NearName, Place, Program, Statement
+from grader.domain.program_run import StandIn
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Built, Called
 from grader.protocol.requests import Build, Call

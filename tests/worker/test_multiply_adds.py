@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.worker.preparation import multiply_adds
+from grader.worker.training_setup import multiply_adds
 
 
 class Raising(nn.Module):

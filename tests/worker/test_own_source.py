@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from grader.domain.note import Note
-from grader.domain.program import Omission, Place, Program, Statement, TunedValue
+from grader.domain.analyzed_program import Note, Omission, Place, Program, Statement, TunedValue
 
 Load = Callable[..., Any]
 SECRET = "letters that only the source has"

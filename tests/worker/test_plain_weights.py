@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from grader.intake.checkpoint_file import checkpoint_fault
-from grader.worker.checkpoint import state_dict
+from grader.intake.archive import checkpoint_fault
+from grader.worker.loaded_weights import state_dict
 
 MOST = 1_000_000
 WEIGHTS = {

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from grader.domain.program import place_of
-from grader.judge.forwards import ForwardRecord
-from grader.kit.numbered_inputs import ID_BITS, image_number, numbered_images
-from grader.kit.rig import classified_data, trainable_data
+from grader.domain.analyzed_program import place_of
+from grader.judge.untrusted_replies import ForwardRecord
+from grader.kit.rigged_data import ID_BITS, classified_data, image_number, numbered_images, trainable_data
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import ForwardPass, Ran
@@ -155,7 +154,7 @@ def test_numbers_are_read_from_shown_images() -> None:
 @pytest.mark.parametrize("shape", [(3, 9, 17), (2, 5, 3), (1, 1, 10)], ids=str)
 def test_the_worker_reads_the_numbers_that_the_judge_writes(shape: tuple[int, int, int]) -> None:
     """Also where a row is too short for one."""
-    from grader.worker.rig import ids_of
+    from grader.worker.rigged_objects import ids_of
 
     images = torch.from_numpy(numbered_images(300, 4, shape))
     assert ids_of(images, ID_BITS).tolist() == list(range(300))

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from grader.worker.sealed import sealed
+from grader.worker.sealed_functions import sealed
 
 
 def template(*values: Any) -> Any:

@@ -9,7 +9,7 @@ from PIL import Image
 from torchvision import transforms as T
 from torchvision.transforms import v2
 
-from grader.worker.images import GradedImages
+from grader.worker.graded_images import GradedImages
 from grader.worker.transforms import (
     divided,
     handed_out_transform,
@@ -82,7 +82,7 @@ def test_a_random_transform_gives_what_it_gives_when_applied_whole(name: str) ->
 
 def test_images_that_would_fill_the_memory_are_transformed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half transformed they may be much larger than as they came."""
-    monkeypatch.setattr("grader.worker.images.MOST_BYTES", 6 * 16 * 16 * 3 - 1)
+    monkeypatch.setattr("grader.worker.graded_images.MOST_BYTES", 6 * 16 * 16 * 3 - 1)
     random = T.Compose([T.Resize(16), T.RandomHorizontalFlip(), T.ColorJitter(), T.ToTensor()])
     data = GradedImages(images(6, 16, 16), None, ("a",), random)
     assert data._kept is None and data[0][0].shape == (3, 16, 16)

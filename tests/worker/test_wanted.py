@@ -7,10 +7,10 @@ import pytest
 import torch
 import torchvision
 
-from grader.domain.quoting import Said
+from grader.domain.formatting import Said
 from grader.protocol.replies import Problem
-from grader.sandbox.given_files import GivenFiles, cache_environment, lay_out_cache, remove_cache
-from grader.worker.wanted import wanted_file
+from grader.sandbox.readable_files import GivenFiles, cache_environment, lay_out_cache, remove_cache
+from grader.worker.student_faults import wanted_file
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from grader.domain.program import LOADING, Place
-from grader.domain.watch import Prying
+from grader.domain.analyzed_program import LOADING, Place
+from grader.domain.program_run import Prying
 from grader.protocol.frames import FrameLimit
 from grader.protocol.link import StudentRaised, WorkerFault
 from grader.protocol.replies import Built, Called
@@ -162,7 +162,7 @@ part(4, 2)
     "a list that is kept": f"""
 {FIND}
 import sys
-watch = sys.modules['grader.worker.forbidden'].ForbiddenWatch
+watch = sys.modules['grader.worker.forbidden_watch'].ForbiddenWatch
 watch._record = watch.imported = lambda *_: None
 part(4, 2)
 """,
@@ -268,7 +268,7 @@ DISTURBED = {
         "start.__code__ = (lambda *a: None).__code__.replace(co_freevars=('__class__',))"
     ),
     "the answer": (
-        "import sys\nservice = sys.modules['grader.worker.forbidden']\n"
+        "import sys\nservice = sys.modules['grader.worker.forbidden_watch']\n"
         "service.ForbiddenWatch.prove = lambda *a: None"
     ),
 }

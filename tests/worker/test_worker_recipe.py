@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.domain.program import Place, Recipe, Statement, TunedValue
+from grader.domain.analyzed_program import Place, Recipe, Statement, TunedValue
+from grader.protocol.error_kinds import gap_in_words
 from grader.protocol.link import StudentRaised
-from grader.protocol.raised import plan_in_words
-from grader.protocol.recipe_gaps import gap_in_words
 from grader.protocol.replies import Built
 from grader.protocol.requests import Build
+from grader.protocol.worker_reports import plan_in_words
 
 Tiny = Callable[..., Any]
 

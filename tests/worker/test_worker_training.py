@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import nn
 
+from grader.domain.analyzed_program import line_at, place_of
 from grader.domain.errors import EngineError
-from grader.domain.program import line_at, place_of
 from grader.protocol.link import StudentRaised
-from grader.protocol.plain_values import ModelMade, OtherValues
 from grader.protocol.replies import Built, Misfit, TrainingPlan, WeightValues
 from grader.protocol.requests import Build, Train, Weights
+from grader.protocol.trees import ModelMade, OtherValues
 
 Tiny = Callable[..., Any]
 

@@ -1,8 +1,8 @@
 """Backward slice (Weiser, 1984) over statements: which of them a model's weights depend on.
 
-Objects are followed by names: an optimizer changes the model that it was made of. A statement that may change
-what is needed belongs to the slice, so it errs toward too much; it does not see aliases that no name shows.
-`model_that_counts` decides which model the slice is for.
+Objects are followed by names: an optimizer changes the model that it was made of. A statement that may
+change what is needed belongs to the slice, so it errs toward too much; it does not see aliases that no
+name shows. `model_that_counts` decides which model the slice is for.
 
 Tests: tests/training/test_replay.py, tests/analysis/script/test_which_model_counts.py
 """
@@ -11,12 +11,11 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
+from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Effect, Effects
-from grader.analysis.folding import Lookup, Unknown, value
 from grader.analysis.references import bound_names
 from grader.analysis.roles import RoleReader, bindings, unwrapped
-from grader.analysis.script.exposure import exposed
-from grader.analysis.script.kept_files import Files, files_of
+from grader.analysis.script.data_flow import Files, exposed, files_of
 from grader.analysis.units import Unit, assigned, calls, changed_names, statements_within
 
 TRAINED = Effect.MODEL | Effect.OPTIMIZER | Effect.TRAIN

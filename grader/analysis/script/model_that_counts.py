@@ -1,22 +1,103 @@
-"""The model that counts, where a program trains several.
+"""The model that counts, where a program trains several, and whether its class is built exactly once.
 
-In this order: the remark `# grader: final`, the assignment's variable, weights saved under the checkpoint's
-name. Else it is the model drawn last by a graded function, the only one saved, or the one trained last. This
-heuristic decides what is measured, and no person is asked; the remark overrules it, and the reason is shown.
-`grader.training` measures what the model is worth.
+In this order: the remark `# grader: final`, the assignment's variable, weights saved under the
+checkpoint's name. Else it is the model drawn last by a graded function, the only one saved, or the one
+trained last. The remark overrules this heuristic, no person is asked, and the reason is shown. Whether a
+class is built once goes by calls, and errs toward several: then `grader.worker.script_run` reports the
+epochs at the end. What the model is worth `grader.training` measures, never this module.
 
-Tests: tests/analysis/script/test_which_model_counts.py, tests/courses/test_two_models.py
+Tests: tests/analysis/script/test_which_model_counts.py, tests/analysis/test_recipe.py,
+tests/benchmarks/test_script_alone.py, tests/courses/test_two_models.py
 """
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from grader.analysis.constant_values import Lookup, Unknown, value
 from grader.analysis.effects import Aliases
-from grader.analysis.folding import Lookup, Unknown, value
+from grader.analysis.references import COMPREHENSIONS
 from grader.analysis.script.dependence import Definitions, Level
+from grader.analysis.slicing import LOOPS
 from grader.analysis.units import Unit, calls, statements_within
+
+MANY = 2
+REPEATING = (*LOOPS, *COMPREHENSIONS, ast.Lambda)
+
+
+def is_built_once(kind: str, executed: Iterable[ast.stmt], definitions: Mapping[str, ast.stmt]) -> bool:
+    """Whether exactly one model is built, as far as can be read.
+
+    Args:
+        kind: The class.
+        executed: The statements of the top level that are executed.
+        definitions: The functions and classes that they use, by name.
+    """
+    every = [*executed, *definitions.values()]
+    copied = any(_copies(call) for node in every for call in ast.walk(node) if isinstance(call, ast.Call))
+    return not copied and _Calls(list(executed), definitions).times(kind, frozenset()) == 1
+
+
+def _copies(call: ast.Call) -> bool:
+    """Whether a call may copy a model: a copy can be trained by itself. That of its weights cannot."""
+    name = ast.unparse(call.func).split(".")[-1]
+    return name == "deepcopy" and not any(
+        isinstance(argument, ast.Call) and ast.unparse(argument.func).endswith("state_dict")
+        for argument in call.args
+    )
+
+
+class _Calls:
+    """Counts calls, up to `MANY`."""
+
+    def __init__(self, executed: list[ast.stmt], definitions: Mapping[str, ast.stmt]) -> None:
+        self._executed = executed
+        self._definitions = {name: node for name, node in definitions.items() if node not in executed}
+
+    def times(self, name: str, within: frozenset[str]) -> int:
+        """How often something is called by its name; handed on as a value, it counts as called often."""
+        if name in within:
+            return MANY
+        count = sum(weight for node in self._executed for weight in _uses(node, name))
+        for other, body in self._definitions.items():
+            uses = sum(_uses(body, name)) if other != name else 0
+            if uses:
+                count += uses * self.times(other, within | {name})
+        return min(count, MANY)
+
+
+def _uses(node: ast.AST, name: str, weight: int = 1) -> Iterator[int]:
+    """The weight of each use of a name: 1 for a call that is made once when the node is executed."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+        yield weight
+        children: Iterable[ast.AST] = [*node.args, *node.keywords]
+    elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+        yield MANY
+        children = ()
+    else:
+        children = _evaluated(node)
+    inner = MANY if isinstance(node, REPEATING) else weight
+    for child in children:
+        # a method may be called as often as one likes, but an object is initialized once
+        is_method = isinstance(node, ast.ClassDef) and isinstance(child, ast.FunctionDef)
+        many = is_method and child.name != "__init__"  # type: ignore[attr-defined]
+        yield from _uses(child, name, MANY if many else inner)
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """The children of a node, but for annotations and type checks, which call nothing."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+        yield node.args[0] if node.args else node.func
+        return
+    for name, child in ast.iter_fields(node):
+        every = child if isinstance(child, list) else [child]
+        if name not in ("annotation", "returns"):
+            yield from (each for each in every if isinstance(each, ast.AST))
+
+
+# --- the model that counts, where a program trains several ---
+
 
 UNKNOWN_PART = "\0"
 MOST_DEEP = 4

@@ -12,17 +12,15 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from grader.analysis.edits import applied
+from grader.analysis.constant_values import Unknown, value
 from grader.analysis.effects import Aliases, Effect, Effects
-from grader.analysis.folding import Unknown, value
+from grader.analysis.rewriting import applied
 from grader.analysis.roles import RoleReader, bindings, role_by_name
-from grader.analysis.script.constructions import is_built_once
-from grader.analysis.script.deciding import decides, measures
 from grader.analysis.script.dependence import Definitions, Level, alive
-from grader.analysis.script.model_that_counts import Choice, ModelThatCounts
-from grader.analysis.script.substitution import OUTWARD, Substitution
+from grader.analysis.script.model_that_counts import Choice, ModelThatCounts, is_built_once
+from grader.analysis.script.script_data import OUTWARD, Substitution, decides, measures
 from grader.analysis.units import DEFINITIONS, Unit, calls, segment, statements_within, unit
-from grader.domain.program import Loop, Omission, Place, Script, Statement
+from grader.domain.analyzed_program import Loop, Omission, Place, Script, Statement
 
 LOOPS = (ast.For, ast.While)
 SEEDING = frozenset({"torch.manual_seed", "random.seed", "numpy.random.seed", "torch.cuda.manual_seed_all"})

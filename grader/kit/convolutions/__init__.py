@@ -4,10 +4,14 @@ It implements no part of a network that an assignment may grade; what it compute
 own functions, on the students' own weights.
 """
 
-from grader.kit.convolutions.convolution import Convolution, convolutions
-from grader.kit.convolutions.normalization import BatchNorm, batch_norm_oddities, batch_norms
-from grader.kit.convolutions.shortcuts import Shortcut, shortcut
-from grader.kit.convolutions.strides import moves_with_input, strides
+from grader.kit.convolutions.convolution import Convolution, convolutions, moves_with_input, strides
+from grader.kit.convolutions.normalization import (
+    BatchNorm,
+    Shortcut,
+    batch_norm_oddities,
+    batch_norms,
+    shortcut,
+)
 
 __all__ = [
     "BatchNorm",

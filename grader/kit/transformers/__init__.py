@@ -4,23 +4,28 @@ It implements no part of a Transformer that an assignment may grade; what it com
 PyTorch's own functions, on the students' own weights.
 """
 
-from grader.kit.transformers.behavior import oddities
-from grader.kit.transformers.encoders import (
-    block_weights,
-    inline_attentions,
-    inline_feed_forwards,
-    without_biases,
-)
-from grader.kit.transformers.fields import Fields, fields
 from grader.kit.transformers.layers import (
     TwoLayers,
     activations,
+    block_weights,
     feed_forwards,
+    inline_attentions,
+    inline_feed_forwards,
     layer_norms,
     two_layers,
+    without_biases,
 )
-from grader.kit.transformers.patches import elsewhere, grids, places_rearranged, rearranged, sees_patches
 from grader.kit.transformers.projections import Projections, UnreadableWeights, attention, readings
+from grader.kit.transformers.token_behavior import (
+    Fields,
+    elsewhere,
+    fields,
+    grids,
+    oddities,
+    places_rearranged,
+    rearranged,
+    sees_patches,
+)
 
 __all__ = [
     "Fields",

@@ -1,8 +1,9 @@
 """Finding the query, key, value and output projections among a student's weights.
 
-Names and layout are the student's business. What the tensors are follows from their shapes; in which order
-the rows of the projections are to be read does not, so every legitimate reading is tried: fused, separate or
-per head; query, key and value in any order; role, head and feature in any nesting; with or without bias.
+Names and layout are the student's business. What the tensors are follows from their shapes; in which
+order the rows of the projections are to be read does not, so every legitimate reading is tried: fused,
+separate or per head; query, key and value in any order; role, head and feature in any nesting; with or
+without bias.
 """
 
 import itertools

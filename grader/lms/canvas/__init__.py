@@ -1,7 +1,6 @@
 """Canvas."""
 
-from grader.lms.canvas.attachments import ANONYMOUS, LMS, canvas_name, read_together
-from grader.lms.canvas.gradebook_columns import CLASS_LIST, GRADEBOOK
+from grader.lms.canvas.canvas_files import ANONYMOUS, CLASS_LIST, GRADEBOOK, LMS, canvas_name, read_together
 from grader.lms.system import Lms
 
 CANVAS = Lms(

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from grader.files.csv_text import CsvText
-from grader.lms.gradescope.autograder_results import RESULTS
-from grader.lms.gradescope.metadata import (
+from grader.lms.gradescope.gradescope_files import (
     LABEL,
     LMS,
     METADATA,
+    RESULTS,
     gradescope_name,
     metadata_rows,
     submission_list,

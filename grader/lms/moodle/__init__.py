@@ -1,9 +1,7 @@
 """Moodle."""
 
 from grader.lms.moodle.feedback_zip import FEEDBACK_ZIP
-from grader.lms.moodle.gradebook_table import GRADEBOOK
-from grader.lms.moodle.participants import LMS, moodle_name
-from grader.lms.moodle.worksheet import CLASS_LIST, WORKSHEET
+from grader.lms.moodle.grade_tables import CLASS_LIST, GRADEBOOK, LMS, WORKSHEET, moodle_name
 from grader.lms.system import Lms
 
 MOODLE = Lms(

@@ -1,11 +1,11 @@
 """The reports, packed so that Moodle gives each student theirs (Upload multiple feedback files in a zip).
 
-mod/assign/feedback/file/importziplib.php splits a name at its first four underscores,
-`<Full name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone; names that
+mod/assign/feedback/file/importziplib.php splits a name at its first four underscores, `<Full
+name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone; names that
 begin with a dot or a tilde it leaves out. Files side by side, as here, it puts where students find them;
-within folders it would give them the path `//`. The names come from the teacher's grading worksheet, or from
-the download that was graded: none is made up, and of whom a person said that a submission is theirs the
-download does not tell the name.
+within folders it would give them the path `//`. The names come from the teacher's grading worksheet, or
+from the download that was graded: none is made up, and of whom a person said that a submission is theirs
+the download does not tell the name.
 """
 
 import re
@@ -15,11 +15,16 @@ from pathlib import PurePosixPath
 from grader.domain.errors import UsageError
 from grader.domain.formatting import printable
 from grader.files.zip_archive import zipped
-from grader.lms.export_format import ANYWAY, Choices, Export, ExportFormat, InputFile, Order
-from grader.lms.filling import unsaid
+from grader.lms.export_format import ANYWAY, Choices, Export, ExportFormat, InputFile, Order, unsaid
 from grader.lms.matching import Candidate, NumberColumn, matching
-from grader.lms.moodle.participants import LMS, moodle_name
-from grader.lms.moodle.worksheet import FULL_NAME, participant, participant_rows, worksheet
+from grader.lms.moodle.grade_tables import (
+    FULL_NAME,
+    LMS,
+    moodle_name,
+    participant,
+    participant_rows,
+    worksheet,
+)
 
 PLUGIN = "assignfeedback_file"
 FILE = "report.html"

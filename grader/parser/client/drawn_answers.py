@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from grader.domain.answers import ANSWERS_FILE, Answers, DrawnPage, Undrawn
 from grader.domain.assignment import MEGABYTE
 from grader.domain.errors import SubmissionError
-from grader.domain.quoting import file_name_of
-from grader.parser.client.opened_files import ParserOpener
+from grader.domain.formatting import file_name_of
+from grader.domain.submission import ANSWERS_FILE, Answers, DrawnPage, Undrawn
+from grader.parser.client.parsed_files import ParserOpener
 from grader.parser.messages import (
     LONGEST_SIDE,
     MOST_COUNTED,

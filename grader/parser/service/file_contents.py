@@ -1,29 +1,117 @@
-"""Answers about a file that was handed in: what is packed in it, what it claims, what is compared of it.
+"""What is told of a handed-in file: what is packed in it, what it claims, and how it looks to people.
 
-Archives are read, code is parsed and pictures are decoded here; nothing is executed, and no pickle is read.
+The file is held by the other end, which is asked for its bytes as they are read. Archives are read, code
+is parsed, pictures are decoded and a source is rendered here; nothing is executed, and no pickle is read.
+nbconvert is imported in a parser only, and at its start only where views are asked for: that takes as
+long as all else that a parser loads.
 """
 
-from collections.abc import Callable, Iterator
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from grader.analysis.claims import claim_in_report
+from grader.analysis.stated_values import claim_in_report
 from grader.domain.errors import SubmissionError
-from grader.domain.submission import RefusedFile
-from grader.intake.archive import contents
-from grader.intake.archive_pieces import Begun, Caps, Ended, Piece
-from grader.intake.checkpoint_file import checkpoint_fault
+from grader.domain.submission import RefusedFile, View
+from grader.files.typed_json import validator
+from grader.intake.archive import checkpoint_fault, contents
+from grader.intake.archive_pieces import CHUNK, Begun, Caps, Ended, Piece
 from grader.lms.downloads import metadata_rows
-from grader.parser.messages import MOST_TEXT, MOST_TOKENS, FileRequest
-from grader.parser.service.pdf_text import report_pages
-from grader.protocol.frames import Frame
-from grader.similarity.code import read_code
+from grader.parser.messages import FILE_PART, MOST_TEXT, MOST_TOKENS, FileRequest
+from grader.parser.service.pdf_pages import report_pages
+from grader.protocol.frames import Frame, read_frame, write_frame
+from grader.similarity.compared_work import MOST_FIGURES, Code, ComparedPicture
+from grader.similarity.normalized_code import read_code
 from grader.similarity.pictures import notebook_figures, report_figures
 from grader.similarity.weights import read_weights
-from grader.similarity.work import MOST_FIGURES, Code, ComparedPicture
+
+
+def requested_file(reader: BinaryIO, writer: BinaryIO, size: int) -> BinaryIO:
+    """A seekable file of `size` bytes, which are asked for as they are read."""
+    return io.BufferedReader(_RequestedFile(reader, writer, size), CHUNK // 4)
+
+
+class _RequestedFile(io.RawIOBase):
+    """A file whose bytes the other end holds."""
+
+    def __init__(self, reader: BinaryIO, writer: BinaryIO, size: int) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise ValueError("a position before the file's beginning")
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        count = min(len(buffer), CHUNK, max(self._size - self._at, 0))
+        if count == 0:
+            return 0
+        write_frame(self._writer, Frame({"read": [self._at, count]}))
+        data = read_frame(self._reader, FILE_PART).arrays["data"]
+        buffer[: len(data)] = data.data
+        self._at += len(data)
+        return len(data)
+
+
+# --- A handed-in file rendered in the parser that parses it, as a person reads it. Nothing of it ---
+
+
+_SECONDS = 5  # of processor time that rendering may take
+
+
+def view_answer(name: str, data: bytes, modules: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+    """The answer with the view of a file, or without one where it cannot be rendered.
+
+    Args:
+        modules: The modules that it imports, by name.
+    """
+    import resource  # only where submissions are graded, on Linux
+
+    from grader.analysis.view import viewed
+
+    # Markdown can take a renderer hours; what ends then is this process, which has sent the program already
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    most = math.ceil(used) + _SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # the first of a namespace ignores the soft limit
+    try:
+        return {"view": validator(View).dump_python(viewed(name, data, modules), mode="json")}
+    except SubmissionError as error:
+        return {"refused": str(error)}
+    except (MemoryError, RecursionError):
+        return {"exhausted": True}
+    except Exception as error:  # noqa: BLE001 - what nobody thought of yet costs the view and nothing else
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+def warm() -> None:
+    """Load what rendering the first file would load."""
+    from grader.analysis import view
+
+    view.warm()
+    validator(View)
+
+
+# --- answers about a file that was handed in: what is packed in it, what it claims, what is comp ---
+
 
 _DONE = Frame({"done": True})
 

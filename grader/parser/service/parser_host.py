@@ -10,15 +10,14 @@ from typing import Any, BinaryIO
 
 from grader.analysis import program as analyzed
 from grader.analysis.joining import installed
+from grader.domain.analyzed_program import Program
 from grader.domain.assignment import ProgramRules
 from grader.domain.errors import SubmissionError
-from grader.domain.program import Program
 from grader.files.typed_json import validator
 from grader.parser.messages import SOURCE, VIEWS, FileRequest
-from grader.parser.service import page_view, pdf_pages
-from grader.parser.service.file_contents import answers_about
-from grader.parser.service.pdf_text import report_pages
-from grader.parser.service.requested_file import requested_file
+from grader.parser.service import file_contents, pdf_pages
+from grader.parser.service.file_contents import answers_about, requested_file
+from grader.parser.service.pdf_pages import report_pages
 from grader.protocol.frames import Frame, read_frame, write_frame
 from grader.sandbox import forkserver
 from grader.similarity import pictures
@@ -38,7 +37,7 @@ def _prepare() -> None:
     report_pages(io.BytesIO(b"%PDF-1.4 no pages"))
     pictures.warm()
     if VIEWS in sys.argv:
-        page_view.warm()
+        file_contents.warm()
         pdf_pages.warm()
 
 
@@ -64,7 +63,7 @@ def _serve(reader: BinaryIO, writer: BinaryIO) -> None:
     if request.get("view"):
         shown = {name: data for name, data in _modules(frame).items() if name in modules}
         data = frame.arrays["data"].tobytes()
-        write_frame(writer, Frame(page_view.view_answer(request["name"], data, shown)))
+        write_frame(writer, Frame(file_contents.view_answer(request["name"], data, shown)))
 
 
 def _answers_about(request: dict[str, Any], file: BinaryIO) -> Iterator[Frame]:

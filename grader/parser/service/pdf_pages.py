@@ -1,14 +1,20 @@
-"""The pages of a PDF as pixels, drawn by PDFium. Nothing in the PDF acts: no form, no script, no link."""
+"""The pages of a PDF: as text, and as pixels drawn by PDFium.
 
+Nothing in the PDF acts: no form, no script, no link. A page that cannot be read has no text, and one that
+cannot be drawn is told as such. What becomes of text and pixels, the other end decides.
+"""
+
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+from pypdf import PdfReader
 
-from grader.domain.answers import Undrawn
 from grader.domain.assignment import MEGABYTE
+from grader.domain.submission import Undrawn
 from grader.intake.archive_pieces import CHUNK
 from grader.parser.messages import LONGEST_SIDE, MOST_COUNTED, MOST_PAGES, Pixels
 from grader.protocol.frames import Frame
@@ -16,6 +22,43 @@ from grader.sandbox.limits import address_space
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
+
+
+MOST_TEXT_PAGES = 60
+MOST_TEXT = 400_000  # characters in all
+
+
+def report_pages(file: BinaryIO) -> tuple[str, ...]:
+    """The text of a PDF's pages; a page that cannot be read is empty, and so is a scanned one.
+
+    Args:
+        file: The PDF, seekable.
+    """
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    pages: list[str] = []
+    left = MOST_TEXT
+    try:
+        reader = PdfReader(file, strict=False)
+        if reader.is_encrypted:
+            reader.decrypt("")
+        for page in reader.pages[:MOST_TEXT_PAGES]:
+            try:
+                text = page.extract_text()[:left]
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001 - whatever is wrong with a page, the others may do
+                text = ""
+            left -= len(text)
+            pages.append(text)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - a damaged file has no pages
+        return tuple(pages)
+    return tuple(pages)
+
+
+# --- the pages of a PDF as pixels, drawn by PDFium. Nothing in the PDF acts: no form, no script, ---
+
 
 CPU_SECONDS = 15
 MEMORY_MB = 800

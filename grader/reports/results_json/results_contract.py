@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from grader.domain.drawn_values import Value
+from grader.domain.assignment_versions import Value
 
 _Share = Field(default=None, ge=0, le=1)
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
-from grader.domain.formatting import printable
-from grader.domain.quoting import about_file
+from grader.domain.formatting import about_file, printable
 from grader.domain.score import Score
 from grader.domain.submission import Download, Fate
 from grader.reports.results_json.results_contract import (

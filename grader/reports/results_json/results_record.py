@@ -1,22 +1,34 @@
-"""What `results.json` holds of one submission, by its contract."""
+"""What `results.json` and `scores.csv` hold: each submission, the class's list, and a row per student.
 
+It holds how evidence and a score become the record of one submission, who is on the list of the class and
+handed in nothing, who is not on it, and the rows of the table for a spreadsheet. It never decides which
+keys there are (`results_contract` does), and it neither reads nor writes the files (`results_file` does).
+It never scores.
+"""
+
+import csv
+import io
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from grader.domain.analyzed_program import Claim
+from grader.domain.assignment import Assignment
 from grader.domain.evidence import Epoch, Evidence
-from grader.domain.formatting import printable
-from grader.domain.plan import Plan, Rehearsal
-from grader.domain.program import Claim
-from grader.domain.quoting import about_file
+from grader.domain.formatting import about_file, points, printable
+from grader.domain.measure import StudyAgain
+from grader.domain.program_run import Plan, Rehearsal
 from grader.domain.score import Score, ScoreEdit, ScoreLine
-from grader.domain.study_table import StudyAgain
-from grader.domain.watch_notes import watch_notes
+from grader.domain.submission_result import watch_notes
+from grader.files.file_names import guarded
+from grader.lms.matching import Candidate, matching
+from grader.lms.roster import Roster
 from grader.reports.results_json.results_contract import (
     AcceptedFileRecord,
     CheckpointRecord,
     ClassRecord,
+    DownloadRecord,
     EditRecord,
     EpochRecord,
     FindingRecord,
@@ -28,6 +40,7 @@ from grader.reports.results_json.results_contract import (
     ModelRecord,
     PlanRecord,
     RefusedFileRecord,
+    RosterRecord,
     SandboxRecord,
     StageRecord,
     StudyRecord,
@@ -37,8 +50,68 @@ from grader.reports.results_json.results_contract import (
     TunedRecord,
     UnfinishedRunRecord,
 )
-from grader.reports.student.label_metrics import class_figures
+from grader.reports.student.model_figures import class_figures
 from grader.scoring.decided_by_people import with_acceptance
+
+
+def roster_record(roster: Roster, results: Collection[Candidate]) -> RosterRecord:
+    """Who is on the list, under the ids that results have where there are results.
+
+    Args:
+        results: Of the class.
+    """
+    match = matching(roster.table, list(roster.rows), roster.who, roster.number, results)
+    listed = {one.student_id for one in results if not one.held} - set(match.absent)
+    listed |= {roster.rows[row] for row in (*match.unknown, *match.held)}
+    # a number that is no student's is a team's, and of its members the LMS has no upload
+    numbers = roster.directory().students
+    teams = roster.number is not None and any(
+        one.number_in(roster.number.lms) not in ("", *numbers) for one in results
+    )
+    return RosterRecord(
+        source=printable(roster.table.name),
+        students=sorted(listed),
+        submitted=[] if teams else sorted(roster.surely_submitted(match.unknown)),
+        missing=[],
+        unlisted=[],
+        notes=[printable(f"{doubt}.") for doubt in match.doubts.values()],
+    )
+
+
+def attended(
+    download: DownloadRecord | None,
+    found: Iterable[Candidate],
+    whole: DownloadRecord | None = None,
+) -> DownloadRecord | None:
+    """The account with who of the list handed in nothing, and who handed in and is not on it.
+
+    Whoever has a file in the download handed something in, also without a result; and so may have everybody
+    whose id is on a submission of which nobody knows whose it is.
+
+    Args:
+        found: The results of the class.
+        whole: The account of all downloads, where this is one of several.
+    """
+    if download is None or download.roster is None:
+        return download
+    whole = whole or download
+    rosters = [one for one in (download.roster, whole.roster) if one is not None]
+    everybody = list(found)
+    results = [one.student_id for one in everybody if not one.held]
+    there = {one.casefold() for one in results}
+    there |= {one.origin.carries.casefold() for one in everybody if one.held}
+    there |= {file.student_id.casefold() for file in whole.files if file.student_id}
+    listed = {one.casefold() for roster in rosters for one in roster.students}
+    roster = download.roster.model_copy(
+        update={
+            "missing": [one for one in download.roster.students if one.casefold() not in there],
+            "unlisted": sorted(one for one in results if one.casefold() not in listed),
+        }
+    )
+    return download.model_copy(update={"roster": roster})
+
+
+# --- what `results.json` holds of one submission, by its contract ---
 
 
 def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
@@ -333,3 +406,59 @@ def _plan(plan: Plan) -> PlanRecord | None:
             for one in plan.left_alone
         ],
     )
+
+
+# --- `scores.csv`: one row per student, for a spreadsheet ---
+
+
+def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> str:
+    """The table as CSV text, ordered by student id.
+
+    Columns: `student_id, status, total, decided, awaiting`, then one per rubric item; where the assignment
+    takes points off for lateness, then `days_late`, `penalty` and `total_after`. `decided` is the
+    maximum of the decided items, `awaiting` the ids of those that a person still marks, with `;` between. A
+    cell is empty when nobody knows the points yet or the total is withheld: never 0 for that.
+
+    Args:
+        assignment: For the items and their order.
+        results: What was found and scored, in any order.
+
+    Returns:
+        Comma-separated text with `\\n` line ends and a header line.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    late = ["days_late", "penalty", "total_after"] if assignment.late.points_per_day is not None else []
+    items = [item.id for item in assignment.rubric]
+    writer.writerow(
+        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late]),
+    )
+    for _, score in sorted(results, key=lambda result: result[1].student_id):
+        known = {line.id: line.points for line in score.lines}
+        writer.writerow(
+            [
+                _cell(score.student_id),
+                score.status.value,
+                _number(score.total),
+                _number(score.decided),
+                _cell(";".join(score.awaiting)),
+                *(_number(known.get(item)) for item in items),
+                *(_lateness(score) if late else ()),
+            ]
+        )
+    return buffer.getvalue()
+
+
+def _lateness(score: Score) -> tuple[str, str, str]:
+    if score.late is None:
+        return "", "", _number(score.total)
+    return _number(score.late.days), _number(score.late.penalty), _number(score.late.total_after)
+
+
+def _cell(text: str) -> str:
+    """The text, kept from being read as a formula."""
+    return guarded(printable(text))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else points(value)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from grader.domain.answers import ANSWERS_FILE, Answers, Undrawn
 from grader.domain.assignment import MEGABYTE, Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import SPACE, counted, listed
 from grader.domain.score import PartScore, Score
+from grader.domain.submission import ANSWERS_FILE, Answers, Undrawn
 from grader.reports.typesetting import environment, language_of
 
 _WHY = {

@@ -1,16 +1,57 @@
-"""Where a submission stands: its points in a sentence, and what a reader must know before them."""
+"""Where a submission stands: its points in a sentence, what to know before them, and what changed.
+
+It holds the headline, the banners, the segments of the bar of points, and what changed since a grade was
+released, as its student is told: then and now, and nothing in between. It never scores and never decides
+whether a grade is final: it says what the score holds.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
-from grader.domain.formatting import listed, points, stamp
-from grader.domain.quoting import named
+from grader.domain.formatting import listed, named, points, stamp
 from grader.domain.score import GradeStatus, Score
-from grader.reports.student.fixes import unimplemented
-from grader.reports.student.forbidden_parts import forbidden_rows
+from grader.reports.student.fixes import forbidden_rows, unimplemented
 from grader.reports.student.training_charts import Segment
+
+
+def changed_lines(score: Score) -> Mapping[str, str]:
+    """Rubric item, or part of one -> a sentence, for those whose points are others since they were released.
+
+    Of each, the first release in which it had points; what nobody knew before is not a change.
+    """
+    if score.released is None:
+        return {}
+    now = {line.id: line.points for line in score.lines}
+    now |= {f"{line.id}.{part.id}": part.points for line in score.lines for part in line.parts}
+    return {
+        target: _since(when, before, now[target])
+        for target, before, when in score.released.lines
+        if target in now and now[target] != before
+    }
+
+
+def changed_grade(score: Score) -> str:
+    """The same for the grade, after what lateness costs; empty where it is what it was.
+
+    While something was open the grade was to grow: that it did is not a change.
+    """
+    if score.released is None or score.released.whole is None:
+        return ""
+    before, when = score.released.whole
+    if before == score.final:
+        return ""
+    late = score.late is not None and bool(score.late.penalty)
+    return _since(when, before, score.final, ", after what lateness costs" if late else "")
+
+
+def _since(when: datetime, before: float, now: float | None, how: str = "") -> str:
+    return f"Changed since {when:%Y-%m-%d}: {points(before)} → {points(now)}{how}."
+
+
+# --- where a submission stands: its points in a sentence, and what a reader must know before the ---
 
 
 @dataclass(frozen=True)

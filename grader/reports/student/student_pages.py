@@ -1,17 +1,194 @@
-"""The pages about one student, which lie side by side: the report, the code and the answers."""
+"""The pages about one student: the report, what lies beside it, and the attention page for staff.
 
-from collections.abc import Mapping
+It holds the report, which is one HTML file that needs nothing else, and which pages are made together.
+The attention page is handed out to nobody. What stands for attention is whatever the student's code
+computes where it sees the hidden images: with its hundreds of numbers it could tell which images these
+are. It never scores, and it never decides what a finding costs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from grader.domain.answers import ANSWERS_FILE
 from grader.domain.assignment import Assignment
-from grader.domain.evidence import Evidence
+from grader.domain.assignment_versions import shown_values
+from grader.domain.evidence import Evidence, Training
 from grader.domain.score import Score
-from grader.files.page_names import ANSWERS_PAGE, REPORT, SUBMISSION_PAGE
+from grader.domain.submission import ANSWERS_FILE
+from grader.domain.submission_result import watch_notes
+from grader.files.file_names import ANSWERS_PAGE, REPORT, SUBMISSION_PAGE
 from grader.files.view_file import view_in
+from grader.reports.student import training_charts
 from grader.reports.student.answers_page import answers_page
-from grader.reports.student.student_page import student_page
+from grader.reports.student.code_lines import CodeLine, CodeLinks, excerpt
+from grader.reports.student.findings import component_reports
+from grader.reports.student.fixes import Fix, fixes, forbidden_rows
+from grader.reports.student.model_figures import layer_rows, side_by_side
+from grader.reports.student.standing import (
+    banners,
+    changed_grade,
+    changed_lines,
+    headline,
+    nothing_implemented,
+    points_sentence,
+    standing,
+)
 from grader.reports.student.submission_page import code_links, submission_page
+from grader.reports.student.trained_models import difference, mistakes, study_rows, trained_models
+from grader.reports.typesetting import data_uri, environment, language_of
+from grader.scoring.decided_by_people import with_acceptance, with_waived
+
+
+@dataclass(frozen=True)
+class AttentionRow:
+    """Where the model looks in one image, as data URIs (empty when missing)."""
+
+    name: str
+    predicted: str
+    image: str
+    last_layer: str
+    rollout: str
+
+
+def shows_attention(evidence: Evidence) -> bool:
+    """Whether there is something for such a page."""
+    return bool(evidence.training.attention)
+
+
+def attention_page(
+    assignment: Assignment, evidence: Evidence, *, images: Mapping[str, bytes], generated_at: datetime
+) -> str | None:
+    """The attention of one image per class as a self-contained HTML page; None where none was measured.
+
+    Args:
+        assignment: What was asked for.
+        evidence: What was found out.
+        images: PNG bytes by the names that the evidence uses; what is missing is said to be missing.
+        generated_at: When the page is made.
+    """
+    if not shows_attention(evidence):
+        return None
+    return (
+        environment()
+        .get_template("attention.html.j2")
+        .render(
+            assignment=assignment,
+            evidence=evidence,
+            attention=_rows(evidence.training, images),
+            generated_at=generated_at,
+        )
+    )
+
+
+def _rows(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow, ...]:
+    predictions = {one.image: one for one in training.predictions}
+    return tuple(
+        AttentionRow(
+            training.class_name(predictions[each.prediction].true_class),
+            training.class_name(predictions[each.prediction].predicted_class),
+            data_uri(images, each.prediction),
+            data_uri(images, each.last_layer),
+            data_uri(images, each.rollout),
+        )
+        for each in training.attention
+        if each.prediction in predictions
+    )
+
+
+# --- the report that a student receives: one HTML file that needs nothing else ---
+
+
+_FIXES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class ShownFix:
+    """A fix with the lines of the student's file that it concerns."""
+
+    fix: Fix
+    lines: tuple[CodeLine, ...]
+
+
+def student_page(
+    assignment: Assignment,
+    evidence: Evidence,
+    score: Score,
+    *,
+    images: Mapping[str, bytes],
+    generated_at: datetime,
+    code: CodeLinks | None = None,
+) -> str:
+    """One student's report as a self-contained HTML page.
+
+    Args:
+        assignment: What was asked for.
+        evidence: What was found out.
+        score: The points.
+        images: PNG bytes by the names that the evidence's figures and predictions use; what is missing, or
+            is not a PNG, is said to be missing.
+        generated_at: When the page is made.
+        code: The lines of the page beside it that shows the code; None where there is no such page.
+
+    Returns:
+        HTML text. The same arguments give the same text.
+    """
+    # a check that was given back to the class counts as passed, and is shown so
+    evidence = with_waived(assignment, with_acceptance(evidence, score.accepted), dict(score.waived))
+    evidence = replace(evidence, notes=(*evidence.notes, *watch_notes(evidence)))
+    spoken = language_of(assignment)
+    stands, trainings = standing(score), trained_models(assignment, evidence, images, spoken)
+    asks_for_own = any("own_results" in item.beside for item in assignment.rubric)
+    again = evidence.study.unexpected if evidence.study else None
+    unexpected = difference(again.values, evidence.study.base) if again and evidence.study else ""
+    return (
+        environment(spoken)
+        .get_template("student.html.j2")
+        .render(
+            assignment=assignment,
+            evidence=evidence,
+            score=score,
+            stands=stands,
+            graded=score.gradable and not evidence.absent,
+            headline=headline(assignment, evidence, score),
+            points_sentence=points_sentence(stands),
+            points_bar=training_charts.points_bar(stands.segments, spoken),
+            banners=banners(assignment, evidence, score),
+            starting=nothing_implemented(evidence),
+            fixes=_shown_fixes(assignment, evidence, score),
+            trainings=trainings,
+            study_rows=study_rows(evidence.study) if evidence.study else (),
+            study_seeds=max((row.seeds for row in evidence.study.rows), default=1) if evidence.study else 1,
+            own_mistakes=mistakes(evidence.training, images) if asks_for_own else (),
+            unexpected=unexpected,
+            compared=side_by_side([(shown.training, shown.rehearsal, shown.words) for shown in trainings]),
+            changed_lines=changed_lines(score),
+            changed_grade=changed_grade(score),
+            components=component_reports(assignment, evidence, score),
+            forbidden=forbidden_rows(assignment, evidence),
+            beside={item.id: item.beside for item in assignment.rubric if item.beside},
+            by_person={item.id for item in assignment.rubric if item.by_person},
+            figures=[(figure.check, data_uri(images, figure.image)) for figure in evidence.figures],
+            layers=layer_rows(evidence.layers),
+            code=code or CodeLinks(),
+            values=shown_values(evidence.variant),
+            generated_at=generated_at,
+        )
+    )
+
+
+def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ShownFix, ...]:
+    """The fixes of the first screen: most points first; for a bare template the parts in their order."""
+    found: Sequence[Fix] = fixes(assignment, evidence, score)
+    if nothing_implemented(evidence):
+        order = [component.name for component in assignment.components]
+        found = sorted(
+            (fix for fix in found if fix.component in order), key=lambda fix: order.index(fix.component)
+        )
+    worth = [fix for fix in found if fix.points >= 0.005] or found
+    return tuple(ShownFix(fix, excerpt(evidence.source, fix.where)) for fix in worth[:_FIXES_SHOWN])
+
+
+# --- the pages about one student, which lie side by side: the report, the code and the answers ---
 
 
 def student_pages(

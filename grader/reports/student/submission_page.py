@@ -1,24 +1,98 @@
-"""What a student handed in, with what was found out at its lines: one HTML file in which nothing acts."""
+"""What a student handed in, with what was found out at its lines: one HTML file in which nothing acts.
+
+It holds the page of the code and the notebook, and how hostile HTML is made harmless: only what sets text
+is kept, and pictures that are in the page already. The page's Content-Security-Policy is a second wall:
+what came through could neither run nor load anything. It never decides which notes stand at a line
+(`findings` does).
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import nh3
 from markupsafe import Markup
 
+from grader.domain.analyzed_program import Place, cell_number
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
-from grader.domain.formatting import revealed
-from grader.domain.program import Place, cell_number
+from grader.domain.formatting import printable, revealed
 from grader.domain.score import Score
-from grader.domain.submission_view import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
-from grader.reports.student.code_links import SCRIPT, CodeLinks, anchor, cell_anchor
-from grader.reports.student.component_reports import component_reports
-from grader.reports.student.html_cleaning import cleaned
-from grader.reports.student.line_notes import LineNote, line_notes, notes_by_line
+from grader.domain.submission import CellKind, CodeLine, View, ViewCell, plain_lines, text_of
+from grader.reports.student.code_lines import SCRIPT, CodeLinks, anchor, cell_anchor
+from grader.reports.student.findings import LineNote, component_reports, line_notes, notes_by_line
 from grader.reports.typesetting import environment, language_of
 from grader.scoring.decided_by_people import with_waived
+
+_TAGS = {
+    *("p", "br", "hr", "div", "span", "pre", "code", "kbd", "samp", "blockquote"),
+    *("b", "i", "em", "strong", "u", "s", "del", "ins", "mark", "small", "sub", "sup", "abbr"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt", "dd"),
+    *("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td", "img"),
+}
+_ATTRIBUTES = {
+    "img": {"src"},
+    "th": {"colspan", "rowspan"},
+    "td": {"colspan", "rowspan"},
+    "ol": {"start"},
+    "span": {"class"},
+    "div": {"class"},
+}
+_WITH_CONTENT = {
+    *("script", "style", "template", "noscript", "iframe", "object", "svg", "math", "title", "textarea"),
+    *("select", "audio", "video", "canvas"),
+}
+# nbconvert's names for the colors of a terminal, and for what was an error
+_CLASSES = re.compile(r"ansi-[a-z]+(?:-intense)?-(?:fg|bg)|ansi-(?:bold|underline|inverse)|output_stderr")
+_OWN_PICTURE = re.compile(r"data:image/jpeg;base64,[A-Za-z0-9+/]+={0,2}")
+MOST_SPANNED = 50  # columns or rows, by one cell: a browser lays out each of them, also the empty ones
+_SMALL_NUMBER = re.compile(r"[1-9][0-9]{0,2}")
+_HEADING = re.compile(r"<h([1-6])>|</h[1-6]>")
+_NO_SOURCE = re.compile(r"<img(?![^>]* src=)[^>]*>")
+PICTURE_LEFT_OUT = '<span class="left-out">(a picture from elsewhere is not loaded)</span>'
+
+
+def cleaned(html: str) -> Markup:
+    """The HTML of a cell without scripts, styles, links, forms, frames, identifiers and loads.
+
+    Its headings become `<div class="title-1">` and so on: they are not of the page's outline.
+
+    Args:
+        html: As it came; nothing in it is trusted.
+    """
+    kept = nh3.clean(
+        html,
+        tags=_TAGS,
+        clean_content_tags=_WITH_CONTENT,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_attribute,
+        # what scrolls must be reached by keys
+        set_tag_attribute_values={"img": {"alt": "A picture among the outputs"}, "pre": {"tabindex": "0"}},
+        url_schemes={"data"},
+        link_rel=None,
+        strip_comments=True,
+        generic_attribute_prefixes=set(),
+    )
+    kept = _HEADING.sub(lambda found: f'<div class="title-{found[1]}">' if found[1] else "</div>", kept)
+    kept = _NO_SOURCE.sub(PICTURE_LEFT_OUT, kept)
+    return Markup(printable(kept))  # nh3 escaped its text
+
+
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    if name == "class":
+        return " ".join(one for one in value.split() if _CLASSES.fullmatch(one)) or None
+    if name == "src":
+        return value if _OWN_PICTURE.fullmatch(value) else None
+    if name in ("colspan", "rowspan"):
+        return value if _SMALL_NUMBER.fullmatch(value) and int(value) <= MOST_SPANNED else None
+    if name == "start":
+        return value if _SMALL_NUMBER.fullmatch(value) else None
+    return value
+
+
+# --- what a student handed in, with what was found out at its lines: one HTML file in which noth ---
+
 
 MOST_LINES = 20_000
 LONGEST = 2_000  # characters of a line

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from grader.domain.evidence import Epoch, RocCurve
 from grader.domain.formatting import percent, points, quantity, round_percent
 from grader.language import ENGLISH, Language
-from grader.reports.drawing import PlotArea, axes, coordinate, line, rect, round_values, svg, text
 from grader.reports.measured_words import MeasuredWords
+from grader.reports.typesetting import PlotArea, axes, coordinate, line, rect, round_values, svg, text
 
 
 @dataclass(frozen=True)

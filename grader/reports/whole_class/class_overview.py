@@ -1,4 +1,9 @@
-"""A class at a glance: what the first screen of the class page and the terminal say alike."""
+"""A class at a glance: what the first screen of the class page and the terminal say alike.
+
+It holds the overview of results, cases and checks, the points as they are shown in lists, and how many
+files were set aside, which the terminal, the class page and its queue call by the same words. It writes
+no HTML: the class page and the terminal do so with what it says.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,14 +12,51 @@ from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence
 from grader.domain.formatting import points
 from grader.domain.score import GradeStatus, LineState, Score
+from grader.domain.submission_result import team_mates
 from grader.lms.matching import candidates
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord
-from grader.reports.whole_class.check_rates import CheckRate, check_rates
-from grader.reports.whole_class.class_statistics import status_counts, submission_count
-from grader.reports.whole_class.download_summary import still_lacking
+from grader.reports.whole_class.class_statistics import (
+    CheckRate,
+    check_rates,
+    status_counts,
+    submission_count,
+)
 from grader.reports.whole_class.review_cases import Case, cases
-from grader.reports.whole_class.review_queue import Section, review_queue
+from grader.reports.whole_class.review_queue import Section, review_queue, still_lacking
 from grader.reports.whole_class.similarity_record import SimilarityRecord
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """Files that count for nothing.
+
+    Attributes:
+        total: All of them.
+        unused: Of them, those that the account of the download calls matched, and that their submissions do
+            not use; it calls the others refused.
+    """
+
+    total: int
+    unused: int
+
+
+def set_aside(download: DownloadRecord | None, results: Sequence[tuple[Evidence, Score]]) -> SetAside:
+    """What was set aside of the files of a class; what a team handed in counts once.
+
+    Args:
+        download: The account of the files.
+    """
+    mates = team_mates(evidence for evidence, _ in results)
+    graded = {score.student_id for _, score in results}
+    within = sum(len(evidence.refused_files) for evidence, score in results if score.student_id not in mates)
+    refused = [file for file in download.files if file.fate == "refused"] if download else []
+    nobodys = sum(file.count for file in refused if not file.student_id)
+    theirs = sum(file.count for file in refused if file.student_id in graded)
+    return SetAside(nobodys + within, max(within - theirs, 0) if download else 0)
+
+
+# --- A class at a glance: what the first screen of the class page and the terminal say alike ---
+
 
 Results = Sequence[tuple[Evidence, Score]]
 

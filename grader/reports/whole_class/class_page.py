@@ -10,26 +10,12 @@ from grader.domain.evidence import Evidence
 from grader.domain.measure import Measure
 from grader.domain.score import Score, ScoreLine
 from grader.domain.stage_time import stage_times
-from grader.files.page_names import ANSWERS_PAGE, beside
+from grader.files.file_names import ANSWERS_PAGE, beside
 from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.typesetting import environment
 from grader.reports.whole_class import class_charts
-from grader.reports.whole_class.check_rates import LOW_DISCRIMINATION
-from grader.reports.whole_class.class_overview import (
-    Overview,
-    after_penalty,
-    class_overview,
-    shown_points,
-    shown_total,
-)
-from grader.reports.whole_class.class_statistics import (
-    STATUS_WORDS,
-    common_mistakes,
-    item_figures,
-)
-from grader.reports.whole_class.class_time import submission_times
-from grader.reports.whole_class.class_training import (
+from grader.reports.whole_class.class_charts import (
     claim_dots,
     leaderboard,
     measured_rows,
@@ -38,11 +24,25 @@ from grader.reports.whole_class.class_training import (
     parameter_dots,
     time_dots,
 )
+from grader.reports.whole_class.class_overview import (
+    Overview,
+    after_penalty,
+    class_overview,
+    set_aside,
+    shown_points,
+    shown_total,
+)
+from grader.reports.whole_class.class_statistics import (
+    LOW_DISCRIMINATION,
+    STATUS_WORDS,
+    common_mistakes,
+    item_figures,
+    submission_times,
+)
 from grader.reports.whole_class.review_cases import Case
 from grader.reports.whole_class.review_queue import NEAR, boundaries, final_total
-from grader.reports.whole_class.set_aside import set_aside
 from grader.reports.whole_class.similarity_record import SimilarityRecord
-from grader.scoring.measured import CLAIM_TOLERANCE
+from grader.scoring.measurements import CLAIM_TOLERANCE
 
 Results = Sequence[tuple[Evidence, Score]]
 

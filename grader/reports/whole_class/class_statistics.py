@@ -1,14 +1,21 @@
-"""What a class did as a whole: how many are where, the points of each item, and the frequent mistakes."""
+"""What a class did as a whole, as numbers: states, points of items, mistakes, checks and time.
 
+It holds how many submissions are where, the points of each item, the frequent mistakes, how each check
+went (its pass rate, and whether it tells strong work from weak), and where the time of the grading went.
+It never decides what a person should look at: the review queue does.
+"""
+
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 
 from grader.domain.assignment import Assignment, RubricItem
-from grader.domain.evidence import Evidence, Status
+from grader.domain.evidence import Evidence, Finding, Status
 from grader.domain.score import GradeStatus, Score, ScoreLine
-from grader.domain.teams import team_mates
+from grader.domain.stage_time import stage_seconds, stage_times
+from grader.domain.submission_result import team_mates
 from grader.reports.student.fixes import unimplemented
 
 Results = Sequence[tuple[Evidence, Score]]
@@ -136,3 +143,180 @@ def status_counts(results: Results) -> tuple[tuple[str, int], ...]:
     """(status in words, number of submissions), without those that nobody has."""
     tally = Counter(score.status for evidence, score in results if not evidence.absent)
     return tuple((word, tally[status]) for status, word in STATUS_WORDS.items() if tally[status])
+
+
+# --- where the time of a class's grading went: by stage, and by submission ---
+
+
+TimedResults = Sequence[tuple[Evidence, Score]]
+
+
+@dataclass(frozen=True)
+class SubmissionTime:
+    """The wall-clock seconds of one submission.
+
+    Attributes:
+        stages: One per stage of the class, None where it did not get that far.
+    """
+
+    student_id: str
+    stages: tuple[float | None, ...]
+    total: float
+
+
+def submission_times(results: TimedResults) -> tuple[SubmissionTime, ...]:
+    """One row per submission whose time is known, the slowest first."""
+    stages = [row.stage for row in stage_times(evidence for evidence, _ in results)]
+    rows = []
+    for evidence, score in results:
+        spent = stage_seconds(evidence)
+        if spent:
+            told = tuple(spent.get(stage) for stage in stages)
+            rows.append(SubmissionTime(score.student_id, told, sum(spent.values())))
+    return tuple(sorted(rows, key=lambda row: (-row.total, row.student_id)))
+
+
+# --- how each check went in a class: its pass rate, and whether it tells strong work from weak ---
+
+
+CheckedResults = Sequence[tuple[Evidence, Score]]
+
+LOW_DISCRIMINATION = 0.2  # Ebel and Frisbie, Essentials of Educational Measurement, 1991: below it, revise
+_FEWEST = 10  # students that tried a check: with fewer, one of them decides the coefficient
+_FEWEST_EACH = 3  # of those, how many must have passed, and how many failed
+_MANY = 0.4  # of those who wrote the part: then the check itself is suspect
+_FEWEST_SUSPECT = 5  # with fewer students, a single mistake is 40 %
+
+
+@dataclass(frozen=True)
+class CheckRate:
+    """How a check went in the class, in numbers of students.
+
+    Attributes:
+        unwritten: Of the failed ones, those whose stub is not written yet.
+        unnamed: Of the failed ones that are written, those whose mistake was not recognized.
+        discrimination: See `point_biserial`; None where too few students make it meaningless.
+        waived: Who gave it back to the whole class, and why; empty otherwise.
+    """
+
+    check: str
+    component: str
+    title: str
+    passed: int
+    failed: int
+    skipped: int
+    errored: int
+    unwritten: int = 0
+    unnamed: int = 0
+    discrimination: float | None = None
+    waived: str = ""
+
+    @property
+    def share(self) -> float | None:
+        """Passed among passed and failed, 0 to 1; None when nobody got that far."""
+        tried = self.passed + self.failed
+        return self.passed / tried if tried else None
+
+    @property
+    def failed_share(self) -> float | None:
+        """Failed among those who wrote the part, 0 to 1; None when nobody did."""
+        written = self.passed + self.failed - self.unwritten
+        return (self.failed - self.unwritten) / written if written else None
+
+    @property
+    def suspect(self) -> bool:
+        """Whether so many fail it that the check, or the handout, may be what is wrong."""
+        written = self.passed + self.failed - self.unwritten
+        share = self.failed_share
+        return not self.waived and written >= _FEWEST_SUSPECT and share is not None and share > _MANY
+
+    @property
+    def dull(self) -> bool:
+        """Whether it hardly tells strong work from weak."""
+        return self.discrimination is not None and self.discrimination < LOW_DISCRIMINATION
+
+
+def check_rates(assignment: Assignment, results: CheckedResults) -> tuple[CheckRate, ...]:
+    """One rate per check that somebody tried, the lowest pass rate first; untried ones come last.
+
+    What was found counts, also of checks that were given back to the class: they are told as waived.
+    """
+    found: dict[str, dict[int, Finding]] = {}
+    about = {check.id: (check.component, check.title) for check in assignment.checks}
+    waived: dict[str, str] = {}
+    for index, (evidence, score) in enumerate(results):
+        waived |= {check: str(waiver) for check, waiver in score.waived}
+        for finding in evidence.findings:
+            found.setdefault(finding.check, {})[index] = finding
+            about.setdefault(finding.check, (finding.component, finding.title))
+    tallies = _tallies(found)
+    rates = [
+        _rate(check, about[check], found[check], tallies, waived.get(check, ""))
+        for check in about
+        if check in found
+    ]
+    # equal ones stay in the order of the assignment
+    return tuple(sorted(rates, key=lambda rate: (rate.share is None, rate.share or 0.0)))
+
+
+def point_biserial(passed: Sequence[bool], rest: Sequence[float]) -> float | None:
+    """The correlation between passing a check and the share of the other checks that were passed.
+
+    r = (M1 - M0) / s * sqrt(p * (1 - p)): M1 and M0 are the means of `rest` over those who passed and who
+    failed, s its standard deviation over all, p the share that passed (Lord and Novick, Statistical Theories
+    of Mental Test Scores, 1968). The check itself is not in `rest`, so that it does not
+    correlate with itself.
+
+    Returns:
+        -1 to 1; None for fewer than 10 students, fewer than 3 on either side, or where all `rest` are equal.
+    """
+    ones = [value for value, right in zip(rest, passed, strict=True) if right]
+    zeros = [value for value, right in zip(rest, passed, strict=True) if not right]
+    if len(passed) < _FEWEST or min(len(ones), len(zeros)) < _FEWEST_EACH:
+        return None
+    spread = pstdev(rest)
+    if spread < 1e-9:
+        return None
+    share = len(ones) / len(passed)
+    return (fmean(ones) - fmean(zeros)) / spread * math.sqrt(share * (1 - share))
+
+
+def _rate(
+    check: str,
+    about: tuple[str, str],
+    own: Mapping[int, Finding],
+    tallies: Mapping[int, tuple[int, int]],
+    waived: str,
+) -> CheckRate:
+    tally = Counter(finding.status for finding in own.values())
+    failed = [finding for finding in own.values() if finding.status is Status.FAILED]
+    written = [finding for finding in failed if not unimplemented(finding)]
+    compared: list[tuple[bool, float]] = []
+    for index, finding in own.items():
+        passed, decided = tallies[index]
+        if finding.status in (Status.PASSED, Status.FAILED) and decided > 1:
+            right = finding.status is Status.PASSED
+            compared.append((right, (passed - right) / (decided - 1)))
+    return CheckRate(
+        check,
+        *about,
+        passed=tally[Status.PASSED],
+        failed=tally[Status.FAILED],
+        skipped=tally[Status.SKIPPED],
+        errored=tally[Status.ERRORED],
+        unwritten=len(failed) - len(written),
+        unnamed=sum(finding.label is None for finding in written),
+        discrimination=point_biserial([right for right, _ in compared], [rest for _, rest in compared]),
+        waived=waived,
+    )
+
+
+def _tallies(found: Mapping[str, Mapping[int, Finding]]) -> dict[int, tuple[int, int]]:
+    """Student -> (checks that passed, checks that could be decided): a skipped one is decided, not passed."""
+    tallies: dict[int, tuple[int, int]] = {}
+    for own in found.values():
+        for index, finding in own.items():
+            passed, decided = tallies.get(index, (0, 0))
+            right, undecided = finding.status is Status.PASSED, finding.status is Status.ERRORED
+            tallies[index] = passed + right, decided + (not undecided)
+    return tallies

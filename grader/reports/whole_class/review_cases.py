@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
-from grader.domain.formatting import counted, listed, percent, points
-from grader.domain.quoting import about_file, named
+from grader.domain.formatting import about_file, counted, listed, named, percent, points
 from grader.domain.score import GradeStatus, Score, ScoreLine
-from grader.domain.watch_notes import pried_sentence, unproven_sentence
+from grader.domain.submission_result import pried_sentence, unproven_sentence
 from grader.reports.student.answers_page import undrawn_remarks
-from grader.reports.student.forbidden_parts import forbidden_rows
-from grader.reports.whole_class.class_training import claim_apart, claim_of
+from grader.reports.student.fixes import forbidden_rows
+from grader.reports.whole_class.class_charts import claim_apart, claim_of
 from grader.scoring.decided_by_people import with_acceptance, with_waived
-from grader.scoring.measured import shows_more_epochs
+from grader.scoring.measurements import shows_more_epochs
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,24 @@
-"""Everything in a class that needs a person's eye, by reason, and whether grades can be handed out."""
+"""Everything in a class that needs a person's eye, by reason, and whether grades can be handed out.
+
+It holds the sections of the queue, the marks that people still give, item by item, totals near a
+boundary, and the accounts of several downloads, taken together, with what is still lacking in them. It
+never decides what is odd about a single result (`review_cases` does), and it never changes a grade.
+"""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, Status
-from grader.domain.formatting import counted, points
-from grader.domain.score import Score
-from grader.domain.teams import team_mates
-from grader.lms.matching import candidates
+from grader.domain.formatting import SPACE, counted, listed, points
+from grader.domain.score import Score, ScoreLine
+from grader.domain.submission_result import team_mates
+from grader.lms.matching import Candidate, candidates
 from grader.reports.measured_words import MeasuredWords, measured_words
 from grader.reports.results_json.results_contract import DownloadRecord, LackingRecord, RosterRecord
 from grader.reports.student.fixes import unimplemented
-from grader.reports.whole_class.check_rates import CheckRate
-from grader.reports.whole_class.download_summary import still_lacking
-from grader.reports.whole_class.open_marks import open_marks
+from grader.reports.whole_class.class_statistics import CheckRate
 from grader.reports.whole_class.review_cases import (
     ABSENT,
     ATTEMPTS,
@@ -32,6 +35,141 @@ from grader.reports.whole_class.review_cases import (
     Cause,
 )
 from grader.reports.whole_class.similarity_record import PAGE, SimilarityRecord, pair_anchor
+
+
+def summed(downloads: Sequence[DownloadRecord]) -> DownloadRecord | None:
+    """All accounts in one, in which every file and sentence says which download it is of.
+
+    Where there is one, it is that one.
+    """
+    if len(downloads) < 2:
+        return next(iter(downloads), None)
+    return DownloadRecord(
+        source=listed([one.source for one in downloads], 9),
+        matched=sum(one.matched for one in downloads),
+        superseded=sum(one.superseded for one in downloads),
+        refused=sum(one.refused for one in downloads),
+        files=[file.model_copy(update={"source": one.source}) for one in downloads for file in one.files],
+        notes=[f"{one.source}: {note}" for one in downloads for note in one.notes],
+        lacking=[
+            lacking.model_copy(update={"source": one.source}) for one in downloads for lacking in one.lacking
+        ],
+        roster=_whole_list([one.roster for one in downloads if one.roster is not None]),
+    )
+
+
+def still_lacking(download: DownloadRecord | None, results: Iterable[Candidate]) -> tuple[LackingRecord, ...]:
+    """What the LMS lists and its downloads lack, one for each student of whom there is no result.
+
+    Args:
+        download: The account of all downloads.
+        results: Of the class.
+    """
+    if download is None:
+        return ()
+    everybody = list(results)
+    there = {one.student_id.casefold() for one in everybody if not one.held}
+    listed = list(download.lacking)
+    if (roster := download.roster) is not None:
+        # whose upload or file is there is asked about as such
+        seen = {one.origin.carries.casefold() for one in everybody if one.held}
+        seen |= {file.student_id.casefold() for file in download.files if file.student_id}
+        listed += [
+            LackingRecord(student_id=student_id, lms="", upload="", source=roster.source)
+            for student_id in roster.submitted
+            if student_id.casefold() not in seen
+        ]
+    found: dict[str, LackingRecord] = {}
+    for one in listed:
+        if one.student_id.casefold() not in there:
+            found.setdefault(one.student_id.casefold(), one)
+    return tuple(found.values())
+
+
+def _whole_list(rosters: Sequence[RosterRecord]) -> RosterRecord | None:
+    """The list of a class that several lists make. Of lists with one name the last counts."""
+    lists = {one.source: one for one in rosters}
+    if len(lists) < 2:
+        return next(iter(lists.values()), None)
+    students: dict[str, str] = {}
+    for one in lists.values():
+        for student_id in one.students:
+            students.setdefault(student_id.casefold(), student_id)
+    return RosterRecord(
+        source=listed(list(lists), 9),
+        students=sorted(students.values()),
+        submitted=sorted({student_id for one in lists.values() for student_id in one.submitted}),
+        missing=[],
+        unlisted=[],
+        notes=[note for one in lists.values() for note in one.notes],
+    )
+
+
+# --- the marks that people still give, item by item: how many are open, and who has given the ot ---
+
+
+FEW = 8  # students who are named: more are counted
+
+
+@dataclass(frozen=True)
+class OpenItem:
+    """An item that a person marks and that is not marked for everybody.
+
+    Attributes:
+        students: For whom it is open, sorted.
+        whole: How many submissions have it.
+        markers: (who, how many they have marked), the busiest first.
+    """
+
+    title: str
+    maximum: float
+    students: tuple[str, ...]
+    whole: int
+    markers: tuple[tuple[str, int], ...]
+
+    @property
+    def text(self) -> str:
+        """The item in a line."""
+        told = (
+            f"{self.title} ({points(self.maximum)}{SPACE}points): {len(self.students)} of {self.whole} open"
+        )
+        by = listed([f"{who} ({count})" for who, count in self.markers])
+        return f"{told}; marked by {by}" if by else told
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The students, where they are few enough to be named, and not the whole class."""
+        return self.students if len(self.students) <= min(FEW, self.whole - 1) else ()
+
+
+def open_marks(assignment: Assignment, scores: Sequence[Score]) -> tuple[OpenItem, ...]:
+    """The items that await people's marks, in the rubric's order.
+
+    Args:
+        scores: Of the class, sorted by student.
+    """
+    asked = [score for score in scores if score.gradable and not score.closed and not score.held]
+    found = []
+    for item in assignment.rubric:
+        if not item.by_person:
+            continue
+        lines = [(score, line) for score in asked for line in score.lines if line.id == item.id]
+        open_ones = tuple(score.student_id for score, line in lines if line.id in score.awaiting)
+        if open_ones:
+            tally = Counter(who for _, line in lines for who in _markers(line))
+            busiest = sorted(tally.items(), key=lambda pair: (-pair[1], pair[0]))
+            found.append(OpenItem(item.title, item.points, open_ones, len(lines), tuple(busiest)))
+    return tuple(found)
+
+
+def _markers(line: ScoreLine) -> set[str]:
+    """Whose marks stand in a line, or in its parts."""
+    last = {edit.part: edit for edit in line.edits}
+    return {edit.who for edit in last.values() if edit.new is not None}
+
+
+# --- everything in a class that needs a person's eye, by reason, and whether grades can be hande ---
+
 
 NEAR = 2.0  # points of the total, or of the accuracy in percent
 Results = Sequence[tuple[Evidence, Score]]

@@ -1,6 +1,11 @@
-"""The page of similar submissions: what pairs have in common, side by side, for a person to judge."""
+"""Pairs of similar submissions, for a person to judge: the page side by side, and the table as CSV.
+
+It holds what the pairs have in common, as passages, pictures and figures, and one row for each pair. It
+never compares submissions (`grader.similarity` does), and it never says that somebody copied.
+"""
 
 import base64
+import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,12 +16,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from grader.domain.assignment import Assignment
-from grader.reports.student.excerpt import CodeLine
+from grader.reports.student.code_lines import CodeLine
 from grader.reports.typesetting import environment
 from grader.reports.whole_class.similarity_record import LISTED, in_common, pair_anchor
-from grader.similarity.pairs import Comparison, Pair, shown_id
-from grader.similarity.shared_code import Line, Passage
-from grader.similarity.work import Work
+from grader.similarity.compared_pairs import Comparison, Line, Pair, Passage, shown_id
+from grader.similarity.compared_work import Work
 
 SHOWN = 60  # pairs side by side
 LINES = 120  # of a passage
@@ -194,3 +198,45 @@ def _uri(pixels: NDArray[np.uint8]) -> str:
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+
+
+# --- pairs of similar submissions as CSV ---
+
+
+COLUMNS = (
+    "one",
+    "other",
+    "other_is_of",
+    "score",
+    "code_of_one_in_other",
+    "code_of_other_in_one",
+    "checkpoint",
+    "checkpoint_distance",
+    "identical_figures",
+)
+
+
+def similarity_table(comparison: Comparison) -> str:
+    """The listed pairs as CSV, the strongest first; shares are 0 to 1."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for pair in comparison.pairs:
+        state, distance = "", ""
+        if pair.weights is not None:
+            state = "identical" if pair.weights.identical else "near" if pair.weights.near else "different"
+            distance = "" if pair.weights.distance is None else f"{pair.weights.distance:.4f}"
+        writer.writerow(
+            [
+                pair.one.student_id,
+                pair.other.student_id,
+                "an earlier class" if pair.other.before else "this class",
+                f"{pair.score:.3f}",
+                f"{pair.code.one:.3f}",
+                f"{pair.code.other:.3f}",
+                state,
+                distance,
+                len(pair.figures),
+            ]
+        )
+    return file.getvalue()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from grader.domain.formatting import SPACE, counted, listed, percent
 
 if TYPE_CHECKING:
-    from grader.similarity.pairs import Comparison, Pair
+    from grader.similarity.compared_pairs import Comparison, Pair
 
 FILE, PAGE = "similarity.json", "similarity.html"
 LISTED = 300  # pairs that the page lists; all are in the table

@@ -1,17 +1,230 @@
-"""Where a warm process is asked: a socket in the user's private folder, and lines of JSON over it."""
+"""Where a warm process is found and asked: the user's private folder, a fingerprint, and a socket.
+
+It holds the folder that nobody else can look into, its locks, what must be the same for a warm process to
+count (grader, Python, libraries, assignment, environment), and lines of JSON over the socket. It imports
+the standard library alone. It decides neither what is asked nor when a process is started.
+"""
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
 import socket
+import stat
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, BinaryIO
 
+import grader
+from grader import __version__
 from grader.domain.errors import Interruption
-from grader.students.warm.private_folder import LOCK, Lock
+from grader.files.user_folders import cache_folder, runtime_folder
+
+OWN = 0o700
+NAME = "warm"
+LOCK = ".lock"
+
+
+def private_folder() -> Path:
+    """The folder, made where there is none.
+
+    Raises:
+        OSError: There can be none, or what lies there cannot be trusted.
+    """
+    above = _folder_above()
+    above.mkdir(parents=True, exist_ok=True)
+    return checked_folder(above / NAME)
+
+
+def checked_folder(folder: Path) -> Path:
+    """The folder, made where there is none, if it is the user's own and closed to others.
+
+    Raises:
+        OSError: It cannot be made.
+        PermissionError: It is a link, no folder, somebody else's, or open to others.
+    """
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=OWN)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise PermissionError(f"{folder} is not a folder")
+    # Windows has no such modes: there the user's profile is closed to others
+    if sys.platform != "win32" and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN):
+        raise PermissionError(f"{folder} is not the user's alone")
+    return folder
+
+
+def _folder_above() -> Path:
+    """Where the folder is: what the system has for sockets, else the cache.
+
+    Raises:
+        OSError: The user has neither.
+    """
+    try:
+        found = runtime_folder()
+        return found if found.parent.is_dir() else cache_folder()
+    except RuntimeError as error:  # no home
+        raise FileNotFoundError(str(error)) from error
+
+
+def names_in(folder: Path) -> Iterator[str]:
+    """The names of the warm processes that were ever started in a folder."""
+    for path in sorted(folder.glob(f"*{LOCK}")):
+        yield path.name.removesuffix(LOCK)
+
+
+class Lock:
+    """A lock that one process holds as long as it lives, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        """Nobody holds it yet.
+
+        Args:
+            path: Its file, which stays.
+        """
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def taken(self) -> bool:
+        """Take it; False when another process has it.
+
+        Raises:
+            OSError: There is no room, or locks are not to be had where the file lies.
+        """
+        file = self._path.open("ab")
+        try:
+            _lock(file)
+        except BlockingIOError:
+            file.close()
+            return False
+        except BaseException:
+            file.close()
+            raise
+        self._file = file
+        return True
+
+    def is_held(self) -> bool:
+        """Whether another process has it now.
+
+        Raises:
+            OSError: As for `taken`.
+        """
+        if not self._path.exists():
+            return False
+        with self:
+            return not self.taken()
+
+    def release(self) -> None:
+        """Give this process's end of it up: forks that have the file open hold it on."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: BinaryIO) -> None:
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from error
+
+else:
+    import fcntl
+
+    def _lock(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# --- what must be the same for a warm process to find what a new one would ---
+
+
+# the files of an assignment that are read or executed for a check, beside the homework
+ASSIGNMENT_FILES = ("assignment.toml", "test_public.py", "conftest.py", "variant.json")
+# the beginnings of what Python and the libraries read of the environment while they are loaded
+READ_ON_LOADING = (
+    *("PYTHON", "PYTEST", "VIRTUAL_ENV", "CONDA", "LD_", "DYLD_", "LANG", "LC_", "TZ", "GLIBC_", "MALLOC_"),
+    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLAS_", "VECLIB_", "NUMEXPR_", "NUMBA_", "NPY_"),
+    *("TORCH", "PYTORCH_", "ATEN_", "CUDA", "CUDNN_", "CUBLAS_", "NVIDIA_", "NCCL_", "HIP_", "ROCR_", "HSA_"),
+    *("MPL", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TQDM_", "KERAS_", "TF_", "JAX_", "XLA_"),
+    *("HOME", "USERPROFILE", "XDG_", "TMP", "TEMP", "GRADER_"),
+)
+OURS_ALONE = ("GRADER_WARM",)  # it says whether there is a warm process, not what one finds
+
+
+def fingerprint(folder: Path, environment: Mapping[str, str]) -> str:
+    """A digest of the installed grader, the Python, the assignment and what matters of the environment.
+
+    Args:
+        folder: The assignment's, as students have it.
+        environment: Of who wants to know; the rest of it is handed over with each check.
+    """
+    facts = {
+        "grader": [__version__, *_modules(Path(grader.__file__).parent)],
+        "python": [sys.version, sys.executable, sys.prefix],
+        "libraries": _libraries(),
+        "assignment": [str(folder.resolve()), *(_digest(folder / name) for name in ASSIGNMENT_FILES)],
+        "environment": sorted(what_matters(environment).items()),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def what_matters(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are read while Python and the libraries are loaded, and never again."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.upper().startswith(READ_ON_LOADING) and name not in OURS_ALONE
+    }
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _modules(folder: Path) -> Iterator[str]:
+    """The modules below a folder, each with when it was written: a wheel may be installed anew."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+            yield from _modules(Path(entry.path))
+        elif entry.name.endswith(".py"):
+            about = entry.stat()
+            yield f"{entry.path} {about.st_size} {about.st_mtime_ns}"
+
+
+def _libraries() -> list[str]:
+    """The folders of installed packages, each with when one was last put in or taken out."""
+    found = []
+    for entry in sys.path:
+        if Path(entry).name in ("site-packages", "dist-packages"):
+            try:
+                found.append(f"{entry} {Path(entry).stat().st_mtime_ns}")
+            except OSError:
+                continue
+    return sorted(set(found))
+
+
+# --- where a warm process is asked: a socket in the user's private folder, and lines of JSON ove ---
+
 
 MOST_BYTES = 64_000_000  # of one line: a program with its source has some 100 kB
 LONGEST_PATH = 100  # bytes that every system takes as a socket's name

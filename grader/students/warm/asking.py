@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from grader.domain.analyzed_program import Program
 from grader.domain.evidence import Finding
-from grader.domain.program import Program
 from grader.files.typed_json import validator
-from grader.students.handout import LocalAssignment
+from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck, local_check
-from grader.students.warm.address import Unanswered, WarmAddress
-from grader.students.warm.private_folder import names_in, private_folder
+from grader.students.warm.address import Unanswered, WarmAddress, names_in, private_folder
 from grader.students.warm.question import Question, is_wanted, warm_address
 from grader.students.warm.starting import start
 

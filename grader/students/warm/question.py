@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.students.handed_out import handed_out_folder, homework_in
-from grader.students.warm.address import Messages, Unanswered, WarmAddress, tell
-from grader.students.warm.fingerprint import fingerprint
-from grader.students.warm.private_folder import private_folder
+from grader.students.warm.address import Messages, Unanswered, WarmAddress, fingerprint, private_folder, tell
 
 SWITCH = "GRADER_WARM"
 BEGUN_SECONDS = 60.0  # in which one that is being started begins to answer; a new check takes no longer

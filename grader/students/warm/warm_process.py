@@ -1,9 +1,10 @@
 """The warm process: loads PyTorch, pytest and the public checks, and makes checks until it is idle.
 
-Where a process that has loaded PyTorch may fork (Linux), each check is made by a fork, and its workers are
-forks of another one, which has loaded what students import and nothing of the checks. Elsewhere a warm
-process makes one check, with a worker that waits beside it, and starts the next one. A student's code runs in
-workers alone. Who asks gets the findings as they are made; who closes the connection ends the check.
+Where a process that has loaded PyTorch may fork (Linux), each check is made by a fork, and its workers
+are forks of another one, which has loaded what students import and nothing of the checks. Elsewhere a
+warm process makes one check, with a worker that waits beside it, and starts the next one. A student's
+code runs in workers alone. Who asks gets the findings as they are made; who closes the connection ends
+the check.
 """
 
 import _thread
@@ -24,16 +25,14 @@ from typing import TYPE_CHECKING, Any
 
 from grader.domain.errors import EngineError, GraderError, Interruption
 from grader.sandbox.limits import ProcessLimits
-from grader.students.warm.address import Messages, Unanswered, WarmAddress, tell
-from grader.students.warm.fingerprint import fingerprint
-from grader.students.warm.private_folder import Lock
+from grader.students.warm.address import Lock, Messages, Unanswered, WarmAddress, fingerprint, tell
 from grader.students.warm.starting import FORKS, start
 from grader.students.warm.warm_workers import WorkerSource, forked_workers, waiting_worker
 
 if TYPE_CHECKING:
     from grader.domain.assignment import Assignment
     from grader.judge.examination import Checks
-    from grader.students.handout import LocalAssignment
+    from grader.students.homework import LocalAssignment
 
 REQUEST_SECONDS = 5.0  # in which who has connected says what is wanted
 LOOK_SECONDS = 0.2  # how often forks at work are looked after
@@ -122,7 +121,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def _run_forks(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
     """Make each check in a fork; whether another process is to take this one's place."""
     with forked_workers(door.address.workers) as workers:  # before pytest and the checks are loaded
-        from grader.students.handout import local_at
+        from grader.students.homework import local_at
 
         local = local_at(assignment, datasets)
         _serve(local, workers, lambda maker: _fork_for_each(door, idle, maker))
@@ -131,7 +130,7 @@ def _run_forks(door: _Door, idle: float, assignment: Path, datasets: Path) -> bo
 
 def _run_once(door: _Door, idle: float, assignment: Path, datasets: Path) -> bool:
     """Make one check; whether another process is to take this one's place."""
-    from grader.students.handout import local_at
+    from grader.students.homework import local_at
 
     local = local_at(assignment, datasets)
     limits = ProcessLimits(output_kb=local.assignment.limits.output_kb)
@@ -159,8 +158,8 @@ def _load_what_checks_need() -> None:
 
     import grader.judge.student
     import grader.training  # noqa: F401
+    from grader.domain.analyzed_program import Program
     from grader.domain.evidence import Finding
-    from grader.domain.program import Program
     from grader.files.typed_json import validator
     from grader.protocol import typed_messages
     from grader.sandbox import host_client  # noqa: F401
@@ -257,8 +256,8 @@ class _Maker:
         return True
 
     def _make(self, connection: socket.socket, asked: dict[str, Any], done: threading.Event) -> None:
+        from grader.domain.analyzed_program import Program
         from grader.domain.evidence import Blame, Finding
-        from grader.domain.program import Program
         from grader.files.typed_json import validator
         from grader.students.own_check import LocalCheck, checked_again
         from grader.students.own_machine import OwnWorkers

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Protocol
 
 from grader.sandbox import libc
+from grader.sandbox.child_processes import Child, Processes
+from grader.sandbox.forkserver import LocalProcesses
 from grader.sandbox.limits import ProcessLimits
-from grader.sandbox.plain_processes import LocalProcesses
-from grader.sandbox.processes import Child, Processes
 from grader.students.own_machine import WORKER
-from grader.worker.host import LATER_FLAG, WARM_FLAG, own_variables, prepare, serve_later, surroundings
+from grader.worker.worker_host import LATER_FLAG, WARM_FLAG, own_variables, prepare, serve_later, surroundings
 
 # on one's own machine only the bound on output holds; these are what nobody reaches
 _NO_LIMIT = 1_000_000_000
@@ -58,7 +58,7 @@ def forked_workers(folder: Path) -> Iterator[WorkerSource]:
     Raises:
         OSError: The folder cannot be made.
     """
-    from grader.sandbox import forkserver, host_messages
+    from grader.sandbox import child_processes, forkserver
     from grader.sandbox.lockdown import Lockdown
 
     shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
@@ -70,7 +70,7 @@ def forked_workers(folder: Path) -> Iterator[WorkerSource]:
     gc.freeze()
     address = str(folder / "socket")
     alive, lifeline = os.pipe()
-    with host_messages.listening_socket(address) as listener:
+    with child_processes.listening_socket(address) as listener:
         pid = os.fork()
         if pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.kit.image_cache import cached_images
-from grader.kit.image_folders import folder_images
+from grader.kit.image_folders import cached_images, folder_images
 from grader.kit.splits import LabeledImages, Splits, split_images
 
 NAME = "synthetic_objects"

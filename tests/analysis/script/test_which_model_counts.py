@@ -5,9 +5,9 @@ import textwrap
 import pytest
 
 from grader.analysis import program
+from grader.domain.analyzed_program import Script
 from grader.domain.assignment import Component, ProgramRules
 from grader.domain.measure import ProgramRoles
-from grader.domain.program import Script
 
 COMPONENTS = (
     Component("ViT", "class", "*, dim"),

@@ -19,11 +19,11 @@ from grader.pipeline.recording import outcome
 from grader.pipeline.revision import results_now
 from small import ASSIGNMENT, CHECKS, DUE
 
+from grader.domain.analyzed_program import Claim, Omission, Place
 from grader.domain.edit import Edit, EditKind
 from grader.domain.evidence import Blame, Epoch, Evidence, Finding, Status, Training, TrainingOutcome
-from grader.domain.program import Claim, Omission, Place
+from grader.domain.score import Total
 from grader.domain.submission import Delivery, RefusedFile, Role
-from grader.domain.total import Total
 from grader.gradebook import Gradebook
 
 HERE = Path(__file__).parent

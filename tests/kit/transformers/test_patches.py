@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from grader.kit.transformers.patches import MOST_TENSORS, grids, places_rearranged, rearranged
+from grader.kit.transformers.token_behavior import MOST_TENSORS, grids, places_rearranged, rearranged
 
 ORDER = torch.tensor([3, 1, 0, 2])
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grader.domain.answers import ANSWERS_FILE, DrawnPage, Undrawn
 from grader.domain.errors import SubmissionError
+from grader.domain.submission import ANSWERS_FILE, DrawnPage, Undrawn
 from grader.grading.comparison import read_works
 from grader.intake import submissions
 from grader.parser.client import drawn_answers
 from grader.parser.client.drawn_answers import kept_answers
-from grader.parser.client.opened_files import ParserOpener
+from grader.parser.client.parsed_files import ParserOpener
 from grader.parser.messages import MODULE, MOST_PAGES, PAGE_LIMITS, SOURCE_LIMITS, VIEWS, FileRequest
 from grader.parser.service.pdf_pages import CPU_SECONDS, MEMORY_MB
 from grader.protocol.frames import Frame

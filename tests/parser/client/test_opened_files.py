@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from grader.domain.assignment import Assignment
-from grader.domain.ending import Ending
 from grader.domain.errors import SubmissionError
+from grader.domain.program_run import Ending
 from grader.intake import intake, submissions
 from grader.intake.archive_pieces import Caps
 from grader.intake.unpacking import HERE, unpacked
-from grader.parser.client import opened_files
-from grader.parser.client.opened_files import ParserOpener
+from grader.parser.client import parsed_files
+from grader.parser.client.parsed_files import ParserOpener
 from grader.parser.messages import MODULE, VIEWS
 from grader.protocol.frames import Frame, write_frame
 from grader.sandbox.host_client import Host
@@ -85,7 +85,7 @@ def test_a_bomb_ends_its_own_process_only(
     parsers: Host, tmp_path: Path, method: int, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The submission is refused with the limit's name; its neighbor's archive is opened as ever."""
-    monkeypatch.setattr(opened_files, "FILE_LIMITS", replace(opened_files.FILE_LIMITS, memory_mb=100))
+    monkeypatch.setattr(parsed_files, "FILE_LIMITS", replace(parsed_files.FILE_LIMITS, memory_mb=100))
     folder = tmp_path / "class"
     folder.mkdir()
     bomb(folder / "400101204.zip", method)
@@ -102,7 +102,7 @@ def test_a_bomb_ends_its_own_process_only(
 def test_an_archive_that_takes_too_long_names_the_time(
     parsers: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened_files, "FILE_LIMITS", replace(opened_files.FILE_LIMITS, cpu_seconds=1))
+    monkeypatch.setattr(parsed_files, "FILE_LIMITS", replace(parsed_files.FILE_LIMITS, cpu_seconds=1))
     path = tmp_path / "upload.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.bin", bytes(5_000_000))
@@ -205,7 +205,7 @@ def test_the_list_of_a_gradescope_export_is_read_apart(parsers: Host, tmp_path: 
 def test_a_list_that_uses_up_memory_ends_its_own_process_only(
     parsers: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened_files, "FILE_LIMITS", replace(opened_files.FILE_LIMITS, memory_mb=100))
+    monkeypatch.setattr(parsed_files, "FILE_LIMITS", replace(parsed_files.FILE_LIMITS, memory_mb=100))
     path = tmp_path / "submission_metadata.yml"
     path.write_bytes(b"a: [" + b"{x: 1}," * 1_000_000 + b"]\n")
     with pytest.raises(SubmissionError, match=r"submission_metadata\.yml: opening it ended badly"):

@@ -11,8 +11,8 @@ from PIL import Image
 
 from grader.domain.assignment import Assignment
 from grader.domain.errors import SubmissionError
-from grader.domain.submission_view import View
-from grader.parser.client.parsed_program import SECONDS, parsed, view_in
+from grader.domain.submission import View
+from grader.parser.client.parsed_files import SECONDS, parsed, view_in
 from grader.parser.messages import MODULE, VIEWS
 from grader.sandbox.host_client import Host
 from tests.warm_hosts import WarmHosts

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from grader.domain.answers import Undrawn
+from grader.domain.submission import Undrawn
 from grader.parser.messages import LONGEST_SIDE
 from grader.parser.service import pdf_pages
 from grader.parser.service.pdf_pages import drawn_pages, opened_pdf

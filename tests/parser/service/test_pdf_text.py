@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from grader.parser.service.pdf_text import MOST_TEXT, report_pages
+from grader.parser.service.pdf_pages import MOST_TEXT, report_pages
 
 
 def pdf(*pages: str) -> bytes:

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
+from grader.domain.analyzed_program import Note
 from grader.domain.evidence import Blame, Epoch, Status, TrainingOutcome, UnfinishedRun
-from grader.domain.note import Note
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import AccountedFile, Download, Fate
 from grader.reports.results_json.results_contract import ResultsDocument

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from grader.domain.answers import Answers, DrawnPage, Undrawn
 from grader.domain.score import PartScore, ScoreEdit
+from grader.domain.submission import Answers, DrawnPage, Undrawn
 from grader.reports.student.answers_page import answers_page, marked_items, undrawn_remarks
-from grader.reports.student.code_links import alone
+from grader.reports.student.code_lines import alone
 from grader.reports.student.student_pages import student_pages
 from grader.reports.whole_class.class_page import class_page
 from grader.reports.whole_class.review_cases import UNDRAWN, cases

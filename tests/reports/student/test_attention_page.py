@@ -2,8 +2,7 @@
 
 import re
 
-from grader.reports.student.attention_page import attention_page, shows_attention
-from grader.reports.student.student_pages import student_pages
+from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
 from grader.reports.whole_class.class_page import class_page
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grader.domain.causes import told_causes
 from grader.domain.evidence import Blame, Finding, Status
+from grader.domain.submission_result import told_causes
 
 
 def lost(

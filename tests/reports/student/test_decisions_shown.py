@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from grader.domain.score import GradeStatus, PartScore, Release, ScoreEdit, Waiver
-from grader.domain.total import Total, total_sentence
+from grader.domain.score import GradeStatus, PartScore, Release, ScoreEdit, Total, Waiver, total_sentence
 from grader.reports.results_json.results_file import results_text
 from grader.reports.results_json.results_record import submission_record
 from grader.reports.student.standing import banners, standing
-from grader.reports.student.student_page import student_page
+from grader.reports.student.student_pages import student_page
 from grader.reports.whole_class.review_cases import cases
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from grader.reports.student.excerpt import excerpt, place_of
+from grader.reports.student.code_lines import excerpt, place_of
 
 SOURCE = {
     "homework.py": "one\n    two\n        three\n    four\n    five\n    six\n    seven\n",

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
 from grader.domain.evidence import Training, TrainingOutcome
-from grader.reports.student.label_metrics import class_figures
-from grader.training.accuracy import confusion
+from grader.reports.student.model_figures import class_figures
+from grader.training.metrics import confusion
 
 
 def figures(predicted: list[int], labels: list[int], classes: int) -> list[tuple[float | None, ...]]:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
-from grader.domain.plan import Rehearsal
+from grader.domain.program_run import Rehearsal
 from grader.reports.measured_words import MeasuredWords
-from grader.reports.student.model_comparison import UNKNOWN, side_by_side
+from grader.reports.student.model_figures import UNKNOWN, side_by_side
 
 EPOCHS = tuple(Epoch(number, None, 1.0, 0.5, 0.001, 3.0) for number in (1, 2))
 SMALL = Training(

@@ -1,5 +1,5 @@
 from grader.domain.evidence import LayerSummary
-from grader.reports.student.model_tree import layer_rows
+from grader.reports.student.model_figures import layer_rows
 
 
 def test_a_module_counts_all_below_it(examples):

@@ -5,8 +5,8 @@ import io
 from PIL import Image
 
 from grader.domain.evidence import AttentionMap, Prediction, Training, TrainingOutcome
-from grader.domain.study_table import StudyAgain, StudyRow
-from grader.reports.student.own_results import mistakes, study_rows
+from grader.domain.measure import StudyAgain, StudyRow
+from grader.reports.student.trained_models import mistakes, study_rows
 
 PNG = io.BytesIO()
 Image.new("L", (2, 2)).save(PNG, format="PNG")

@@ -5,12 +5,11 @@ from itertools import pairwise
 
 import pytest
 
+from grader.domain.analyzed_program import ForbiddenUse, NearName, Note, Omission, Place, TunedValue
 from grader.domain.evidence import Blame, Finding, Status, Training, TrainingOutcome
-from grader.domain.note import Note
-from grader.domain.program import ForbiddenUse, NearName, Omission, Place, TunedValue
 from grader.domain.score import ScoreEdit
 from grader.domain.submission import RefusedFile
-from grader.reports.student.student_page import student_page
+from grader.reports.student.student_pages import student_page
 from grader.reports.student.trained_models import confusion_rows
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"

@@ -9,19 +9,19 @@ from html.parser import HTMLParser
 import pytest
 
 from grader.analysis.view import viewed
+from grader.domain.analyzed_program import Claim, ForbiddenUse, Omission, Place, TunedValue
 from grader.domain.evidence import Blame, Finding, Status
-from grader.domain.program import Claim, ForbiddenUse, Omission, Place, TunedValue
-from grader.domain.submission_view import CellKind, View, ViewCell, plain_lines
-from grader.domain.watch import Pried, Prying
-from grader.files.page_names import SUBMISSION_PAGE, beside
+from grader.domain.program_run import Pried, Prying
+from grader.domain.submission import CellKind, View, ViewCell, plain_lines
+from grader.files.file_names import SUBMISSION_PAGE, beside
 from grader.files.view_file import VIEW_FILE, view_bytes, view_in
-from grader.reports.student.code_links import alone, anchor
-from grader.reports.student.html_cleaning import cleaned
+from grader.reports.student.code_lines import alone, anchor
 from grader.reports.student.student_pages import student_pages
 from grader.reports.student.submission_page import (
     LONGEST,
     MOST_LINES,
     NOT_RENDERED,
+    cleaned,
     code_links,
     submission_page,
 )

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from grader.domain.analyzed_program import Place, TunedValue
 from grader.domain.evidence import Epoch, Training, TrainingOutcome
-from grader.domain.program import Place, TunedValue
-from grader.reports.student.training_advice import outcome_sentence, training_fix_text
+from grader.reports.student.training_texts import outcome_sentence, training_fix_text
 
 
 def curve(accuracies, losses):

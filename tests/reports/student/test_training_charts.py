@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.domain.evidence import Epoch, RocCurve
-from grader.domain.plan import Rehearsal, Stage
+from grader.domain.program_run import Rehearsal, Stage
 from grader.reports.measured_words import MeasuredWords
 from grader.reports.student import training_charts as charts
 from grader.reports.student.trained_models import stage_beginnings

@@ -9,7 +9,7 @@ from jinja2 import Environment, nodes
 
 from grader.language import language
 from grader.language.translation import Language, Message
-from grader.reports.student.student_page import student_page
+from grader.reports.student.student_pages import student_page
 from grader.reports.student.submission_page import submission_page
 from grader.reports.typesetting import TEMPLATES, environment, translated_prose
 

@@ -4,7 +4,7 @@ import pytest
 
 from grader.domain.evidence import FindingKind, Status
 from grader.domain.score import Waiver
-from grader.reports.whole_class.check_rates import check_rates, point_biserial
+from grader.reports.whole_class.class_statistics import check_rates, point_biserial
 
 
 @pytest.fixture(scope="module")

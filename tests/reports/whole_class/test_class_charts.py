@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.reports.drawing import text
+from grader.reports.typesetting import text
 from grader.reports.whole_class.class_charts import (
     Dot,
     claims_scatter,

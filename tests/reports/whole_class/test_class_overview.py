@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli.class_summary import print_results
+from grader.cli.class_view import print_results
 from grader.domain.assignment import LatePolicy
-from grader.domain.result import Result
 from grader.domain.score import LateRecord
+from grader.domain.submission_result import Result
 from grader.reports.results_json.results_contract import DownloadRecord, RosterRecord
 from grader.reports.whole_class.class_overview import class_overview
 from grader.reports.whole_class.class_page import overview_page

@@ -3,11 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from grader.domain.note import Note
+from grader.domain.analyzed_program import Note
 from grader.domain.score import GradeStatus
-from grader.reports.whole_class.check_rates import check_rates
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
-from grader.reports.whole_class.class_statistics import common_mistakes, status_counts
+from grader.reports.whole_class.class_statistics import check_rates, common_mistakes, status_counts
 from grader.reports.whole_class.review_cases import cases
 
 

@@ -3,16 +3,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from grader.domain.analyzed_program import TRAINING, ForbiddenUse, Note, Place
 from grader.domain.evidence import Training, TrainingOutcome
-from grader.domain.note import Note
-from grader.domain.program import TRAINING, ForbiddenUse, Place
+from grader.domain.program_run import Pried, Prying
 from grader.domain.score import LateRecord, ScoreEdit, Waiver
 from grader.domain.submission import AccountedFile, Download, Fate
-from grader.domain.watch import Pried, Prying
-from grader.domain.watch_notes import WORDS
+from grader.domain.submission_result import PRYING_WORDS
 from grader.reports.results_json.results_file import download_record
-from grader.reports.student.forbidden_parts import forbidden_costs
-from grader.reports.whole_class.check_rates import check_rates
+from grader.reports.student.fixes import forbidden_costs
+from grader.reports.whole_class.class_statistics import check_rates
 from grader.reports.whole_class.review_cases import CAUSES, cases
 from grader.reports.whole_class.review_queue import final_total, review_queue
 from grader.reports.whole_class.similarity_record import SimilarityRecord
@@ -134,7 +133,7 @@ def test_where_code_pried_is_in_the_queue_once_for_each_line_and_stage(queue, do
 
 
 def test_every_kind_of_prying_has_its_words():
-    assert set(WORDS) == set(Prying)
+    assert set(PRYING_WORDS) == set(Prying)
 
 
 def test_a_disturbed_watch_is_in_the_queue(queue, done):

@@ -12,13 +12,12 @@ import pytest
 from grader.domain.errors import SubmissionError
 from grader.domain.evidence import Finding, Status
 from grader.files.typed_json import validator
-from grader.students.handout import local_assignment
+from grader.students.homework import local_assignment
 from grader.students.own_check import LocalCheck
 from grader.students.own_machine import own_program, patient
 from grader.students.warm import asking
-from grader.students.warm.address import Messages, tell
+from grader.students.warm.address import Messages, fingerprint, tell
 from grader.students.warm.asking import quick_check
-from grader.students.warm.fingerprint import fingerprint
 from grader.students.warm.question import early_question, is_wanted, warm_address
 
 FINDINGS = tuple(Finding(f"check{number}", "ViT", "It is right", Status.PASSED) for number in range(4))

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import grader
-from grader.students.warm import fingerprint as module
-from grader.students.warm.fingerprint import fingerprint
+from grader.students.warm import address as module
+from grader.students.warm.address import fingerprint
 
 ENVIRONMENT = {"PATH": "/bin", "TERM": "xterm", "PYTHONPATH": "/a"}
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from grader.students.warm.private_folder import Lock, checked_folder, names_in, private_folder
+from grader.students.warm.address import Lock, checked_folder, names_in, private_folder
 
 modes = pytest.mark.skipif(sys.platform == "win32", reason="it has no such modes")
 
@@ -66,7 +66,7 @@ def test_a_lock_is_one_processs_until_it_ends(tmp_path):
     assert not lock.is_held() and not path.exists()
     script = f"""
 from pathlib import Path
-from grader.students.warm.private_folder import Lock
+from grader.students.warm.address import Lock
 lock = Lock(Path({str(path)!r}))
 print(lock.taken(), flush=True)
 input()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.students.handout import local_assignment
+from grader.students.homework import local_assignment
 from grader.students.warm.asking import stop
 from grader.students.warm.question import warm_address
 from grader.students.warm.starting import FORKS, ONCE, start

@@ -1,7 +1,7 @@
 """Decisions, each with the fields of its kind; every row of `edits` is converted, and stays where it was.
 
-Before, one number stood for points, an accuracy, seconds since 1970 or the number of a run, and one text for
-an item, a check, a digest, an id or the name of a file.
+Before, one number stood for points, an accuracy, seconds since 1970 or the number of a run, and one text
+for an item, a check, a digest, an id or the name of a file.
 """
 
 import json

@@ -1,0 +1,403 @@
+"""Data of the training script: the grader's loaders in place of the student's, and validation images.
+
+Calls that load data go by `effects`, the side (training or test) by names around them, else training; a
+wrong name gives the wrong side, and nobody is asked. Calls that reach outward become nothing. A loop that
+decides by what it measures in between gets a tenth of the training images (`grader.worker.training_setup`).
+Hidden images are never used. `training_script` decides which statements are executed.
+
+Tests: tests/analysis/script/test_standing_data.py, tests/training/test_cheats.py,
+tests/training/test_replay.py
+"""
+
+import ast
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from grader.analysis.effects import Effect, Effects
+from grader.analysis.rewriting import Edit, end_of, instead, start_of
+from grader.analysis.roles import role_by_name, side
+from grader.analysis.slicing import leaves
+from grader.analysis.units import DEFINITIONS, assigned, changed_names, statements_within
+from grader.domain.analyzed_program import DATA_NAME, EPOCHS_NAME, NOTHING_NAME
+
+TEST = re.compile(r"te?st|val|dev|eval", re.IGNORECASE)
+ADDING = {"append", "extend", "print", "write", "set_postfix", "set_description", "log", "info", "add_scalar"}
+
+
+def decides(
+    loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str], *, chooses: bool = False
+) -> bool:
+    """Whether weights, the end or the learning rate depend on what is measured on a test loader.
+
+    Args:
+        loop: A loop over epochs, or what holds one.
+        data: Names of data -> role.
+        evaluators: Functions and methods that measure.
+        chooses: It is a loop over settings: what is noted of the best of them decides, too.
+    """
+    measured = _measured(loop, data, evaluators)
+    if not measured:
+        return False
+    for node in statements_within(loop):
+        match node:
+            case ast.While(test=test) if node is loop and _names_within(test) & measured:
+                return True
+            case ast.If(test=test) if _uses(test, measured, data, evaluators):
+                blocks = (node.body, node.orelse)
+                inner = [leaf for block in blocks for one in block for leaf in leaves(one)]
+                if any(_acts(leaf, measured if chooses else None) for leaf in inner):
+                    return True
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="step"), args=[given, *_])):
+                if _uses(given, measured, data, evaluators):
+                    return True
+            case ast.Assign(targets=[ast.Attribute() | ast.Subscript()], value=given) if _is_setting(node):
+                if _uses(given, measured, data, evaluators):
+                    return True
+    return False
+
+
+def measures(body: ast.stmt, data: Mapping[str, str]) -> bool:
+    """Whether a function uses data of the test split by itself."""
+    return _uses(body, (), data, ())
+
+
+def _measured(loop: ast.stmt, data: Mapping[str, str], evaluators: Collection[str]) -> set[str]:
+    """The names that hold what was measured, and what followed from it."""
+    found: set[str] = set()
+    while True:
+        before = len(found)
+        for node in statements_within(loop):
+            if isinstance(node, ast.Try | ast.With | ast.FunctionDef):
+                continue
+            if node is loop:  # what is in it does not follow from its header; what it counts by may
+                if isinstance(node, ast.For) and _uses(node.iter, found, data, evaluators):
+                    found |= _bound_names(node.target)
+                continue
+            header = _header(node)
+            if _uses(header, found, data, evaluators):
+                for inner in statements_within(node):
+                    found |= _bound_names(inner) | changed_names([inner]) | _filled(inner, data)
+        if len(found) == before:
+            return found
+
+
+def _header(node: ast.stmt) -> ast.AST:
+    """What of a statement is evaluated before the blocks in it."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test):
+            return test
+        case ast.For(iter=iterated):
+            return iterated
+    return node
+
+
+def _uses(
+    node: ast.AST, measured: Collection[str], data: Mapping[str, str], evaluators: Collection[str]
+) -> bool:
+    """Whether an expression measures, or uses what was measured."""
+    for inner in _without_lengths(node):
+        match inner:
+            case ast.Name(id=name) if name in measured or name in evaluators or _is_test(name, data):
+                return True
+            case ast.Attribute(attr=name) if name in evaluators or _is_test(name, {}):
+                return True
+            case ast.Subscript(slice=ast.Constant(value=str() as key), value=ast.Name(id=name)):
+                if TEST.search(key) and "load" in name.lower():
+                    return True
+    return False
+
+
+def _without_lengths(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes in a node, but for what is only counted."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _without_lengths(child)
+
+
+def _is_test(name: str, data: Mapping[str, str]) -> bool:
+    role = data.get(name) or role_by_name(name) or ""
+    return role in ("test_loader", "test_dataset")
+
+
+def _filled(node: ast.stmt, data: Mapping[str, str]) -> set[str]:
+    """The names that calls in a statement are given, which may fill them: histories."""
+    found = set()
+    for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
+        held = call.func.value if isinstance(call.func, ast.Attribute) else None
+        for part in (held, *call.args, *(keyword.value for keyword in call.keywords)):
+            while isinstance(part, ast.Subscript | ast.Attribute):
+                part = part.value
+            known = isinstance(part, ast.Name) and (part.id in data or role_by_name(part.id))
+            if isinstance(part, ast.Name) and known in (False, None, "loss_history"):
+                found.add(part.id)
+    return found
+
+
+def _bound_names(node: ast.AST) -> set[str]:
+    return {
+        name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+
+
+def _names_within(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def _acts(leaf: ast.stmt, measured: Collection[str] | None) -> bool:
+    """Whether a statement does more than print, count and note.
+
+    Args:
+        measured: The names of what was measured: noting anything else is a choice; None: it is none.
+    """
+    match leaf:
+        case ast.Break() | ast.Return() | ast.Raise() | ast.Continue() | ast.Delete():
+            return True
+        case ast.Expr(value=ast.Call(func=function)):
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            return name not in ADDING
+        case ast.Assign(value=value):
+            if _is_setting(leaf) or any(isinstance(n, ast.Call) and _copies(n) for n in ast.walk(leaf)):
+                return True
+            return measured is not None and bool(_names_within(value).difference(measured))
+    return False
+
+
+def _is_setting(node: ast.Assign) -> bool:
+    """Whether something of an object is set that may matter: a rate, a flag."""
+    return any(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
+
+
+def _copies(call: ast.Call) -> bool:
+    name = ast.unparse(call.func).split(".")[-1]
+    return name in ("deepcopy", "copy", "state_dict", "clone", "dict", "load")
+
+
+# --- substitution of data: the grader's loaders and data sets in the place of the student's ---
+
+
+# how weights are kept and restored: the worker lets it happen in memory
+RESTORING = frozenset({"torch.save", "torch.load", ".load_state_dict", ".state_dict"})
+OUTWARD = Effect.SHELL | Effect.NETWORK | Effect.INPUT | Effect.ENDS | Effect.PLOT | Effect.FILES
+COUNT = re.compile(r"^(ep|i$|it|n|step|count|k$|e$|t$|round)", re.IGNORECASE)
+LOADING = Effect.DATA | Effect.FILES | Effect.NETWORK | Effect.SHELL
+
+
+class Substitution:
+    """Finds what has to be replaced in statements that train."""
+
+    def __init__(
+        self,
+        effects: Effects,
+        data: Mapping[str, str],
+        loops: Collection[int],
+        left_alone: Collection[int],
+        only_draws: Callable[[ast.Call], bool],
+    ) -> None:
+        """What it goes by.
+
+        Args:
+            effects: Of the program.
+            data: Names of loaders, data sets and class names -> role.
+            loops: `id` of the nodes of loops over epochs.
+            left_alone: `id` of the nodes of statements that are not executed.
+            only_draws: Whether what is called draws or reaches outward and does not train.
+        """
+        self._effects = effects
+        self._data = data
+        self._loops = loops
+        self._left_alone = left_alone
+        self._within: list[frozenset[str]] = []  # parameters and loop variables, which may tell a side
+        self._only_draws = only_draws
+
+    def edits(self, node: ast.stmt) -> list[Edit]:
+        """What is replaced in a statement, in the order of the source."""
+        return sorted(self._statement(node), key=lambda edit: (edit.start, edit.end))
+
+    def _statement(self, node: ast.stmt) -> Iterator[Edit]:
+        if id(node) in self._left_alone:
+            yield instead(node, "...")
+            return
+        if isinstance(node, DEFINITIONS):
+            self._within.append(_parameters(node))
+            for inner in node.body:
+                yield from self._statement(inner)
+            self._within.pop()
+            return
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._says_only(node.value):
+            yield instead(node, "...")
+            return
+        pair = assigned(node)
+        if pair is not None:
+            yield from self._assignment(pair[0], pair[1])
+            return
+        if id(node) in self._loops:
+            yield from self._loop(node)
+        self._within.append(_names_of_target(node.target) if isinstance(node, ast.For) else frozenset())
+        yield from self._children(node)
+        self._within.pop()
+
+    def _children(self, node: ast.stmt) -> Iterator[Edit]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield from self._statement(child)
+            elif isinstance(child, ast.expr):
+                yield from self._expression(child)
+            else:
+                yield from self._other(child)
+
+    def _loop(self, node: ast.stmt) -> Iterator[Edit]:
+        """A loop over epochs tells that it is one, and how many there may be."""
+        told, name = None, EPOCHS_NAME
+        match node:
+            case ast.For(iter=iterated):
+                told = iterated
+            case ast.While(test=test):
+                told = next((limit for limit in map(_limit, _conditions(test)) if limit is not None), None)
+                name = f"{EPOCHS_NAME}.limit"
+        if told is not None:
+            yield Edit(start_of(told), start_of(told), f"{name}(")
+            yield Edit(end_of(told), end_of(told), ")")
+
+    def _other(self, node: ast.AST) -> Iterator[Edit]:
+        """What follows `with`, `except` and `case`."""
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield from self._statement(child)
+            elif isinstance(child, ast.expr):
+                yield from self._expression(child)
+            else:
+                yield from self._other(child)
+
+    def _says_only(self, call: ast.Call) -> bool:
+        return bool(self._direct(call) & OUTWARD) or self._only_draws(call)
+
+    def _assignment(self, targets: list[ast.expr], value: ast.expr) -> Iterator[Edit]:
+        names = _plain_names(targets[0]) if len(targets) == 1 else []
+        roles = [self._data.get(name) for name in names]
+        if names and all(roles) and self._loads(value):
+            parts = [f"{DATA_NAME}[{role!r}]" for role in roles]
+            made = parts[0] if isinstance(targets[0], ast.Name) else f"({', '.join(parts)},)"
+            yield instead(value, made)
+            return
+        if len(names) > 1 and isinstance(value, ast.Call) and self._splits(value):
+            sides = [side(name) or "train" for name in names]
+            yield instead(
+                value, "({},)".format(", ".join(f"{DATA_NAME}['{each}_dataset']" for each in sides))
+            )
+            return
+        count = len(targets[0].elts) if len(targets) == 1 and isinstance(targets[0], ast.Tuple) else 0
+        if count and isinstance(value, ast.Call) and self._direct(value) & OUTWARD:
+            yield instead(value, f"({NOTHING_NAME},) * {count}")
+            return
+        yield from self._expression(value, _side_of(targets[0]) if len(targets) == 1 else None)
+
+    def _splits(self, call: ast.Call) -> bool:
+        """Whether a call cuts a data set into several."""
+        name = ast.unparse(call.func).split(".")[-1]
+        return name == "random_split" and bool(self._direct(call) & Effect.DATA)
+
+    def _loads(self, value: ast.expr) -> bool:
+        """Whether an expression loads data, itself or through the student's functions."""
+        for call in (node for node in ast.walk(value) if isinstance(node, ast.Call)):
+            if self._direct(call) & LOADING:
+                return True
+            if isinstance(call.func, ast.Name) and self._effects.of_function(call.func.id) & LOADING:
+                return True
+        return False
+
+    def _expression(self, node: ast.expr, told: str | None = None) -> Iterator[Edit]:
+        """The edits of an expression; `told` is the side that the name of its value tells."""
+        if isinstance(node, ast.Call):
+            found = self._direct(node)
+            if found & OUTWARD:
+                yield instead(node, NOTHING_NAME)
+                return
+            if found & Effect.DATA:
+                yield instead(node, self._standing_for(node, told))
+                return
+        self._within.append(_bound_in(node))
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+                yield from self._expression(value, side(name) or told)
+        else:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    yield from self._expression(child, told)
+                elif isinstance(child, ast.keyword):
+                    yield from self._expression(child.value, side(child.arg or "") or told)
+                elif isinstance(child, ast.comprehension):
+                    yield from self._other(child)
+        self._within.pop()
+
+    def _standing_for(self, call: ast.Call, told_side: str | None) -> str:
+        """What stands for data that a call loads; a parameter or a loop variable may tell which (`split`)."""
+        role = self._role(call, told_side)
+        names = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
+        told = sorted(names & frozenset().union(*self._within))
+        return f"{DATA_NAME}.of({role!r}, {', '.join(told)})" if told else f"{DATA_NAME}[{role!r}]"
+
+    def _role(self, call: ast.Call, told: str | None) -> str:
+        """The role of what stands where no name may tell it: `return DataLoader(data, shuffle=True)`."""
+        function = ast.unparse(call.func).split(".")[-1]
+        kind = "loader" if function == "DataLoader" else "dataset"
+        if told is not None:
+            return f"{told}_{kind}"
+        text = ast.unparse(call).lower()
+        is_test = "train" not in text and any(word in text for word in ("test", "val", "shuffle=false"))
+        return f"{'test' if is_test else 'train'}_{kind}"
+
+    def _direct(self, call: ast.Call) -> Effect:
+        return self._effects.of_call(call, but=RESTORING)
+
+
+def _parameters(node: ast.stmt) -> frozenset[str]:
+    arguments = getattr(node, "args", None)
+    return _names_of(arguments) if isinstance(arguments, ast.arguments) else frozenset()
+
+
+def _names_of(arguments: ast.arguments) -> frozenset[str]:
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return frozenset(each.arg for each in every) - {"self"}
+
+
+def _names_of_target(target: ast.expr) -> frozenset[str]:
+    return frozenset(name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _bound_in(node: ast.expr) -> frozenset[str]:
+    """What an expression binds within itself: variables of a comprehension, parameters of a lambda."""
+    if isinstance(node, ast.Lambda):
+        return _names_of(node.args)
+    return frozenset().union(*(_names_of_target(each.target) for each in getattr(node, "generators", ())))
+
+
+def _conditions(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+
+
+def _limit(test: ast.expr) -> ast.expr | None:
+    """What a count stays below: `N` of `epoch < N`."""
+    match test:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Lt() | ast.LtE()], comparators=[limit]):
+            return limit if COUNT.search(name) else None
+    return None
+
+
+def _side_of(target: ast.expr) -> str | None:
+    """The side that a target tells: `val_loader`, `self.val_loader`, `loaders["val"]`."""
+    match target:
+        case (
+            ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name)))
+        ):
+            return side(name)
+    return None
+
+
+def _plain_names(target: ast.expr) -> list[str]:
+    """The names of a target that is made of names; none where it is made of anything else."""
+    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    return names if len(names) == len(parts) else []

@@ -1,0 +1,397 @@
+"""The training recipe: expressions for model, transforms, batch size and epochs, and what they need.
+
+Models and the epoch loop go by use. Optimizers and schedules go by `torch.optim`, by `.parameters()` as
+an argument, or by a name with `sched`. What cannot be taken over is dropped with a note, a count that
+cannot be read is None, and `grader.worker.training_setup` says what the recipe lacks.
+`script.training_script`, not the recipe, decides what is trained, and `grader.worker.script_run` how
+long.
+
+Tests: tests/analysis/test_recipe.py, tests/worker/test_worker_recipe.py
+"""
+
+import ast
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from grader.analysis.data_loading import DataUse, Found
+from grader.analysis.effects import Effect, Effects
+from grader.analysis.flow import Flow, Flows, Lifting, Phase
+from grader.analysis.roles import SCHEDULES, RoleReader, unwrapped
+from grader.analysis.units import DEFINITIONS, Unit, calls, statements_within
+from grader.domain.analyzed_program import Place, Recipe, Statement
+from grader.domain.formatting import as_code, named
+
+LOOPS = (ast.For, ast.While)
+PROGRESS = {"tqdm", "trange", "track", "master_bar", "progress_bar", "enumerate"}
+RANGES = {"range", "trange"}
+
+
+@dataclass(frozen=True)
+class EpochLoop:
+    """A loop over epochs.
+
+    Attributes:
+        node: The `for` or `while`.
+        function: The top-level function that holds it; None at top level.
+        unit: The top-level statement that holds it.
+        rank: 0 where it calls the graded training function, 1 where it trains by itself.
+    """
+
+    node: ast.For | ast.While
+    function: str | None
+    unit: Unit
+    rank: int
+
+
+def epoch_loop(
+    units: tuple[Unit, ...], trainer: str | None, graded: set[str], among: Collection[Place]
+) -> EpochLoop | None:
+    """The loop that trains the final model: the last one that calls the training function.
+
+    Args:
+        among: Where the loops are that train the model that counts; empty: any may be it.
+        units: The program.
+        trainer: The graded function that trains for one epoch, as it is defined.
+        graded: All graded names, as they are defined: loops in those are not over epochs.
+    """
+    stepping = _callers(units, trainer) | ({trainer} if trainer else set())
+    found: list[EpochLoop] = []
+    for unit in units:
+        if isinstance(unit.node, ast.ClassDef) or unit.binds & graded:
+            continue
+        function = unit.node.name if isinstance(unit.node, ast.FunctionDef) else None
+        for node in statements_within(unit.node):
+            if isinstance(node, LOOPS):
+                if among and unit.cell.place(node.lineno) not in among:
+                    continue
+                rank = _rank(node, stepping)
+                if rank is not None:
+                    found.append(EpochLoop(node, function, unit, rank))
+    if among:
+        return found[-1] if found else None
+    best = min((loop.rank for loop in found), default=None)
+    return next((loop for loop in reversed(found) if loop.rank == best), None)
+
+
+def _rank(node: ast.For | ast.While, stepping: set[str]) -> int | None:
+    if any(isinstance(call.func, ast.Name) and call.func.id in stepping for call in own_calls(node)):
+        return 0
+    inner = [loop for loop in statements_within(node) if isinstance(loop, LOOPS) and loop is not node]
+    every = [call for loop in inner for call in own_calls(loop)]
+    if any(_method(call) == "backward" or (_method(call) == "step" and call.args) for call in every):
+        return 1
+    return None
+
+
+def _callers(units: tuple[Unit, ...], trainer: str | None) -> set[str]:
+    """Functions that call the training function once: an epoch's training and evaluation together."""
+    found = set()
+    for unit in units:
+        if isinstance(unit.node, ast.FunctionDef):
+            loops = any(isinstance(node, LOOPS) for node in statements_within(unit.node))
+            names = {call.func.id for call in calls(unit.node) if isinstance(call.func, ast.Name)}
+            if not loops and trainer in names:
+                found.add(unit.node.name)
+    return found
+
+
+def own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """The calls in a loop's body that are not in loops or functions within it."""
+    stack: list[ast.AST] = [*getattr(node, "body", []), *getattr(node, "orelse", [])]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, (*LOOPS, *DEFINITIONS)):
+            continue
+        if isinstance(current, ast.Call):
+            yield current
+        stack += ast.iter_child_nodes(current)
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def epochs(loop: ast.For | ast.While, bound_to: Callable[[str], ast.expr | None]) -> ast.expr | None:
+    """The expression for how often a loop runs; None where it cannot be told.
+
+    Args:
+        bound_to: The expression that a name is bound to before the loop (`bar = trange(30)`).
+    """
+    if isinstance(loop, ast.While):
+        test = loop.test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Lt | ast.LtE):
+            return test.comparators[0]
+        return None
+    iterated = loop.iter
+    if isinstance(iterated, ast.Name):
+        iterated = bound_to(iterated.id) or iterated
+    while isinstance(iterated, ast.Call):
+        name = ast.unparse(iterated.func).split(".")[-1]
+        if name in RANGES:
+            return _count(iterated)
+        if name not in PROGRESS or not iterated.args:
+            return None
+        iterated = iterated.args[0]
+    return None
+
+
+def _count(call: ast.Call) -> ast.expr | None:
+    """How many numbers `range(...)` gives, as an expression that is short where it can be."""
+    args = call.args
+    if len(args) == 1:
+        return args[0]
+    if len(args) == 2 and isinstance(args[0], ast.Constant):
+        start, stop = args[0].value, args[1]
+        if start == 0:
+            return stop
+        match stop:
+            case ast.BinOp(left=left, op=ast.Add(), right=ast.Constant(value=more)) if more == start:
+                return left
+            case ast.BinOp(left=ast.Constant(value=more), op=ast.Add(), right=right) if more == start:
+                return right
+    if not args:
+        return None
+    counted = ast.Call(ast.Name("len", ast.Load()), [ast.Call(ast.Name("range", ast.Load()), args, [])], [])
+    return ast.copy_location(ast.fix_missing_locations(ast.copy_location(counted, call)), call)
+
+
+# --- the training recipe: expressions for model, transforms and batch size, and the statements t ---
+
+
+EPOCH_NAMES = ("n_epochs", "num_epochs", "epochs", "epoch_count", "max_epochs", "nb_epochs", "total_epochs")
+Text = Callable[[str, ast.expr | None, Flow | None, Phase], str | None]
+MOST_FUNCTIONS = 20  # that are searched for the model
+DATA_ROLES = {"train_loader", "test_loader", "train_dataset", "test_dataset", "class_names", "num_classes"}
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """The expressions of a recipe as nodes, each with what was executed before it.
+
+    Attributes:
+        flow: On the way to the loop over epochs.
+        loop: That loop, if there is one.
+        model, optimizer, scheduler: (variable, expression, the flow that it was found in).
+    """
+
+    flow: Flow
+    loop: EpochLoop | None
+    model: tuple[str, ast.expr, Flow] | None
+    optimizer: tuple[str, ast.expr, Flow] | None
+    scheduler: tuple[str, ast.expr, Flow] | None
+    batch_size: Found | None
+    collate: Found | None
+    train_transform: Found | None
+    test_transform: Found | None
+    epochs: ast.expr | None
+
+
+@dataclass
+class Reading:
+    """A recipe, what it was made of, and what came up on the way.
+
+    Attributes:
+        roles: Names of data (loaders, data sets, class names) that its expressions use.
+        notes: Sentences about expressions that cannot be used.
+    """
+
+    recipe: Recipe
+    ingredients: Ingredients
+    roles: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a recipe is read from.
+
+    Attributes:
+        flows: The program's flows.
+        effects: The program's effects.
+        reader: Tells models, optimizers, schedules.
+        roles: Top-level names that are bound by role.
+        trainer: The graded function that trains for an epoch, as it is defined.
+        graded: All graded names, as they are defined.
+        statements: What is executed on loading.
+    """
+
+    flows: Flows
+    effects: Effects
+    reader: RoleReader
+    roles: dict[str, str]
+    trainer: str | None
+    graded: set[str]
+    statements: Sequence[Statement]
+
+
+def ingredients(sources: Sources, loops: Collection[Place]) -> Ingredients:
+    """The parts of the student's training, wherever in the program they are.
+
+    Args:
+        loops: Where the loops are that train the model that counts.
+    """
+    flows, reader = sources.flows, sources.reader
+    loop = epoch_loop(flows.units, sources.trainer, sources.graded, loops)
+    if loop is not None:
+        flow = flows.before(loop.node, loop.function)
+    else:
+        flow = flows.before(None, "main" if "main" in flows.functions else None)
+    places = [flow, *_other_flows(sources)]
+    classes = [unit.node for unit in flows.units if isinstance(unit.node, ast.ClassDef)]
+    datasets = [each.name for each in classes if sources.effects.of_function(each.name) & Effect.DATA]
+    callables = [each.name for each in classes if _can_be_called(each)]
+    data = DataUse(flows, sources.graded, datasets, callables)
+    train, test = data.transforms()
+    return Ingredients(
+        flow=flow,
+        loop=loop,
+        model=_last(places, lambda name, value: reader.is_model(value)),
+        optimizer=_last(places, lambda name, value: _is_optimizer(reader, value)),
+        scheduler=_scheduler(flow, reader),
+        batch_size=data.batch_size(),
+        collate=data.collate(),
+        train_transform=train,
+        test_transform=test,
+        epochs=_epochs(loop, flow),
+    )
+
+
+def _can_be_called(node: ast.ClassDef) -> bool:
+    return any(isinstance(inner, ast.FunctionDef) and inner.name == "__call__" for inner in node.body)
+
+
+def _other_flows(sources: Sources) -> list[Flow]:
+    """The whole flows of functions that build models or optimizers, the last first, and of the top level."""
+    names = [
+        name
+        for name in reversed(sources.flows.functions)
+        if name not in sources.graded
+        and sources.effects.of_function(name) & (Effect.MODEL | Effect.OPTIMIZER)
+    ]
+    return [sources.flows.before(None, name) for name in (*names[:MOST_FUNCTIONS], None)]
+
+
+def _last(places: Sequence[Flow], fits: Callable[[str, ast.expr], bool]) -> tuple[str, ast.expr, Flow] | None:
+    """The last binding that fits, in the first flow that has one."""
+    for flow in places:
+        for name, value, _ in reversed(flow.values):
+            if fits(name, value):
+                return name, value, flow
+    return None
+
+
+def _is_optimizer(reader: RoleReader, value: ast.expr) -> bool:
+    """Whether an expression makes an optimizer: torch's, or something of that name over parameters."""
+    if reader.makes(value, *SCHEDULES, "torch.optim.swa_utils."):
+        return False
+    if reader.makes(value, "torch.optim."):
+        return True
+    if not isinstance(value, ast.Call) or not value.args:
+        return False
+    first = value.args[0]
+    return isinstance(first, ast.Call) and ast.unparse(first.func).endswith(
+        (".parameters", ".named_parameters")
+    )
+
+
+def _scheduler(flow: Flow, reader: RoleReader) -> tuple[str, ast.expr, Flow] | None:
+    """The last schedule before the loop; own classes count where the name says so."""
+
+    def fits(name: str, value: ast.expr) -> bool:
+        if reader.makes(value, *SCHEDULES):
+            return True
+        return (
+            isinstance(value, ast.Call) and "sched" in name.lower() and "optim" in ast.unparse(value).lower()
+        )
+
+    return _last([flow], fits)
+
+
+def _epochs(loop: EpochLoop | None, flow: Flow) -> ast.expr | None:
+    found = epochs(loop.node, flow.last) if loop is not None else None
+    if found is not None:
+        return found
+    for name in EPOCH_NAMES:
+        for bound in flow.bound:
+            if bound.lower() == name and (stated := flow.last(bound)) is not None:
+                return stated
+    return None
+
+
+def reading(sources: Sources, found: Ingredients) -> Reading:
+    """The recipe that the worker executes.
+
+    Args:
+        sources: What it is read from.
+        found: Its parts.
+    """
+    model = found.model[0] if found.model else "model"
+    data = _data_names(sources, found)
+    late = dict.fromkeys(data, Phase.DATA)
+    late[model] = Phase.MODEL
+    lifting = Lifting(sources.effects, _loaded(sources.statements), late)
+    kept = {id(sources.flows.units[index].node) for index in sources.flows.kept}
+    made = Reading(Recipe(), found)
+
+    def text(what: str, node: ast.expr | None, flow: Flow | None, at: Phase) -> str | None:
+        if node is None or flow is None:
+            return None
+        missing = lifting.missing(node, flow, at, kept)
+        if missing is None:
+            return ast.unparse(node)
+        made.notes.append(
+            f"The {what} {as_code(ast.unparse(node))} could not be taken over: it needs {named(missing)}, "
+            "which is not executed on loading."
+        )
+        return None
+
+    made.recipe = Recipe(
+        model=text("model", unwrapped(found.model[1]), found.model[2], Phase.DATA) if found.model else None,
+        model_name=model,
+        train_transform=_of(text, "training transform", found.train_transform),
+        test_transform=_of(text, "test transform", found.test_transform),
+        batch_size=_of(text, "batch size", found.batch_size),
+        collate=_of(text, "function that makes batches", found.collate),
+    )
+    made.recipe = replace(
+        made.recipe,
+        statements=lifting.statements(Phase.START),
+        after_data=lifting.statements(Phase.DATA),
+    )
+    made.roles = {name: data[name] for name in sorted(lifting.used_late) if name in data}
+    return made
+
+
+def _of(text: Text, what: str, found: Found | None) -> str | None:
+    return text(what, found.node, found.flow, Phase.START) if found is not None else None
+
+
+def _data_names(sources: Sources, found: Ingredients) -> dict[str, str]:
+    """Names of data -> role: those of the top level, and those within the functions on the way."""
+    names = {name: role for name, role in sources.roles.items() if role in DATA_ROLES}
+    flows: Collection[Flow] = [found.flow, *(part[2] for part in (found.model, found.optimizer) if part)]
+    for flow in flows:
+        for name, value, _ in flow.values:
+            role = sources.reader.role(name, value, names)
+            if role in DATA_ROLES and role is not None:
+                names[name] = role
+        for step in flow.steps:
+            names |= _opaque(step, sources, names)
+    return names
+
+
+def _opaque(step: Unit, sources: Sources, names: dict[str, str]) -> dict[str, str]:
+    """Names bound by what is not executed: `train_loader, test_loader = loaders()`."""
+    return {
+        name: role
+        for name, role in sources.reader.roles_by_name(step, sources.effects, names).items()
+        if role in DATA_ROLES
+    }
+
+
+def _loaded(statements: Sequence[Statement]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for statement in statements:
+        for name in statement.binds:
+            counts[name] = counts.get(name, 0) + 1
+    return counts

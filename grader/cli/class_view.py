@@ -1,0 +1,313 @@
+"""What a person sees on the terminal while a class is graded, and the summary when it is done.
+
+It holds the live board with stages and the time left, the table of students, where the time went, and
+what to look at first. It decides what fits on a screen. Totals, causes and statistics come from the
+results and the reports; none are computed here.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from grader.cli.terminal_page import console
+from grader.domain.assignment import Assignment
+from grader.domain.formatting import SPACE, clipped, counted, duration, percent, points, printable
+from grader.domain.score import GradeStatus, Score
+from grader.domain.stage_time import stage_times
+from grader.domain.submission_result import Result
+from grader.grading.concurrent_work import UNCHANGED, GradingStage, Progress, Watcher
+from grader.grading.time_estimate import Workload
+from grader.reports.student.fixes import fixes
+from grader.reports.whole_class.class_overview import Overview, after_penalty, shown_points, shown_total
+from grader.reports.whole_class.class_statistics import STATUS_WORDS, submission_times
+from grader.results.class_files import report_path
+
+# how much of the work of a submission each stage is, where it was never measured
+WEIGHTS = {
+    GradingStage.READING: 0.05,
+    GradingStage.CHECKS: 0.25,
+    GradingStage.TRAINING: 0.65,
+    GradingStage.CHECKPOINT: 0.05,
+}
+ENOUGH = 0.03  # of the work: from then on its own pace tells the time left
+
+
+class Board:
+    """The state of a run: what is under way, how much is done, and when it will end."""
+
+    def __init__(self, workload: Workload, *, trains: bool) -> None:
+        self._workload = workload
+        self._total = workload.submissions + workload.unchanged
+        self._weights = _weights(workload, trains)
+        self._under_way: dict[str, Progress] = {}
+        self._done: dict[str, bool] = {}  # student -> whether anything was done for it
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+
+    def note(self, progress: Progress) -> None:
+        """Take note of progress."""
+        with self._lock:
+            if progress.stage is GradingStage.DONE:
+                self._under_way.pop(progress.student_id, None)
+                self._done[progress.student_id] = progress.text != UNCHANGED
+            else:  # one that was done gets more time
+                self._done.pop(progress.student_id, None)
+                self._under_way[progress.student_id] = progress
+
+    def overall(self) -> tuple[str, float, str]:
+        """(how many are done, the share of the work, how long it takes and took), for a line of text."""
+        with self._lock:
+            done, worked = len(self._done), sum(self._done.values())
+            share_under_way = sum(map(self._share, self._under_way.values()))
+        to_do = max(self._total - (done - worked), 1)
+        share = min((worked + share_under_way) / to_do, 1.0)
+        elapsed = time.monotonic() - self._started
+        told = f"{done} of {self._total} done"
+        if done > worked:
+            told += f", {done - worked} of them unchanged"
+        if done >= self._total:
+            return told, 1.0, _rough(elapsed)
+        return told, share, f"{_rough(elapsed)}, {self._left(share, elapsed)}"
+
+    def __rich__(self) -> RenderableType:
+        told, share, times = self.overall()
+        with self._lock:
+            under_way = list(self._under_way.items())
+        workers = Table.grid(padding=(0, 2))
+        for student_id, progress in under_way:
+            bar = ProgressBar(total=1.0, completed=progress.share, width=20)
+            workers.add_row(student_id, str(progress.stage), bar, progress.text)
+        line = Table.grid(padding=(0, 2))
+        line.add_row(Text(told, style="bold"), ProgressBar(total=1.0, completed=share, width=30), times)
+        return Group(workers, line)
+
+    def _left(self, share: float, elapsed: float) -> str:
+        if share > ENOUGH:
+            return f"about {_rough(elapsed * (1 - share) / share)} left"
+        if self._workload.seconds is not None:
+            return f"about {_rough(max(self._workload.seconds - elapsed, 1.0))} left"
+        return "estimating"
+
+    def _share(self, progress: Progress) -> float:
+        """Of the work of one submission, 0 to 1."""
+        stages = list(self._weights)
+        if progress.stage not in stages:
+            return 0.0
+        before = sum(self._weights[stage] for stage in stages[: stages.index(progress.stage)])
+        return before + self._weights[progress.stage] * progress.share
+
+
+def _weights(workload: Workload, trains: bool) -> dict[GradingStage, float]:
+    """Stage -> its share of the work of a submission, as measured before, if it was."""
+    measured = {stage: workload.rates[stage].seconds for stage in WEIGHTS if stage in workload.rates}
+    weights = measured or {
+        stage: weight
+        for stage, weight in WEIGHTS.items()
+        if trains or stage in (GradingStage.READING, GradingStage.CHECKS)
+    }
+    whole = sum(weights.values()) or 1.0
+    return {stage: weight / whole for stage, weight in weights.items()}
+
+
+@contextlib.contextmanager
+def live_display(workload: Workload, *, trains: bool) -> Iterator[Watcher]:
+    """A live board on a terminal, quiet lines elsewhere; yields what is to be told of progress."""
+    screen = console(stderr=True)
+    screen.print(workload_sentence(workload), markup=False, highlight=False, soft_wrap=True)
+    board = Board(workload, trains=trains)
+    if screen.is_terminal:
+        with Live(board, console=screen, refresh_per_second=8):
+            yield board.note
+        return
+
+    def say(progress: Progress) -> None:
+        board.note(progress)
+        if progress.stage is GradingStage.DONE:
+            told, _, times = board.overall()
+            outcome = progress.text or "done"
+            screen.print(f"{progress.student_id}: {outcome} ({told}; {times})", markup=False, highlight=False)
+
+    yield say
+
+
+def workload_sentence(workload: Workload) -> str:
+    """How long a run will take, for a person."""
+    told = f"{counted(workload.submissions, 'submission')} to grade"
+    if workload.unchanged:
+        told += f", {workload.unchanged} unchanged"
+    told += f"; {workload.jobs} at once"
+    if not workload.submissions:
+        return f"{told}."
+    if workload.seconds is None:
+        return f"{told}. How long it takes is told soon: nothing like it was graded on this machine yet."
+    each = ", ".join(f"{stage} {duration(rate.seconds)}" for stage, rate in workload.rates.items())
+    most = max(rate.submissions for rate in workload.rates.values())
+    return (
+        f"{told}; about {_rough(workload.seconds)}: {each} on average, as {counted(most, 'submission')} took "
+        "on this machine."
+    )
+
+
+def _rough(seconds: float) -> str:
+    """A time that is not exact anyway."""
+    return f"{round(seconds)} s" if seconds < 60 else duration(seconds)
+
+
+# --- what a person sees on the terminal when a class is graded ---
+
+
+PADDING = 3  # between two columns
+WIDE = 110  # columns; a narrower terminal gets no column per rubric item
+MOST_ROWS = 200  # students in the table; the class page has all
+SLOWEST = 3  # submissions that are named
+NAME = "name"
+LONGEST_NAME = 24
+
+
+def print_results(
+    results: Sequence[Result],
+    overview: Overview,
+    out: Path,
+    seconds: float,
+    firsts: Mapping[str, bool] | None = None,
+) -> None:
+    """The totals, where the time went, what the whole class came to, and where everything is.
+
+    Args:
+        results: Of this run.
+        overview: Of the whole class, as its page says it.
+        firsts: One student for each submission of this run, and whether it was not examined again; by
+            default all were.
+    """
+    if firsts is None:
+        firsts = {result.score.student_id: False for result in results}
+    assignment, unchanged = overview.assignment, sum(firsts.values())
+    screen = console(markup=False)
+    items = [item.id for item in assignment.rubric if not item.by_person]
+    if screen.width < WIDE:
+        items = []
+    of_all = f" of {len(overview.results)}" if len(results) < len(overview.results) else ""
+    table = Table(
+        title=f"{assignment.title}: {_count(len(firsts), len(results))}{of_all}",
+        title_justify="left",
+        box=SIMPLE,
+    )
+    named = [NAME] if any(result.evidence.origin.person for result in results) else []
+    rows = [_row(assignment, result, items, named) for result in results[:MOST_ROWS]]
+    left = screen.width - PADDING
+    for number, name in enumerate(("student", *named, "status", "points", *items)):
+        width = max([len(name), *(len(str(row[number])) for row in rows)])
+        left_hand = name in ("student", NAME, "status")
+        table.add_column(name, justify="left" if left_hand else "right", width=width, no_wrap=True)
+        left -= width + PADDING
+    # the last column gets what is left: rich would shrink all columns alike
+    table.add_column("first to look at", width=max(left, 12), no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    screen.print(table, soft_wrap=False)
+    if len(results) > MOST_ROWS:
+        screen.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
+    _print_times([one for one in results if firsts.get(one.score.student_id) is False], screen)
+    _print_overview(overview, screen)
+    screen.print(f"class page   {out / 'index.html'}", soft_wrap=True)
+    screen.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)
+    screen.print(f"tables       {out / 'results.json'}, {out / 'scores.csv'}", soft_wrap=True)
+    if unchanged:
+        screen.print(f"{counted(unchanged, 'unchanged submission')} not run again; --force does.")
+    by_person = sum(item.points for item in assignment.rubric if item.by_person)
+    screen.print(
+        f"{by_person:g} of {assignment.maximum:g} points are given by a person. {duration(seconds)}."
+    )
+
+
+def _count(submissions: int, students: int) -> str:
+    """How many submissions there are, and of how many students where teams handed in together."""
+    told = counted(submissions, "submission")
+    return told if submissions == students else f"{told} of {counted(students, 'student')}"
+
+
+def _row(
+    assignment: Assignment, result: Result, items: Sequence[str], named: Sequence[str]
+) -> list[str | Text]:
+    score = result.score
+    lines = {line.id: line for line in score.lines}
+    shown = [shown_points(lines[item].state, lines[item].points) for item in items]
+    names = [clipped(printable(result.evidence.origin.person), LONGEST_NAME) for _ in named]
+    total = _total(assignment, score)
+    return [score.student_id, *names, _status(score), total, *shown, _first(assignment, result)]
+
+
+def _first(assignment: Assignment, result: Result) -> str:
+    if result.score.ownership is not None and result.score.held:
+        return printable(result.score.ownership.reason)
+    if result.score.reason and result.score.status is not GradeStatus.GRADED:
+        return printable(result.score.reason)
+    found = fixes(assignment, result.evidence, result.score)
+    messages = [fix.message for fix in found] or [
+        one.message for one in result.evidence.findings if one.flagged
+    ]
+    return printable(messages[0].splitlines()[0]) if messages else ""
+
+
+def _status(score: Score) -> Text:
+    colors = {GradeStatus.GRADED: "green", GradeStatus.INCOMPLETE: "yellow", GradeStatus.REFUSED: "yellow"}
+    word = STATUS_WORDS.get(score.status, score.status.value)
+    return Text(word, style=colors.get(score.status, "red"))
+
+
+def _total(assignment: Assignment, score: Score) -> str:
+    if score.total is None:
+        return shown_total(score)
+    told = f"{shown_total(score)} of {points(score.decided)}"
+    return ", ".join([told, *filter(None, [after_penalty(assignment, score)])])
+
+
+def _print_overview(overview: Overview, screen: Console) -> None:
+    """What the first screen of the class page says of the whole class."""
+    told = [_count(overview.submissions, overview.students)]
+    told += [f"{number}{SPACE}{word}" for word, number in overview.counts]
+    if overview.absent is not None:
+        missing, listed = overview.absent
+        of_all = "" if listed is None else f" of {listed} on the list"
+        told.append(f"{missing}{SPACE}handed in nothing{of_all}")
+    if overview.lacking:
+        told.append(f"{len(overview.lacking)}{SPACE}listed by the LMS, and not in its download")
+    screen.print(f"class        {', '.join(told)}", soft_wrap=True)
+    screen.print(overview.release)
+    for title, sections in (("What is missing", overview.holding), ("Worth a look before", overview.looks)):
+        if not sections:
+            continue
+        screen.print(f"{title}:")
+        width = max(len(section.cause.title) for section in sections)
+        for section in sections:
+            screen.print(f"  {section.cause.title:<{width}}  {section.counted}", soft_wrap=True)
+    screen.print()
+
+
+def _print_times(results: Sequence[Result], screen: Console) -> None:
+    """Where the time of this run went."""
+    pairs = [(result.evidence, result.score) for result in results]
+    stages, each = stage_times(evidence for evidence, _ in pairs), submission_times(pairs)
+    if not stages:
+        return
+    table = Table(title="Where the time went", title_justify="left", box=SIMPLE)
+    for name in ("stage", "submissions", "share", "median", "longest"):
+        table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
+    for stage in stages:
+        table.add_row(
+            stage.stage, str(stage.submissions), percent(stage.share), duration(stage.median),
+            duration(stage.longest),
+        )  # fmt: skip
+    screen.print(table, soft_wrap=False)
+    if len(each) > SLOWEST:
+        named = ", ".join(f"{one.student_id} ({duration(one.total)})" for one in each[:SLOWEST])
+        screen.print(f"slowest      {named}\n", soft_wrap=True)

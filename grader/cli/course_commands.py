@@ -1,0 +1,337 @@
+"""The commands for people who make a course: begin one, write the students' folder, try the checks.
+
+They are `grader new-course`, `new-assignment`, `new-term`, `template` and `validate`. Each reads its
+options, hands the work on, and tells what was written or found. What a course's files look like is
+decided in `grader.course`; what counts as a good check is decided in `grader.validation`.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grader.cli.command_options import cores
+from grader.course.beginning import KINDS
+from grader.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from grader.course.locate import Course
+    from grader.course.student_template import HandedOutCopy
+
+
+@click.command("new-course")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.option("--title", metavar="TEXT", help="What people read. Default: made of the folder's name.")
+def new_course_command(folder: Path, title: str | None) -> None:
+    """Make the FOLDER of a course, with its own secret.
+
+    \b
+    Example:
+      grader new-course deep_learning --title "Deep learning, spring"
+    """
+    from grader.course.beginning import begin_course
+
+    for path in begin_course(folder, title or folder.resolve().name.replace("_", " ").capitalize()):
+        click.echo(path)
+    click.echo("\nNext, there:")
+    click.echo("  grader new-assignment first_homework --like minimal")
+
+
+# --- `grader new-assignment`: a small assignment that validates at once, to begin with ---
+
+
+@click.command("new-assignment")
+@click.argument("assignment_id", metavar="ID")
+@click.option(
+    "--like",
+    "kind",
+    type=click.Choice(KINDS),
+    default="minimal",
+    show_default=True,
+    help="What it is about: plain Python, numpy, tokens, or a model trained on images.",
+)
+@click.option("--title", metavar="TEXT", default="", help="What people read. Default: made of the id.")
+@click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
+def new_assignment_command(assignment_id: str, kind: str, title: str, course: Path | None) -> None:
+    """Write a small assignment ID into the course: a solution, checks, mistakes and a form.
+
+    It validates as it is. Change it piece by piece, and validate after each change.
+
+    \b
+    Examples:
+      grader new-assignment first_homework
+      grader new-assignment attention --like text --title "Attention by hand"
+    """
+    from grader.course.beginning import begin_assignment
+    from grader.course.locate import located_course
+
+    found = located_course(course)
+    written = begin_assignment(found, assignment_id, kind, title)
+    for path in written:
+        click.echo(path.relative_to(found.root))
+    measured = any(path.parent.name == "datasets" for path in written)
+    click.echo("\nNext:")
+    click.echo(f"  grader validate {assignment_id}{'' if not measured else '          and with --train'}")
+    click.echo(f"  grader template {assignment_id}")
+    data = " --data synthetic" if measured else ""
+    click.echo(f"  grader grade SUBMISSIONS --assignment {assignment_id}{data} --out results")
+
+
+# --- `grader new-term`: the same assignments with another term's values ---
+
+
+@click.command("new-term")
+@click.argument("term", metavar="TERM")
+@click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
+def new_term_command(term: str, course: Path | None) -> None:
+    """Begin a TERM: write it into course.toml and make all templates again.
+
+    The values that assignments draw by [variant] depend on the term. The output shows which of them differ
+    from the last term's, and which deadlines have passed. Gradebooks and results are not touched: give the
+    new class its own --out.
+
+    \b
+    Example:
+      grader new-term 2026-fall
+    """
+    from grader.course.beginning import begin_term
+    from grader.course.locate import located_course
+    from grader.domain.assignment_versions import shown_value
+
+    change = begin_term(located_course(course), term, datetime.now().astimezone())
+    before = f", after {change.before}" if change.before not in ("", change.after) else ""
+    click.echo(f"The course is in the term {change.after}{before}.")
+    for each in change.assignments:
+        click.echo(f"{each.id}: {each.template}")
+        for name, old, new in each.differing:
+            click.echo(f"  {name} is {shown_value(new)}; last term it was {shown_value(old)}")
+        for name in each.per_student:
+            click.echo(
+                f"  {name} is drawn anew for each student: "
+                f"grader template {each.id} --students ROSTER --out FOLDER"
+            )
+        if not each.differing and not each.per_student:
+            click.echo("  its values are the last term's, or it draws none")
+        if each.overdue is not None:
+            click.echo(
+                f"  its deadline, {each.overdue.isoformat(' ', 'minutes')}, lies in the past: "
+                f"change it in reference/{each.id}/assignment.toml"
+            )
+
+
+# --- `grader template`: the students' folder, made from the reference ---
+
+
+@click.command("template")
+@click.argument("assignment_id", metavar="ASSIGNMENT")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where to write. Default: template/ASSIGNMENT of the course.",
+)
+@click.option("--student", metavar="ID", help="With --out: this student's own copy, with the values drawn.")
+@click.option(
+    "--students",
+    "roster",
+    type=click.Path(path_type=Path),
+    metavar="CSV",
+    help="With --out: one folder in it for each student on a class list.",
+)
+@click.option("--force", is_flag=True, help="With --out: replace a homework that contains someone's work.")
+@click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
+def template_command(
+    assignment_id: str,
+    out: Path | None,
+    student: str | None,
+    roster: Path | None,
+    force: bool,
+    course: Path | None,
+) -> None:
+    """Make the students' folder of ASSIGNMENT from its reference solution.
+
+    Writes homework.py and homework.ipynb, in which stubs replace the code between the solution's marks. It
+    also writes README.md, the public checks, the public part of assignment.toml, the data set files, the
+    provided files, and the grader itself as a wheel. Hand out this folder and nothing else: the wheel holds
+    no answers.
+
+    If [variant] draws values, the folder has this term's. Values drawn for each student have their first
+    choice there; --student or --students makes each student's own copy.
+
+    \b
+    Examples:
+      grader template vit_defects
+      grader template vit_defects --out ~/handout
+    """
+    from grader.course.locate import located_course
+    from grader.course.student_template import handed_out_copy, student_files, student_wheel, write_template
+
+    found = located_course(course)
+    reference = found.reference(assignment_id)
+    copies: Mapping[Path, HandedOutCopy]
+    if student is None and roster is None:
+        copies = {out or found.root / "template" / assignment_id: handed_out_copy(found, assignment_id)}
+    else:
+        copies = dict(_own_copies(found, assignment_id, out, student, roster))
+    if out is not None and not force:
+        for folder, copy in copies.items():
+            _require_unwritten(folder, student_files(reference, found.datasets, copy))
+    wheel = student_wheel()
+    for folder, copy in copies.items():
+        written = write_template(reference, folder, found.datasets, copy, wheel)
+        for path in [folder] if roster is not None else written:
+            click.echo(path)
+
+
+def _own_copies(
+    course: "Course", assignment_id: str, out: Path | None, student: str | None, roster: Path | None
+) -> Iterator[tuple[Path, "HandedOutCopy"]]:
+    """Folder -> the copy of the student that it is made for.
+
+    Raises:
+        UsageError: The options contradict each other, or nothing is drawn for each student.
+    """
+    from grader.course.student_template import handed_out_copy
+    from grader.files.file_names import sanitized
+    from grader.lms.roster import read_roster
+
+    if out is None:
+        raise UsageError("Where should the students' own copies go? Say so: --out FOLDER")
+    if student is not None and roster is not None:
+        raise UsageError("--student is for one student and --students for a class. Give one of them.")
+    if not handed_out_copy(course, assignment_id).own:
+        raise UsageError(
+            f"{assignment_id} draws no value for each student, so that all get the same folder. Leave out "
+            f"{'--student' if student is not None else '--students'}."
+        )
+    course.require_secret()
+    if student is not None and sanitized(student) != student:
+        raise UsageError(f"--student {student}: an id has letters, digits, `-` and `_` only. Correct it.")
+    ids = [student] if student is not None else list(read_roster(roster).rows.values()) if roster else []
+    for student_id in ids:
+        folder = out if roster is None else out / student_id
+        yield folder, handed_out_copy(course, assignment_id, student_id)
+
+
+def _require_unwritten(folder: Path, files: Mapping[str, str]) -> None:
+    """Refuse to write over a homework that somebody has changed.
+
+    Raises:
+        UsageError: There is one.
+    """
+    for name in ("homework.py", "homework.ipynb"):
+        path = folder / name
+        if path.is_file() and path.read_bytes() != files[name].encode():
+            raise UsageError(
+                f"{path} is there already, and something else is written in it. Replace: --force"
+            )
+
+
+# --- `grader validate`: the checks of an assignment, tried on work whose worth is known ---
+
+
+@click.command("validate")
+@click.argument("assignment_id", metavar="[ASSIGNMENT]", required=False)
+@click.option("--jobs", type=click.IntRange(1), help="Variants at once. Default: one per processor core.")
+@click.option(
+    "--only", metavar="NAME", help="Only the variants of this name; `*` stands for anything: 'scale_*'."
+)
+@click.option("--thorough", is_flag=True, help="Every variant meets every check: takes a few minutes.")
+@click.option(
+    "--pairs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Try N pairs of mistakes of two parts instead.",
+)
+@click.option(
+    "--all-variants",
+    is_flag=True,
+    help="Try each choice of each value that [variant] draws, not only this term's values.",
+)
+@click.option("--debug", is_flag=True, help="Show what checks raise, where, and what they print: use --only.")
+@click.option(
+    "--train",
+    is_flag=True,
+    help="Train the reference, or what --only names, and show the measured values and their points.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="With --train: how many times each is trained.",
+)
+@click.option(
+    "--data",
+    metavar="PATH|synthetic",
+    default="synthetic",
+    show_default=True,
+    help="With --train: what it is trained and measured on.",
+)
+@click.option("--course", type=click.Path(path_type=Path), metavar="FOLDER", help="The course's folder.")
+def validate_command(
+    assignment_id: str | None,
+    jobs: int | None,
+    only: str | None,
+    thorough: bool,
+    pairs: int | None,
+    all_variants: bool,
+    debug: bool,
+    train: bool,
+    seeds: int,
+    data: str,
+    course: Path | None,
+) -> None:
+    """Try the checks of ASSIGNMENT on work whose worth is known.
+
+    The reference solution must pass every check, and the bare template must earn nothing. Every legitimate
+    form (reference/ASSIGNMENT/forms/*.py) must pass every check. Every mistake (mistakes/*.py) must fail a
+    check of its own part and of no other; nine in ten must be called by their names. Without ASSIGNMENT,
+    every assignment of the course is tried. If [variant] draws values, this term's are used; values drawn for
+    each student have their first choice.
+
+    With --pairs, it tries homeworks with two of the mistakes each, such that every pair of parts is covered.
+    Both mistakes must be noticed, neither may be called by another's name, and no third part may be blamed.
+
+    With --train, the reference is trained like a submission, with several seeds. The table shows where full
+    points may begin (two standard deviations from its mean) and whether the stated `reference` is right.
+
+    The exit code is 0 if all of this holds, 1 if something has to be fixed, and 2 if it cannot be tried.
+
+    \b
+    Examples:
+      grader validate vit_defects
+      grader validate vit_defects --only 'scale_*'
+      grader validate vit_defects --only reference --debug
+      grader validate vit_defects --pairs 300
+      grader validate vit_defects --train --seeds 5
+    """
+    if train:
+        sys.exit(0 if _measured(assignment_id, only, seeds, data, course) else 1)
+    from grader.cli.validate_view import ValidateView
+    from grader.validation.assignment_trial import ValidationRequest, validate
+
+    view = ValidateView()
+    request = ValidationRequest(
+        assignment_id, only, jobs or cores(), thorough, course, debug, all_variants, pairs
+    )
+    passed = validate(request, watch=view.progress, done=view.show)
+    view.end()
+    sys.exit(0 if passed else 1)
+
+
+def _measured(
+    assignment_id: str | None, only: str | None, seeds: int, data: str, course: Path | None
+) -> bool:
+    """Train variants, and show what is measured; whether nothing is wrong with the assignment."""
+    from grader.cli.measured_view import MeasuredView
+    from grader.validation.measured_variants import MeasuringRequest, measured_variants
+
+    if assignment_id is None:
+        raise click.UsageError("--train is about one assignment. Name it.")
+    view = MeasuredView()
+    request = MeasuringRequest(assignment_id, only or "reference", data, seeds, course)
+    return view.show(measured_variants(request, done=view.line))

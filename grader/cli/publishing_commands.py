@@ -1,0 +1,202 @@
+"""The commands that hand results on: `grader export`, `publish` and `schema`.
+
+They write grades for an LMS (a subcommand for each format), the pages as a folder or a zip, and the JSON
+schema of results.json. They read the options and tell what was written. What a file or a page contains is
+decided in `grader.publishing`, `grader.lms` and `grader.reports`.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from grader.cli.command_options import session, session_options
+from grader.lms.export_format import ANYWAY, COLUMN, SCALE, Choices, ExportFormat, InputFile, Option
+from grader.publishing.formats import FORMATS
+
+if TYPE_CHECKING:
+    from grader.publishing.exporting import Exported
+    from grader.publishing.publication import ChangedStudent, Update
+    from grader.results.session import SessionRequest
+
+
+@click.group("export")
+def export_command() -> None:
+    """Write grades and reports in the format of an LMS or another program.
+
+    Nothing is exported while a grade awaits a person; --partial leaves such grades out. The output lists
+    every row without a result, every result without a row, and every unknown grade. Grades include the
+    penalty for lateness. The gradebook records the export as a release: from then on, grades do not fall
+    without --allow-lower. The file given with --into is not changed: a filled copy is written into
+    OUT/exports, or to --to.
+
+    \b
+    Examples:
+      grader export moodle-worksheet results --into Grades-Lab8.csv
+      grader export canvas results --into gradebook.csv --column "Lab 8"
+      grader export feedback-zip results --into Grades-Lab8.csv
+    """
+
+
+def format_command(one: ExportFormat) -> click.Command:
+    """The subcommand of a format."""
+
+    def run(
+        request: "SessionRequest",
+        to: Path | None,
+        partial: bool,
+        into: Path | None = None,
+        **chosen: Any,
+    ) -> None:
+        from grader.publishing.exporting import ExportRequest, export_grades
+
+        wanted = ExportRequest(one, into, to, _choices(chosen), partial)
+        with session(request) as at:
+            done = export_grades(at.assignment, at.book, at.out, wanted, who=at.who, now=at.clock())
+            _tell_exported(one.noun, done)
+
+    decorators: list[Callable[[Any], Any]] = [
+        click.command(one.name, help=one.help),
+        click.argument("out", type=click.Path(path_type=Path)),
+        click.option(
+            "--to",
+            type=click.Path(path_type=Path),
+            metavar="PATH",
+            help="Write here. Default: in OUT/exports.",
+        ),
+        click.option("--partial", is_flag=True, help="Leave out grades that await a person."),
+        session_options,
+        *([_input_option(one.into)] if one.into else []),
+        *map(_option, one.options),
+    ]
+    made: Any = run
+    for decorate in reversed(decorators):
+        made = decorate(made)
+    return cast(click.Command, made)
+
+
+def _input_option(file: InputFile) -> Callable[[Any], Any]:
+    path = click.Path(path_type=Path)
+    return click.option("--into", type=path, metavar="FILE", required=file.required, help=file.what)
+
+
+def _option(one: Option) -> Callable[[Any], Any]:
+    if one.is_flag:
+        return click.option(f"--{one.name}", is_flag=True, help=one.what)
+    return click.option(
+        f"--{one.name}",
+        type=click.Choice(one.values) if one.values else None,
+        default=one.default,
+        show_default=bool(one.default),
+        metavar=one.metavar or None,
+        help=one.what,
+    )
+
+
+def _choices(chosen: Mapping[str, Any]) -> Choices:
+    common = {COLUMN.name, SCALE.name, ANYWAY.name}
+    return Choices(
+        **{name: value for name, value in chosen.items() if name in common},
+        others={name: value for name, value in chosen.items() if name not in common},
+    )
+
+
+def _tell_exported(noun: str, done: "Exported") -> None:
+    """Print what was written, and what somebody should know of it."""
+    from grader.domain.formatting import printable
+
+    count = done.export.count
+    click.echo(f"{done.place}: {count} {noun if count != 1 else noun.removesuffix('s')}.")
+    for remark in done.export.remarks:
+        click.echo(printable(f"  {remark}"))
+    if done.unnoted:
+        click.echo(printable(f"note: {done.unnoted}"), err=True)
+
+
+for _format in FORMATS:
+    export_command.add_command(format_command(_format))
+
+
+# --- `grader publish`: the class page and the students' pages, as a static folder or a zip ---
+
+
+@click.command("publish")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--to", type=click.Path(path_type=Path), required=True, help="A new folder, or a new .zip.")
+@click.option("--update", "updates", is_flag=True, help="--to is a folder that was published before.")
+@click.option("--partial", is_flag=True, help="Publish although something still awaits a person.")
+@session_options
+def publish_command(request: "SessionRequest", to: Path, updates: bool, partial: bool) -> None:
+    """Write the pages of the results folder OUT as a static folder, or a zip.
+
+    instructors/index.html is the class page, with links to all students. students/ID/report.html is one
+    student's page, next to the code and the PDF that were handed in; it links to no other student's pages.
+    The pages show the current state of the gradebook, which records that the grades were released. From then
+    on, they do not fall without --allow-lower, and a student's page shows what has changed.
+
+    With --update, only pages that changed are written, and pages of students who no longer have one are
+    removed. The output lists the students whose page changed, with the grade before and after.
+
+    \b
+    Examples:
+      grader publish results --to published
+      grader publish results --assignment vit_defects --to published.zip --partial
+      grader publish results --to published --update
+    """
+    from grader.domain.formatting import printable
+    from grader.publishing.publication import PublicationRequest, publish_class
+
+    with session(request) as opened:
+        published = publish_class(opened, PublicationRequest(to, updates, partial))
+    if published.update is not None:
+        _tell_update(to, published.update)
+    else:
+        click.echo(f"{to}: the class page, and the pages of {len(published.grades)} students.")
+    if published.unnoted:
+        click.echo(printable(f"note: {published.unnoted}"), err=True)
+    for line in published.left_out:
+        click.echo(printable(f"  {line}"))
+
+
+def _tell_update(to: Path, done: "Update") -> None:
+    """Print how many pages changed, and whose."""
+    from grader.domain.formatting import printable
+
+    removed = f", {len(done.removed)} removed" if done.removed else ""
+    click.echo(f"{to}: {len(done.changed)} of {done.count} pages written{removed}.")
+    if not done.students:
+        click.echo("No student's page changed.")
+        return
+    whose = "1 student's page" if len(done.students) == 1 else f"The pages of {len(done.students)} students"
+    click.echo(f"{whose} changed:")
+    for student in done.students:
+        click.echo(printable(f"  {student.student_id}: {_told_student(student)}"))
+
+
+def _told_student(student: "ChangedStudent") -> str:
+    from grader.domain.formatting import points
+
+    if student.is_gone:
+        return "has no page any more"
+    if student.is_new:
+        return f"is new: {points(student.after)}"
+    if student.before == student.after:
+        return f"the grade is the same, {points(student.after)}"
+    return f"{points(student.before)} -> {points(student.after)}"
+
+
+# --- `grader schema`: the contract of results.json ---
+
+
+@click.command("schema")
+def schema_command() -> None:
+    """Print the JSON schema of results.json, for programs that read grades.
+
+    \b
+    Example:
+      grader schema > results.schema.json
+    """
+    from grader.reports.results_json.results_file import results_schema_text
+
+    click.echo(results_schema_text(), nl=False)

@@ -1,0 +1,255 @@
+"""The files of a homework: those that students get, and those that they hand in.
+
+It reads `[provided]` and `[files]` of `assignment.toml`. It decides which names and roles are allowed,
+and computes the digest of each provided file. It never opens a file that a student handed in.
+"""
+
+import hashlib
+import keyword
+import pkgutil
+import re
+import sys
+import sysconfig
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from grader.course.assignment_tables import (
+    FilesTable,
+    OptionalTable,
+    ProvidedTable,
+    RequiredTable,
+    SubmittedFileTable,
+)
+from grader.course.toml_file import fault, listing, remedy, require_different
+from grader.domain.assignment import HUB, MEGABYTE, PROVIDED, TORCH, ProvidedFile, SubmittedFile
+from grader.domain.submission import Role
+
+# what else is in a student's folder, and what tools would take for their own
+_TAKEN = {
+    *("homework.py", "homework.ipynb", "readme.md", "test_public.py", "assignment.toml", "course.toml"),
+    *("dataset.zip", "datasets", "handin", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg"),
+}
+_PROVIDED_CODE = (".ipynb", ".whl", ".pyc", ".so")
+_MODULE = ".py"
+CACHES = (TORCH, HUB)
+MOST_MB = 1000  # of a file: each host of workers has a copy
+
+
+def provided_files(table: ProvidedTable | None, folder: Path | None) -> tuple[ProvidedFile, ...]:
+    """The files that students get with an assignment.
+
+    Args:
+        table: `[provided]`, if there is one.
+        folder: Where they lie, to compare them with their digests; None: they are not looked at.
+
+    Raises:
+        CourseError: A name or a place cannot be used, or a file is missing or another than its digest says.
+    """
+    if table is None:
+        return ()
+    for name in table.files:
+        _require_name(name)
+    require_different((name.lower() for name in table.files), "[provided]: the file", "Name it once.")
+    for name in table.sha256:
+        if name not in table.files:
+            advice = remedy(name, table.files, "Add it to 'files', or remove it.")
+            raise fault(f"[provided.sha256] has '{name}', which is not in 'files'. {advice}")
+    if folder is not None:
+        _require_free(table.files)
+    for name in table.files:
+        _require_digest(name, table.sha256.get(name), folder)
+    for place, name in table.cache.items():
+        _require_place(place, name, table.files)
+    return tuple(
+        ProvidedFile(
+            name,
+            table.sha256[name].lower(),
+            tuple(place for place, cached in table.cache.items() if cached == name),
+            (folder / name).read_bytes() if folder is not None and name.endswith(_MODULE) else b"",
+        )
+        for name in table.files
+    )
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _require_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name):
+        raise fault(
+            f"[provided]: '{name}' is not the name of a file in {PROVIDED}/. Use letters, digits, '_', '-' "
+            "and dots, and no folder."
+        )
+    if name.lower() in _TAKEN:
+        raise fault(f"[provided]: '{name}' is the name of another file that students have. Rename it.")
+    if name.lower().endswith(_PROVIDED_CODE):
+        raise fault(
+            f"[provided]: '{name}' cannot be provided: of code, only modules can. Give it as a .py file."
+        )
+    module = name.removesuffix(_MODULE)
+    if name.endswith(_MODULE) and (not module.isidentifier() or keyword.iskeyword(module)):
+        raise fault(f"[provided]: '{name}' cannot be imported: that is not a name in Python. Rename it.")
+
+
+def _require_free(names: Sequence[str]) -> None:
+    """Check that homework that imports a provided module gets no other one."""
+    modules = [name for name in names if name.endswith(_MODULE)]
+    if not modules:
+        return
+    folders = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
+    taken = sys.stdlib_module_names | {module.name for module in pkgutil.iter_modules(folders)}
+    for name in modules:
+        if name.removesuffix(_MODULE) in taken:
+            raise fault(f"[provided]: Python or a library has a module of the name of '{name}'. Rename it.")
+
+
+def _require_digest(name: str, stated: str | None, folder: Path | None) -> None:
+    path = folder / name if folder is not None else None
+    if path is not None and (path.is_symlink() or not path.is_file()):
+        raise fault(
+            f"[provided]: {PROVIDED}/{name} is missing, or no plain file. Put it there, or remove its name."
+        )
+    if path is not None and path.stat().st_size > MOST_MB * MEGABYTE:
+        raise fault(
+            f"[provided]: {PROVIDED}/{name} has over {MOST_MB} MB. Provide a smaller one: half precision, or "
+            "without the state of an optimizer."
+        )
+    line = f'"{name}" = "{file_digest(path) if path is not None else "..."}"'
+    if stated is None:
+        raise fault(f"[provided]: '{name}' has no SHA-256. Write {line} below [provided.sha256].")
+    if not re.fullmatch(r"[0-9A-Fa-f]{64}", stated):
+        raise fault(f"[provided.sha256]: that of '{name}' is not 64 hexadecimal digits. Write {line}.")
+    if path is not None and file_digest(path) != stated.lower():
+        raise fault(
+            f"[provided]: {PROVIDED}/{name} is another file than [provided.sha256] says. Put the right one "
+            f"there, or write {line}."
+        )
+
+
+def _require_place(place: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        advice = remedy(name, known, f"There are {listing(known)}.")
+        raise fault(f"[provided.cache]: '{name}' is not in 'files'. {advice}")
+    parts = PurePosixPath(place).parts
+    plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]*", part) for part in parts)
+    if not plain or len(parts) < 2 or parts[0] not in CACHES or place != "/".join(parts):
+        raise fault(
+            f"[provided.cache]: '{place}' is not a place in a cache. Write torch/hub/checkpoints/FILE or "
+            "huggingface/OWNER/NAME/FILE, as in torch/hub/checkpoints/vit.pth."
+        )
+    if parts[0] == HUB and parts[1] != "hub" and len(parts) < 4:
+        raise fault(
+            f"[provided.cache]: '{place}' lacks the owner, the name or the file. Write "
+            "huggingface/OWNER/NAME/FILE, as in huggingface/timm/vit_tiny_patch16_224/model.safetensors."
+        )
+
+
+# --- `[files]` of `assignment.toml`: which files are handed in, and how they are called ---
+
+
+# what intake unpacks: whatever is in them is handed in, and they are not
+_ARCHIVES = {".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz"}
+_CODE_SUFFIXES = {".py", ".ipynb"}
+
+
+def file_stem(table: FilesTable) -> str:
+    """How the names of all files begin.
+
+    Raises:
+        CourseError: It does not hold the student's id once, or what no name can hold.
+    """
+    return _stem(table.stem, "[files]: 'stem'")
+
+
+def submitted_files(table: FilesTable) -> tuple[SubmittedFile, ...]:
+    """The files that are handed in: those of the engine's roles first, then of the assignment's own.
+
+    Raises:
+        CourseError: A role, a suffix or a stem cannot be used, or two files cannot be told apart.
+    """
+    required, optional = _values(table.required), _values(table.optional)
+    if Role.CODE in optional:
+        raise fault(f"[files.optional] has '{Role.CODE}', which is always required. Move it there.")
+    if both := [role for role in required if role in optional]:
+        raise fault(f"[files]: '{both[0]}' is required and optional. Keep it in one of the two tables.")
+    files = [_file(role, value, "[files.required]", required=True) for role, value in required.items()]
+    files += [_file(role, value, "[files.optional]", required=False) for role, value in optional.items()]
+    order = {role.value: place for place, role in enumerate(Role)}
+    files.sort(key=lambda file: order.get(file.role, len(order)))
+    for index, file in enumerate(files):
+        for other in files[:index]:
+            _require_told_apart(other, file)
+    return tuple(files)
+
+
+def _values(table: RequiredTable | OptionalTable) -> dict[str, Any]:
+    values = {role.value: getattr(table, role.value, None) for role in Role}
+    return {
+        role: value for role, value in {**values, **(table.model_extra or {})}.items() if value is not None
+    }
+
+
+def _stem(stem: str, what: str) -> str:
+    rest = stem.replace("{student_id}", "", 1)
+    if rest == stem or re.search(r"[{}/\\]", rest):
+        raise fault(f"{what} is '{stem}'. It must have {{student_id}} once, and no other braces or slashes.")
+    return stem
+
+
+def _require_role(role: str, where: str) -> None:
+    known = [each.value for each in Role]
+    if role in known:
+        return
+    if close := get_close_matches(role, known, n=1, cutoff=0.75):
+        raise fault(f"{where} has '{role}', which is nearly '{close[0]}'. Write that, or call it otherwise.")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", role):
+        raise fault(
+            f"{where}: the role '{role}' is not a word of small letters such as 'metrics'. Rename it."
+        )
+
+
+def _file(role: str, value: Any, where: str, *, required: bool) -> SubmittedFile:
+    _require_role(role, where)
+    try:
+        table = SubmittedFileTable.model_validate(
+            {"suffixes": value} if isinstance(value, list) else value, strict=True
+        )
+    except ValidationError:
+        raise fault(
+            f"{where}: '{role}' is neither a list of suffixes nor a table with them. Write {role} = "
+            f'[".csv"], or {role} = {{ suffixes = [".csv"], stem = "{{student_id}}_{role}" }}.'
+        ) from None
+    _require_suffixes(role, table.suffixes, where)
+    stem = _stem(table.stem, f"{where}: 'stem' of '{role}'") if table.stem is not None else ""
+    return SubmittedFile(role, tuple(table.suffixes), stem, required)
+
+
+def _require_suffixes(role: str, suffixes: Sequence[str], where: str) -> None:
+    for suffix in suffixes:
+        if not re.fullmatch(r"\.[a-z0-9]+", suffix):
+            raise fault(
+                f"[files]: '{suffix}' of '{role}' is not a small-letter suffix such as '.py'. Fix it."
+            )
+        if suffix in _ARCHIVES:
+            raise fault(f"{where}: '{suffix}' of '{role}' is an archive, which is unpacked. Ask for a file.")
+        if suffix in _CODE_SUFFIXES and role != Role.CODE:
+            raise fault(f"{where}: '{suffix}' of '{role}' is code. Ask for it as 'code'.")
+    repeated = [suffix for suffix in suffixes if suffixes.count(suffix) > 1]
+    if repeated:
+        raise fault(f"[files]: the suffix '{repeated[0]}' is there twice. Keep it for one kind of file.")
+
+
+def _require_told_apart(one: SubmittedFile, other: SubmittedFile) -> None:
+    shared = [suffix for suffix in one.suffixes if suffix in other.suffixes]
+    if shared and one.stem.casefold() == other.stem.casefold():
+        raise fault(
+            f"[files]: the suffix '{shared[0]}' is there twice. Keep it for one kind of file, or give "
+            f"{listing([one.role, other.role])} a 'stem' each."
+        )

@@ -1,0 +1,325 @@
+"""What people correct after grading, with a reason: runs, claims, files, checks, arrival times.
+
+It holds which run of a student counts, the claim of a report, the acceptance of a file, a wrong check
+that counts as passed for the whole class, and when submissions were due and came. Every decision is
+recorded with why somebody took it; decisions elsewhere take their reason from here, too. It never gives
+marks (`marking` does), and it never scores: the revision of the class does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grader.course.toml_file import remedy
+from grader.domain.assignment import Assignment
+from grader.domain.edit import Accepted, Claimed, Edit, Extended, InTime, Received, RunChosen, Waived
+from grader.domain.errors import UsageError
+from grader.domain.evidence import Evidence
+from grader.domain.formatting import printable
+from grader.domain.score import LateRecord
+from grader.domain.submission import Role
+from grader.domain.submission_result import Result
+from grader.gradebook import Snapshot
+from grader.results.revision import Revision
+from grader.results.session import ClassSession
+
+
+def stated(why: str) -> str:
+    """A reason on one line.
+
+    Raises:
+        UsageError: It is empty.
+    """
+    reason = " ".join(printable(why).split())
+    if not reason:
+        raise UsageError("--why is empty. Say why in a sentence: students and colleagues read it.")
+    return reason
+
+
+# --- A check that was wrong counts as passed, for the whole class ---
+
+
+@dataclass(frozen=True)
+class WaivedCheck:
+    """What a waiver came to.
+
+    Attributes:
+        check: The check's id, without `test_`.
+    """
+
+    check: str
+    revision: Revision
+
+
+def waive_check(
+    session: ClassSession, check: str, *, why: str, undo: bool = False, allow_lower: bool = False
+) -> WaivedCheck:
+    """Count a check as passed for everybody, also for later submissions. No student's code runs.
+
+    Args:
+        check: Its id, with or without `test_`.
+        undo: The check counts again.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: There is no such check or reason, or a released grade would fall.
+    """
+    reason, known = stated(why), [spec.id for spec in session.assignment.checks]
+    name = check.removeprefix("test_")
+    if name not in known:
+        advice = remedy(name, known, "The class page lists them all.")
+        raise UsageError(f"'{session.assignment.id}' has no check '{check}'. {advice}")
+
+    def decide(*_: object) -> Sequence[Edit]:
+        return [Waived(who=session.who, when=session.clock(), why=reason, check=name, lifted=undo)]
+
+    revision = session.revised(
+        f"{'unwaive' if undo else 'waive'} {name}", decide=decide, allow_lower=allow_lower
+    )
+    return WaivedCheck(name, revision)
+
+
+# --- what people decide about one student's submission: the run that counts, the claim, an accep ---
+
+
+@dataclass(frozen=True)
+class ChosenRun:
+    """Which run counts now.
+
+    Attributes:
+        number: Its number, 1 for the student's first.
+    """
+
+    number: int
+    revision: Revision
+
+
+def choose_run(
+    session: ClassSession, student_id: str, number: int | None, *, why: str, allow_lower: bool = False
+) -> ChosenRun:
+    """Say which of a student's runs counts, until the student hands in something new. Nothing runs again.
+
+    Args:
+        number: As `grader history` numbers them; None: the latest there is.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: There is no such student, run or reason, or a released grade would fall.
+    """
+    reason, chosen = stated(why), number or 0
+
+    def decide(*_: object) -> Sequence[Edit]:
+        nonlocal chosen
+        runs = session.book.runs(student_id)
+        chosen = runs[-1] if number is None else number
+        if chosen not in runs:
+            known = ", ".join(map(str, runs))
+            raise UsageError(f"There is no run '{number}'. Give one of {known}, or latest.")
+        return [
+            RunChosen(who=session.who, when=session.clock(), why=reason, student_id=student_id, number=chosen)
+        ]
+
+    revision = session.revised(f"count {student_id}", decide=decide, allow_lower=allow_lower)
+    return ChosenRun(chosen, revision)
+
+
+def record_claim(
+    session: ClassSession, student_id: str, accuracy: float | None, *, why: str, allow_lower: bool = False
+) -> Revision:
+    """Record the test accuracy that a student's report claims, where it could not be read.
+
+    Args:
+        accuracy: 0 to 1; None takes back what was recorded before.
+        why: Where it stands.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: There is no such student or reason, or a released grade would fall.
+    """
+    reason = stated(why)
+    session.require_student(student_id)
+
+    def decide(*_: object) -> Sequence[Edit]:
+        return [
+            Claimed(
+                who=session.who, when=session.clock(), why=reason, student_id=student_id, accuracy=accuracy
+            )
+        ]
+
+    return session.revised(f"claim {student_id}", decide=decide, allow_lower=allow_lower)
+
+
+def accept_file(
+    session: ClassSession, student_id: str, file: str | None, *, why: str, allow_lower: bool = False
+) -> Revision:
+    """Accept a file that was set aside as a student's report, while the submission that counts has it.
+
+    Args:
+        file: Its name, as the report and the class page show it; None takes back what was accepted.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: There is no such student, file or reason, the file cannot be the report, or a released
+            grade would fall.
+    """
+    reason = stated(why)
+    session.require_student(student_id)
+
+    def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
+        if file is not None:
+            _require_acceptable(session.assignment, snapshot.evidence[student_id], file)
+        return [Accepted(who=session.who, when=session.clock(), why=reason, student_id=student_id, file=file)]
+
+    return session.revised(f"accept {student_id}", decide=decide, allow_lower=allow_lower)
+
+
+def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -> None:
+    """Raises unless a file can count as the report.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    whose = f"'{evidence.student_id}'"
+    if not any(required.role == Role.REPORT for required in assignment.files):
+        raise UsageError(f"{assignment.id} asks for no report, so there is nothing to accept.")
+    if Role.REPORT not in evidence.missing:
+        raise UsageError(f"{whose} has a report already, or was graded without one: nothing is missing.")
+    names = list(dict.fromkeys(refused.name for refused in evidence.refused_files))
+    if file not in names:
+        there = f"There is {', '.join(names)}." if names else "Nothing of theirs was set aside."
+        raise UsageError(f"No file '{file}' of {whose} was set aside. {there}")
+    suffix = Path(file).suffix.lower()
+    for required in assignment.files:
+        if required.role != Role.REPORT and suffix in required.suffixes:
+            raise UsageError(f"{file} is not a report: {suffix} is what the {required.role} is handed in as.")
+
+
+# --- when submissions were due and came, as people decide it after they were graded ---
+
+
+@dataclass(frozen=True)
+class ArrivalDecision:
+    """What follows from when a submission came.
+
+    Attributes:
+        late: None where the assignment has no deadline.
+    """
+
+    late: LateRecord | None
+    revision: Revision
+
+
+def record_received(
+    session: ClassSession, student_id: str, moment: datetime | None, *, why: str, allow_lower: bool = False
+) -> ArrivalDecision:
+    """Record when the files that were graded came. Whatever comes later comes when the LMS says.
+
+    Args:
+        moment: With its zone; None takes back what people said before.
+        why: Where that is from: the student reads it.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: There is no such student or reason, or a released grade would fall.
+    """
+    in_utc = None if moment is None else moment.astimezone(UTC)
+
+    def decided(digest: str, reason: str) -> Received:
+        return Received(
+            who=session.who,
+            when=session.clock(),
+            why=reason,
+            student_id=student_id,
+            digest=digest,
+            moment=in_utc,
+        )
+
+    return _arrival(session, student_id, decided, why, allow_lower)
+
+
+def record_in_time(
+    session: ClassSession, student_id: str, *, why: str, allow_lower: bool = False
+) -> ArrivalDecision:
+    """Record that the files that were graded came in time, whatever the LMS says: see `record_received`."""
+
+    def decided(digest: str, reason: str) -> InTime:
+        return InTime(who=session.who, when=session.clock(), why=reason, student_id=student_id, digest=digest)
+
+    return _arrival(session, student_id, decided, why, allow_lower)
+
+
+def _arrival(
+    session: ClassSession, student_id: str, decided: Callable[[str, str], Edit], why: str, allow_lower: bool
+) -> ArrivalDecision:
+    """What follows from an edit of the submission's digest and the reason."""
+    reason = stated(why)
+    session.require_student(student_id)
+
+    def decide(snapshot: Snapshot, _: object) -> Sequence[Edit]:
+        digest = snapshot.evidence[student_id].submission_digest
+        return [decided(digest, reason)]
+
+    revision = session.revised(f"received {student_id}", decide=decide, allow_lower=allow_lower)
+    return ArrivalDecision(revision.score(student_id).late, revision)
+
+
+@dataclass(frozen=True)
+class Regrade:
+    """What scoring a class again came to.
+
+    Attributes:
+        extensions: How many deadlines were given that had not been.
+        unknown: The students with an extension and without a result, sorted.
+    """
+
+    revision: Revision
+    extensions: int = 0
+    unknown: tuple[str, ...] = ()
+
+
+def regrade(
+    session: ClassSession,
+    *,
+    extensions: Mapping[str, datetime] | None = None,
+    source: str = "",
+    allow_lower: bool = False,
+) -> Regrade:
+    """Score the stored evidence with the rubric as it is now. No student's code runs.
+
+    Args:
+        extensions: Student -> a deadline of the student's own, given after the fact.
+        source: The name of the list that they are from.
+        allow_lower: Grades that were released may fall.
+
+    Raises:
+        UsageError: A released grade would fall.
+    """
+    deadlines = extensions or {}
+
+    def decide(_: object, results: Sequence[Result]) -> Sequence[Edit]:
+        why = f"An extension, by {source}."
+        return extension_edits(results, deadlines, who=session.who, when=session.clock(), why=why)
+
+    given = decide if extensions is not None else None
+    revision = session.revised("regrade", decide=given, allow_lower=allow_lower)
+    known = {result.score.student_id for result in revision.results}
+    return Regrade(revision, len(revision.edits), tuple(sorted(deadlines.keys() - known)))
+
+
+def extension_edits(
+    results: Sequence[Result], deadlines: Mapping[str, datetime], *, who: str, when: datetime, why: str
+) -> list[Extended]:
+    """The edits that give students deadlines of their own, without those whose deadline is that already.
+
+    Args:
+        deadlines: By student; those without a result are left out.
+    """
+    edits = []
+    for result in results:
+        student_id, late = result.score.student_id, result.score.late
+        wanted = deadlines.get(student_id)
+        if wanted is not None and (late is None or not late.extended or late.due != wanted):
+            deadline = wanted.astimezone(UTC)
+            edits.append(Extended(who=who, when=when, why=why, student_id=student_id, deadline=deadline))
+    return edits

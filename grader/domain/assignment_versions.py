@@ -1,0 +1,193 @@
+"""What differs between copies of an assignment: its edition, its drawn values, and the seeds.
+
+An edition is what an instructor chose for the whole class. Values are drawn for a term or for each
+student, as `[variant]` of an assignment states. Seeds are HMAC-SHA256 of what they are for, so that only
+who holds the key can work them out. Where a value stands in a file is not decided here.
+"""
+
+import hmac
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.domain.errors import CourseError
+
+
+@dataclass(frozen=True)
+class Edition:
+    """What an instructor chose for the whole class, by `edition` in `assignment.toml`.
+
+    Attributes:
+        chosen: One choice of each line of `editions`: ("laptop", "full").
+        known: Every choice, of all lines.
+        left_out: The components that only other editions have.
+    """
+
+    chosen: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
+
+
+ONE_EDITION = Edition()  # of an assignment that has no others
+
+
+# --- seeds that only who holds the key can work out: HMAC-SHA256 of what they are for ---
+
+
+# In the secret's place on a student's own machine: what is drawn there is the same each time, and no secret.
+PUBLIC_KEY = "vit-grader: a student's own machine"
+
+
+def keyed_number(key: str, *about: str | int, bits: int = 256) -> int:
+    """A number that nothing but the key and what it is about decide; from one, no other follows.
+
+    Args:
+        key: The course's secret, or `PUBLIC_KEY`.
+        about: What it is for, then what it is of. Only the last part may hold a colon.
+        bits: It is less than 2**bits, and not negative.
+    """
+    told = hmac.digest(key.encode(), ":".join(map(str, about)).encode(), "sha256")
+    return int.from_bytes(told, "big") >> (256 - bits)
+
+
+def submission_seed(key: str, purpose: str, digest: str, run: int = 1, *, bits: int = 63) -> int:
+    """The seed of one purpose for one submission.
+
+    Args:
+        key: See `keyed_number`.
+        purpose: `checks`, `order`, `training`, ...
+        digest: The submission's.
+        run: Which of several runs for the same purpose, 1-based: their seeds are in no order.
+        bits: 63 for what a worker must not guess; 31 for what is told to it, as every generator takes them.
+    """
+    return keyed_number(key, purpose, digest, run, bits=bits)
+
+
+def training_seed(key: str, digest: str, run: int = 1, further: str = "") -> int:
+    """The seed of a training, which its worker is told; from that of one run the others do not follow.
+
+    Args:
+        key, digest, run: See `submission_seed`.
+        further: The measure's id, of another model than the first.
+    """
+    return submission_seed(key, f"training {further}".strip(), digest, run, bits=31)
+
+
+# --- named values that are drawn for a term or for each student: what `[variant]` of an assignme ---
+
+
+Scalar = bool | int | float | str
+Value = Scalar | tuple[Scalar, ...]
+
+# the check that the grader itself makes: whether a homework states the values that were drawn for it
+OWN_VALUES = "own_values"
+
+
+@dataclass(frozen=True)
+class DrawnValue:
+    """A named value, and what it is drawn from.
+
+    Attributes:
+        name: A Python name: `heads`.
+        choices: Different values of one kind, at least one; all of them are equally likely.
+        per_student: It is drawn for each student, and not once for the term.
+    """
+
+    name: str
+    choices: tuple[Value, ...]
+    per_student: bool = False
+
+
+class OwnValues(Mapping[str, Value | list[Scalar]]):
+    """The values of one submission's student, by their names; a list is a list, as the solution has it."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Value | list[Scalar]:
+        """The value of a name.
+
+        Raises:
+            CourseError: Nothing of that name is drawn.
+        """
+        if name not in self._values:
+            known = ", ".join(f"'{one}'" for one in self._values) or "nothing"
+            raise CourseError(
+                f"A check asks for the variant's '{name}', but [variant] has {known}. Correct the name, or "
+                f"state it in [variant.{name}]."
+            )
+        value = self._values[name]
+        return list(value) if isinstance(value, tuple) else value
+
+    def __contains__(self, name: object) -> bool:
+        """Whether something of that name is drawn."""
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, as they are stated."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self._values)
+
+
+def drawn_values(
+    key: str, assignment_id: str, stated: Sequence[DrawnValue], term: str, student_id: str = ""
+) -> dict[str, Value]:
+    """The values of an assignment, each a choice that nothing but the key decides.
+
+    The number of a choice is HMAC-SHA256(key, "variant:<assignment>:<name>:<term>[:<student id>]") modulo the
+    number of choices: with n of them, none is likelier than another by more than n / 2**256.
+
+    Args:
+        key: The course's secret.
+        term: It holds no colon.
+        student_id: In whatever letter case. Empty: what is drawn for each student has its first choice.
+    """
+    found: dict[str, Value] = {}
+    for value in stated:
+        about = ["variant", assignment_id, value.name, term]
+        if value.per_student:
+            about.append(student_id.casefold())
+        first = value.per_student and not student_id
+        number = 0 if first else keyed_number(key, *about) % len(value.choices)
+        found[value.name] = value.choices[number]
+    return found
+
+
+def first_choices(stated: Sequence[DrawnValue]) -> dict[str, Value]:
+    """Every value at its first choice."""
+    return {value.name: value.choices[0] for value in stated}
+
+
+def each_choice(stated: Sequence[DrawnValue]) -> Iterator[dict[str, Value]]:
+    """All first choices, then each other choice of each value, with all others at their first."""
+    first = first_choices(stated)
+    if stated:
+        yield first
+    for value in stated:
+        for choice in value.choices[1:]:
+            yield {**first, value.name: choice}
+
+
+def frozen_value(value: object) -> Value:
+    """A value as a file holds it, with a tuple in the place of a list."""
+    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
+
+
+def python_text(value: Value) -> str:
+    """A value as Python source: `4`, `True`, `"same"`, `[4, 8]`."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(python_text, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def shown_value(value: Value) -> str:
+    """A value as people read it: a text as it is, anything else as in Python."""
+    return value if isinstance(value, str) else python_text(value)
+
+
+def shown_values(values: Mapping[str, Value]) -> str:
+    """Values in a line: `heads = 4, padding = same`."""
+    return ", ".join(f"{name} = {shown_value(value)}" for name, value in values.items())

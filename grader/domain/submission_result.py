@@ -1,0 +1,199 @@
+"""What one submission came to, and what its evidence says in sentences.
+
+It holds evidence together with its score. It decides which findings of a component are told first, by
+their causes; how prying code is told; in which words a training is more than the assignment allows; and
+which students handed in the same together. It gives no points and changes no evidence.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from grader.domain.analyzed_program import Note
+from grader.domain.evidence import Evidence, Finding, Status
+from grader.domain.formatting import counted
+from grader.domain.measure import Measure
+from grader.domain.program_run import Pried, Prying, Rehearsal, Watched
+from grader.domain.score import Score
+
+
+@dataclass(frozen=True)
+class ToldCause:
+    """A finding whose message is told.
+
+    Attributes:
+        others: The findings whose messages are not: they say the same, or are folded under it.
+    """
+
+    finding: Finding
+    others: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them, that of the message first."""
+        return (self.finding, *self.others)
+
+    @property
+    def others_in_words(self) -> str:
+        """How many others there are: `3 more checks fail for this reason`; empty where there are none."""
+        count = len(self.others)
+        if not count:
+            return ""
+        match self.finding.status:
+            case Status.FAILED:
+                return counted(count, "more check fails for this reason", "more checks fail for this reason")
+            case Status.SKIPPED:
+                return counted(
+                    count,
+                    "more check was not tried for this reason",
+                    "more checks were not tried for this reason",
+                )
+            case Status.ERRORED:
+                return counted(
+                    count,
+                    "more check is undecided for this reason",
+                    "more checks are undecided for this reason",
+                )
+            case Status.PASSED:
+                return counted(count, "more check has this remark", "more checks have this remark")
+
+
+def told_causes(findings: Sequence[Finding]) -> tuple[ToldCause, ...]:
+    """What is told of the findings of one component, in their order.
+
+    A finding that is folded is told under the one that has its cause, if that one is there and did not pass;
+    one with the very message of an earlier one, and its status, under the earlier.
+
+    Args:
+        findings: Those about which there is something to say.
+    """
+    lost = {finding.check for finding in findings if finding.status is not Status.PASSED}
+    heads = {finding.check for finding in findings if finding.check in lost and finding.because not in lost}
+    own = [finding for finding in findings if finding.because not in heads]
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in own:
+        said = finding.message or (finding.hint, finding.where, finding.label)
+        groups.setdefault((said, finding.status, finding.blame, finding.kind), []).append(finding)
+    return tuple(ToldCause(group[0], _others(group, heads, findings)) for group in groups.values())
+
+
+def _others(
+    group: Sequence[Finding], heads: Collection[str], findings: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """The other findings that are told with the first of a group, in the order of all findings."""
+    same = {finding.check for finding in group}
+    causes = same & set(heads)
+    return tuple(
+        finding
+        for finding in findings
+        if finding is not group[0] and (finding.check in same or finding.because in causes)
+    )
+
+
+# --- what was seen while a submission's code ran, in sentences ---
+
+
+PRYING_WORDS = {
+    Prying.DYNAMIC_CODE: "executes text or code that the source does not show",
+    Prying.CODE_OBJECTS: "reads, makes or replaces the code of functions",
+    Prying.FRAMES: "looks at running functions and their variables",
+    Prying.OBJECTS: "asks Python's collector for objects",
+    Prying.UNPICKLING: "unpickles data that names what is to be called",
+    Prying.LIBRARY_SOURCE: "opens a library's file",
+    Prying.SECOND_COPY: "executes a library's module a second time",
+    Prying.MEMORY: "reaches memory or descriptors past Python",
+}
+
+
+def watch_notes(evidence: Evidence) -> tuple[Note, ...]:
+    """What a person should look at: where code pried, and what is not known of it."""
+    sentences = looks(Watched((), evidence.pried, evidence.unproven))
+    return tuple(Note(sentence, ask_person=True) for sentence in sentences)
+
+
+def looks(watched: Watched) -> tuple[str, ...]:
+    """The same of what was seen of one submission's workers, in sentences."""
+    pried = dict.fromkeys(map(pried_sentence, watched.pried))
+    return (*pried, *map(unproven_sentence, watched.unproven))
+
+
+def pried_sentence(pried: Pried) -> str:
+    """`homework.py:41: the code executes text ...; a person should look at what it does.`"""
+    where = f"{pried.place}: " if pried.place is not None else ""
+    start = "when it ran, the code" if where else "When it ran, the code"
+    return f"{where}{start} {PRYING_WORDS[pried.kind]} ({pried.stage}); a person should look at what it does."
+
+
+def unproven_sentence(stage: str) -> str:
+    """That it is not known what the code used at a stage."""
+    return (
+        f"After {stage}, the watch for forbidden parts did not answer as it should: what the code used is "
+        "not known. A person should look at the source."
+    )
+
+
+# --- what a training may be at most, where the assignment says so: nobody wins by a larger machi ---
+
+
+def beyond_what_is_allowed(measure: Measure, rehearsal: Rehearsal | None, epochs: int = 0) -> tuple[str, ...]:
+    """Sentences: what is more than the assignment allows.
+
+    Args:
+        rehearsal: The trial of the training; None: there was none.
+        epochs: That were trained.
+    """
+    told = []
+    size = rehearsal.multiply_adds if rehearsal is not None else None
+    most = measure.most_multiply_adds
+    if most is not None and size is not None and size > most:
+        told.append(
+            f"The model takes {size / 1e6:.1f} million multiply-adds for an image; at most "
+            f"{most / 1e6:g} million are allowed."
+        )
+    planned = max(epochs, (rehearsal.epochs or 0) if rehearsal is not None else 0)
+    if measure.most_epochs is not None and planned > measure.most_epochs:
+        told.append(
+            f"It is trained for {counted(planned, 'epoch')}; at most {measure.most_epochs} are allowed."
+        )
+    return tuple(told)
+
+
+# --- who handed in the same together: one submission, which is marked once ---
+
+
+def shared_by(found: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
+    """Student -> all of the team who have the same submission, sorted; without those who have their own.
+
+    Args:
+        found: What was found out about the submissions that count.
+    """
+    groups: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for evidence in found:
+        if evidence.team:
+            groups.setdefault((evidence.team, evidence.submission_digest), []).append(evidence.student_id)
+    return {
+        student_id: tuple(sorted(students))
+        for students in groups.values()
+        if len(students) > 1
+        for student_id in students
+    }
+
+
+def team_mates(found: Iterable[Evidence]) -> frozenset[str]:
+    """The students whose submission is listed under another of their team already: the first by id."""
+    return frozenset(student for student, team in shared_by(found).items() if student != team[0])
+
+
+# --- what one submission came to ---
+
+
+@dataclass(frozen=True)
+class Result:
+    """A submission's evidence and what it is worth.
+
+    Attributes:
+        known: Nothing was done: an earlier run had found it out.
+    """
+
+    evidence: Evidence
+    score: Score
+    known: bool = False

@@ -1,0 +1,332 @@
+"""A student's component in a worker, as a check uses it: called, measured, given weights.
+
+It decides whether an output is a finite floating-point tensor of the asked shape; anything else is a
+`Mismatch`. A wrong size is put as a product of the constructor's sizes (`20 = heads * dim_head`) where
+only one fits; that adds a sentence and decides nothing. The check decides whether the numbers are right,
+and `verdict` what the finding is.
+
+Tests: tests/judge/test_constructions.py, tests/judge/test_folding.py, tests/judge/test_lies.py,
+tests/judge/test_sizes.py
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grader.domain.errors import CourseError
+from grader.domain.formatting import named
+from grader.judge import untrusted_replies
+from grader.judge.remote_objects import Owner, Thing
+from grader.kit import Cause, Mismatch, same
+from grader.protocol.replies import Built, Called, Done, Module, Parameter, StandInCall, WeightValues
+from grader.protocol.requests import Call, SetWeights, Weights
+from grader.protocol.trees import Plain
+
+LEAST = 3  # smaller numbers are products of many things by chance
+
+
+def wrong_size_in_words(found: Sequence[int], expected: Sequence[int], sizes: Mapping[str, int]) -> str:
+    """The first wrong axis of a shape in terms of the sizes that a part was constructed with.
+
+    Args:
+        found, expected: Shapes; where they have different numbers of axes, nothing is said.
+        sizes: By the names of the constructor's parameters.
+
+    Returns:
+        `Axis 2 has 20 = heads * dim_head values; it should have 22 = dim.`; empty where no size, or
+        more than one product, comes to the number.
+    """
+    if len(found) != len(expected):
+        return ""
+    axis = next(number for number, size in enumerate(found) if size != expected[number])
+    made_of = _product(found[axis], sizes)
+    if not made_of:
+        return ""
+    wanted = _product(expected[axis], sizes)
+    should = f"{expected[axis]} = {wanted}" if wanted else str(expected[axis])
+    return f"Axis {axis} has {found[axis]} = {made_of} values; it should have {should}."
+
+
+def _product(number: int, sizes: Mapping[str, int]) -> str:
+    """The only size, or else the only product of two sizes, of this value; empty where there is none."""
+    if number < LEAST:
+        return ""
+    for factors in (1, 2):
+        fitting = [
+            names
+            for names in combinations(sizes, factors)
+            if prod(sizes[name] for name in names) == number and all(sizes[name] >= 2 for name in names)
+        ]
+        if fitting:
+            return " * ".join(fitting[0]) if len(fitting) == 1 else ""
+    return ""
+
+
+# --- A student's component in a worker, as a check uses it: called, measured, given weights ---
+
+
+MAX_SHOWN = 8  # names that a message lists
+INNER = "inner"  # as a worker calls the stand-in that is handed over
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of `(output * cotangent).sum()`.
+
+    Attributes:
+        output: What the component returned.
+        input: By its input, of the input's shape; None when none arrived.
+        parameters: By parameter name.
+        missing: Trainable parameters that received none.
+    """
+
+    output: Tensor
+    input: Tensor | None
+    parameters: dict[str, Tensor]
+    missing: tuple[str, ...]
+
+
+class Component(Thing):
+    """One of the student's components, constructed.
+
+    Attributes:
+        name: `Attention`, ...
+        parameters: Its parameters; those that share storage are listed once.
+        modules: Its tree of modules.
+        made: What the stand-ins in it were constructed with, in order, as the worker says.
+        calls: The stand-ins' calls during the last call, each with its input.
+        last_call, last_seconds: The last one in evaluation mode that gave an output, and how long it took.
+    """
+
+    def __init__(
+        self,
+        student: Owner,
+        name: str,
+        label: str,
+        built: Built,
+        stand_ins: frozenset[str] = frozenset(),
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(student, name, label, built.handle, kind="module", made=name)
+        self.parameters: tuple[Parameter, ...] = built.parameters
+        self.modules: tuple[Module, ...] = built.modules
+        self.made = untrusted_replies.constructions(built)
+        self.calls: tuple[tuple[StandInCall, Tensor], ...] = ()
+        self.last_call: Call | None = None
+        self.last_seconds = 0.0
+        self._stand_ins = stand_ins
+        self._sizes = sizes or {}
+
+    @property
+    def parameter_count(self) -> int:
+        """The trainable numbers; shared ones count once."""
+        return sum(int(np.prod(p.shape)) for p in self.parameters if p.trainable)
+
+    def constructions(self, component: str) -> list[dict[str, Plain]]:
+        """The arguments with which each stand-in for a component was constructed, by the stub's names.
+
+        What is not a number, text or truth value (a module) is None; what was not given is not there.
+        """
+        names = self._student.parameter_names(component)
+        return [
+            {**dict(zip(names, made.args, strict=False)), **made.kwargs}
+            for made in self.made
+            if made.component == component
+        ]
+
+    def __call__(
+        self,
+        *inputs: Tensor,
+        shape: tuple[int, ...] | None = None,
+        train: bool = False,
+        without_dropout: bool = False,
+        **keywords: Tensor,
+    ) -> Tensor:
+        """The output for the inputs.
+
+        Args:
+            shape: What the output's shape must be.
+            train: In training mode; else in evaluation mode.
+            without_dropout: With the rates of all dropout layers at zero.
+
+        Raises:
+            Mismatch: It raised, returned no tensor, another shape, or numbers that are not finite.
+        """
+        arrays = {str(index): value.numpy() for index, value in enumerate(inputs)}
+        arrays |= {f"keyword:{name}": value.numpy() for name, value in keywords.items()}
+        seed = self._student.next_seed()
+        call = Call(self._handle, train, False, seed, without_dropout, arrays)
+        started = time.monotonic()
+        output = self._checked(self._asked(call), shape)
+        if not train:
+            self.last_call, self.last_seconds = call, time.monotonic() - started
+        return output
+
+    def is_random(self) -> bool:
+        """Whether the last call in evaluation mode, made twice again, gives two different outputs.
+
+        Raises:
+            Mismatch: As for a call.
+        """
+        if self.last_call is None:
+            return False
+        calls = (replace(self.last_call, seed=self._student.next_seed()) for _ in range(2))
+        one, other = (self._checked(self._asked(call), None) for call in calls)
+        return not same(one, other)
+
+    def inputs_of(self, stand_in: str) -> tuple[Tensor, ...]:
+        """What a stand-in was given during the last call, one tensor for each time that it was called.
+
+        Args:
+            stand_in: The component's name or the path that it stands at; `inner`: the one handed over.
+
+        Raises:
+            Mismatch: It was not called, so that nothing can be told of what goes through it.
+        """
+        inputs = tuple(x for call, x in self.calls if call.component == stand_in)
+        if not inputs:
+            what = "the module that it is given" if stand_in == INNER else named(stand_in)
+            raise Mismatch(
+                f"`{self.label}` never calls {what}.",
+                hint="Call it in forward, and go on with what it returns.",
+                cause=Cause.NOT_CALLED,
+                concerns=f"{stand_in} in {self.name}",
+            )
+        return inputs
+
+    def gradients(self, x: Tensor, cotangent: Tensor, *, train: bool = False) -> Gradients:
+        """Output and gradients for an input.
+
+        Raises:
+            Mismatch: As for a call.
+        """
+        arrays = {"0": x.numpy(), "cotangent": cotangent.numpy()}
+        called = self._asked(Call(self._handle, train, True, self._student.next_seed(), arrays=arrays))
+        output = self._checked(called, tuple(cotangent.shape))
+        found = untrusted_replies.gradients(called, self.parameters, tuple(x.shape))
+        missing = tuple(p.name for p in self.parameters if p.name in called.no_gradient)
+        return Gradients(output, found.pop("input", None), found, missing)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Parameters and buffers by name.
+
+        Raises:
+            Mismatch: They hold numbers that are not finite.
+        """
+        values = self._student.ask(Weights(self._handle), WeightValues, self._link, self.name)
+        found = untrusted_replies.weights(values.arrays, self.parameters)
+        for name, value in found.items():
+            if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+                raise Mismatch(
+                    f"The weights of `{self.label}` are not finite: {named(name)} holds NaN or infinity.",
+                    hint="Parameters made with torch.empty hold whatever was in memory: initialize them.",
+                )
+        return found
+
+    def set_weights(self, values: Mapping[str, Tensor]) -> None:
+        """Overwrite parameters and buffers by name; those that are not named stay as they are.
+
+        Raises:
+            CourseError: It has none of that name, or one of another shape.
+        """
+        shapes = {
+            name: parameter.shape
+            for parameter in self.parameters
+            for name in (parameter.name, *parameter.shared_with)
+        }
+        if not values.keys() <= shapes.keys():  # buffers
+            shapes |= {name: tuple(value.shape) for name, value in self.weights().items()}
+        for name, value in values.items():
+            if name not in shapes:
+                have = ", ".join(list(shapes)[:MAX_SHOWN]) or "none"
+                raise CourseError(
+                    f"A check sets '{name}' of {self.name}, which has no parameter or buffer of that name. "
+                    f"Take the names from weights(); they are: {have}."
+                )
+            if shapes[name] != tuple(value.shape):
+                raise CourseError(
+                    f"A check sets '{name}' of {self.name} to a tensor of shape {tuple(value.shape)}; "
+                    f"its own is {shapes[name]}. Reshape it."
+                )
+        arrays = {name: value.numpy() for name, value in values.items()}
+        self._student.ask(SetWeights(self._handle, arrays), Done, self._link, self.name)
+
+    def randomize(self, spread: float = 0.5) -> dict[str, Tensor]:
+        """Move every trainable parameter away from its initial value, so that none is zero or one by chance.
+
+        The sizes are the judge's: a student's large bias, or an infinite gain, would make every output equal
+        every other. Parameters of whole numbers stay what they are, and are not told: what the student chose
+        must not be what an output is explained by.
+
+        Returns:
+            The parameters afterwards, as the judge chose them.
+
+        Raises:
+            WorkerFault: The worker does not hold what it was given.
+        """
+        moved = {}
+        trainable = {parameter.name for parameter in self.parameters if parameter.trainable}
+        for name, value in self.weights().items():
+            if name in trainable and value.is_floating_point():
+                noise = torch.randn(value.shape, generator=self._student.random, dtype=torch.float64)
+                size = min(max(float(value.double().pow(2).mean().sqrt()), 0.1), 1.0)
+                moved[name] = (value.double().clamp(-1, 1) + spread * noise * size).to(value.dtype)
+        self.set_weights(moved)
+        held = self.weights()
+        if any(not torch.equal(held[name], value) for name, value in moved.items()):
+            raise untrusted_replies.nonsense()
+        return {name: held[name] for name in moved}
+
+    def _asked(self, call: Call) -> Called:
+        called: Called = self._student.ask(call, Called, self._link, self.name, self.label)
+        return called
+
+    def _checked(self, called: Called, shape: tuple[int, ...] | None) -> Tensor:
+        if called.result != "tensor":
+            raise Mismatch(
+                f"`{self.label}` returned {_worded(called.result)} instead of a tensor.",
+                hint="Does forward end with a return statement?",
+                cause=Cause.NO_TENSOR,
+                concerns=f"{called.result} of {self.name}",
+            )
+        output = torch.from_numpy(untrusted_replies.array(called.arrays, "output", kind="fiub").copy())
+        if shape is not None and tuple(output.shape) != shape:
+            says = wrong_size_in_words(tuple(output.shape), shape, self._sizes)
+            raise Mismatch(
+                f"`{self.label}` returned a tensor of shape {tuple(output.shape)}; it should be {shape}. "
+                f"{says}".strip(),
+                cause=Cause.WRONG_SHAPE,
+                concerns=f"{_wrong_axes(tuple(output.shape), shape)} of {self.name}",
+            )
+        if not output.is_floating_point():
+            raise Mismatch(
+                f"`{self.label}` returned a tensor of {output.dtype}; it should be floating point.",
+                cause=Cause.WRONG_TYPE,
+                concerns=f"{output.dtype} of {self.name}",
+            )
+        if not bool(torch.isfinite(output).all()):
+            raise Mismatch(
+                f"`{self.label}` returned numbers that are not finite (NaN or infinity).",
+                cause=Cause.NOT_FINITE,
+                concerns=self.name,
+            )
+        self.calls = untrusted_replies.stand_in_calls(called, self._stand_ins)
+        return output
+
+
+def _wrong_axes(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """Which axes of a shape are wrong, whatever their sizes, or how many axes there are instead."""
+    if len(shape) != len(expected):
+        return f"{len(shape)} axes for {len(expected)}"
+    wrong = [str(axis) for axis, size in enumerate(shape) if size != expected[axis]]
+    return f"axes {', '.join(wrong)} of {len(shape)}"
+
+
+def _worded(kind: str) -> str:
+    return "nothing (None)" if kind == "NoneType" else f"a {named(kind)}"

@@ -1,0 +1,144 @@
+"""Calls made again: whether a failed part is random, and a trained model answers as when measured.
+
+The last call of a failed part is made twice again, in evaluation mode and within a time of its own; where
+it cannot be repeated nothing is concluded, and a pass or failure is never turned. A trained model is the
+class that was checked with its trained weights; chance excuses another answer. A person decides what
+follows, and `grader.training` measures the accuracy.
+
+Tests: tests/judge/test_folding.py, tests/judge/test_trained_models.py, tests/judge/test_trained_pair.py
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from grader.domain.assignment import CheckSpec
+from grader.judge.checked_component import Component
+from grader.judge.student import Student
+from grader.kit import Cause, Mismatch, same
+from grader.protocol.link import WorkerFault
+
+
+class RandomPart:
+    """Makes the calls of failed checks again.
+
+    The time for it is apart from that of the checks, and bounded: it must not cost a slow student points.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Make calls again.
+
+        Args:
+            seconds: That this may take for one submission.
+        """
+        self._left = seconds
+
+    def failure(self, error: BaseException | None, student: Student, spec: CheckSpec) -> Mismatch | None:
+        """That the output of the judged part is random; None where it is not, or where that is not known.
+
+        What a check says of such a part would be true of one call alone.
+
+        Args:
+            error: With which the check ended.
+        """
+        recognized = isinstance(error, Mismatch) and (error.diagnosis is not None or error.cause is not None)
+        if not isinstance(error, AssertionError) or recognized:
+            return None
+        own = [part for part in student.built if part.name == spec.component and part.last_call is not None]
+        cost = 2 * own[-1].last_seconds if own else 0.0
+        if not own or cost > self._left:
+            return None
+        self._left -= cost
+        waited = student.waited
+        try:
+            student.allow(max(self._left, 1.0))
+            random = own[-1].is_random()
+        except (Mismatch, WorkerFault):
+            random = False
+        student.waited = waited
+        if not random:
+            return None
+        return Mismatch(
+            f"`{own[-1].label}` gives another output each time for the same input, in evaluation mode and "
+            "with the same weights. Nothing that depends on its output can be told.",
+            hint="Look in forward for what is drawn at random, or kept from one call to the next.",
+            cause=Cause.RANDOM,
+        )
+
+
+# --- A trained model as a check sees it: the class that was checked, with its trained weights ---
+
+
+OTHERWISE = "It answers otherwise than where it was measured, with the same weights and images"
+
+
+class TrainedModel:
+    """The student's model in its own sizes, with the weights of its training.
+
+    Attributes:
+        state: Its parameters and buffers by name, as training left them.
+        inputs: Some of the hidden images as the model is fed them, float32 (images, channels, height, width).
+    """
+
+    def __init__(self, model: Component, state: Mapping[str, Tensor], inputs: Tensor) -> None:
+        self.state = dict(state)
+        self.inputs = inputs
+        self._model = model
+        self._held: set[str] = set()  # the names of what the worker holds as training left it
+
+    def __call__(
+        self, inputs: Tensor, changed: Mapping[str, Tensor] | None = None, *, train: bool = False
+    ) -> Tensor:
+        """The scores for inputs, (images, classes).
+
+        Args:
+            inputs: As the model is fed them.
+            changed: Parameters and buffers that have other values; the rest are as training left them.
+            train: In training mode, without dropout; else in evaluation mode.
+
+        Raises:
+            Mismatch: It raised, or returned no scores.
+        """
+        changed = changed or {}
+        self._model.set_weights({n: v for n, v in self.state.items() if n not in self._held} | dict(changed))
+        # a model in training mode may change its buffers
+        self._held = {p.name for p in self._model.parameters} & self.state.keys() - changed.keys()
+        scores = self._model(inputs, train=train, without_dropout=True)
+        if scores.ndim != 2 or len(scores) != len(inputs):
+            raise Mismatch(f"The trained model returned a tensor of shape {tuple(scores.shape)}.")
+        return scores
+
+
+def trained_model(
+    student: Student, state: Mapping[str, Tensor], inputs: Tensor, scores: Tensor
+) -> TrainedModel:
+    """The trained model, in a worker of the checks.
+
+    Args:
+        student: Whose it is.
+        state: Its parameters and buffers by name.
+        inputs: Some of the hidden images as the model is fed them.
+        scores: What it answered for them where it was measured, (images, classes).
+
+    Raises:
+        Mismatch: It cannot be built, or answers otherwise here.
+        WorkerFault: The worker hung, died or talked nonsense.
+    """
+    model = TrainedModel(student.configured_model(), state, inputs)
+    here = model(inputs)
+    if here.shape != scores.shape:
+        raise Mismatch(f"{OTHERWISE}: its scores have the shape {tuple(here.shape)}.")
+    # what is left to chance cannot be compared: whether it may be, the checks say
+    if not same(here, scores, tolerance=1e-2) and same(model(inputs), here):
+        raise Mismatch(f"{OTHERWISE}.")
+    return model
+
+
+def state_of(arrays: Mapping[str, object], prefix: str) -> dict[str, Tensor]:
+    """The tensors among arrays whose names begin with `prefix`, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): torch.from_numpy(value.copy())  # type: ignore[attr-defined]
+        for name, value in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,302 @@
+"""Validation of a worker's replies, before and while a check computes with them.
+
+A reply is valid as a message, but its arrays can still be missing or of any type and shape, and a rigged
+model can be asked for images that make no sense; here that becomes the worker's fault, not the
+instructor's. The judge's own processor time on such answers is bounded: when it is over the check stays
+undecided and no points are lost; where there are no signals (Windows, other threads) nothing is bounded.
+The checks decide whether the numbers are right.
+
+Tests: tests/grading/test_limits_by_name.py, tests/judge/test_constructions.py, tests/judge/test_lies.py,
+tests/worker/test_rigged_runs.py
+"""
+
+import contextlib
+import re
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grader.domain.analyzed_program import Program
+from grader.domain.errors import EngineError
+from grader.domain.formatting import named
+from grader.kit import Cause, Mismatch
+from grader.kit.rigged_data import RiggedData
+from grader.protocol.link import WorkerFault
+from grader.protocol.replies import (
+    MAX_MADE,
+    Built,
+    Called,
+    DrawnFigure,
+    ForwardPass,
+    Loaded,
+    Parameter,
+    Ran,
+    StandInCall,
+    StandInMade,
+)
+from grader.protocol.requests import Rows
+from grader.protocol.trees import MAX_ARGUMENTS, MAX_TEXT, is_small
+from grader.protocol.worker_reports import raised_at
+
+
+class OutOfPatienceError(EngineError):
+    """The judge computed for too long; the check that it was at is undecided."""
+
+
+@contextlib.contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Bound the processor time of this process within the block; waiting for a worker does not count.
+
+    A single operation that never returns to Python is ended by the judge's own limits. Where there are no
+    signals to be had (Windows, other threads) nothing is bounded.
+
+    Args:
+        seconds: Of processor time.
+
+    Raises:
+        OutOfPatienceError: They are over.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise OutOfPatienceError(
+            f"The judge computed for more than {seconds:.0f} s on what the submission's code answered."
+        )
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+# --- validation of a worker's arrays and texts before a check computes with them ---
+
+
+MAX_MODULES = 2000
+MAX_STEPS = 1000  # whose gradients a worker sends
+# beyond what our own worker says of a run: a judge that reads more would be kept busy for minutes
+MAX_FIGURES, MAX_AXES, MAX_TEXTS = 100, 200, 1000
+MAX_EVENTS = 10_000
+MAX_WORDS = 2000  # characters of one text
+MAX_PRINTED = 100_000
+MAX_PROBLEMS = 20
+_WORD = re.compile(r"\w+")
+
+
+def nonsense() -> WorkerFault:
+    """What to raise about an answer that is none."""
+    return WorkerFault("nonsense", "it answered with something that is not an answer")
+
+
+def parameters(built: Built) -> None:
+    """Check that a component's parameters have sizes that there can be.
+
+    Raises:
+        WorkerFault: They have not.
+    """
+    for parameter in built.parameters:
+        if len(parameter.shape) > 8 or any(not 0 <= side < 2**31 for side in parameter.shape):
+            raise nonsense()
+    if len(built.modules) > MAX_MODULES or any(not 0 <= m.parameters < 2**40 for m in built.modules):
+        raise nonsense()
+    names = [text for m in built.modules for text in (m.path, m.type, m.origin)]
+    if any(len(text) > MAX_WORDS for text in (*names, *(p.name for p in built.parameters))):
+        raise nonsense()
+
+
+def constructions(built: Built) -> tuple[StandInMade, ...]:
+    """What the stand-ins of a component were constructed with: few, small and finite values.
+
+    A check computes with them; what a number of thousands of digits does to it must not look like its fault.
+
+    Raises:
+        WorkerFault: They are what our own worker would not say.
+    """
+    if len(built.made) > MAX_MADE:
+        raise nonsense()
+    for made in built.made:
+        texts = (made.component, *made.kwargs)
+        values = (*made.args, *made.kwargs.values())
+        if max(len(made.args), len(made.kwargs)) > MAX_ARGUMENTS or any(len(t) > MAX_TEXT for t in texts):
+            raise nonsense()
+        if not all(map(is_small, values)):
+            raise nonsense()
+    return built.made
+
+
+def array(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...] | None = None, kind: str = "f") -> Any:
+    """One of a reply's arrays.
+
+    Args:
+        shape: What it must be, if that is known.
+        kind: The kinds of numbers that it may hold, as numpy abbreviates them (`f`: floating point).
+
+    Raises:
+        WorkerFault: It is missing or something else.
+    """
+    value = arrays.get(name)
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kind:
+        raise nonsense()
+    if shape is not None and value.shape != shape:
+        raise nonsense()
+    return value
+
+
+def loaded(said: Loaded, program: Program) -> Loaded:
+    """What loading yielded, with places and modules that the source really has."""
+    words = {word for text in (program.source or {}).values() for word in _WORD.findall(text)}
+    problems = tuple(replace(one, where=raised_at(one, program)) for one in said.problems[:MAX_PROBLEMS])
+    absent = tuple(name for name in said.stand_ins if set(name.split(".")) <= words)
+    return replace(said, problems=problems, stand_ins=absent)
+
+
+def stand_in_calls(called: Called, known: frozenset[str]) -> tuple[tuple[StandInCall, Tensor], ...]:
+    """The stand-ins' calls, each with its input.
+
+    Args:
+        known: The names of the stand-ins.
+
+    Raises:
+        Mismatch: What was handed to one is not floating point, or not finite.
+        WorkerFault: There is no such stand-in.
+    """
+    if any(call.component not in known for call in called.calls):
+        raise nonsense()
+    found = tuple(
+        (call, torch.from_numpy(array(called.arrays, f"call{number}", call.shape, "fiub").copy()))
+        for number, call in enumerate(called.calls)
+    )
+    for call, x in found:
+        if not x.is_floating_point():
+            # compared in its type, every number between -1 and 1 would be zero
+            raise Mismatch(
+                f"What is handed to {named(call.component)} is a tensor of {x.dtype}; it should be floating "
+                "point.",
+                cause=Cause.WRONG_TYPE,
+                concerns=f"{x.dtype} for {call.component}",
+            )
+        if not bool(torch.isfinite(x).all()):
+            raise Mismatch(
+                f"What is handed to {named(call.component)} is not finite (NaN or infinity).",
+                cause=Cause.NOT_FINITE,
+                concerns=f"for {call.component}",
+            )
+    return found
+
+
+def gradients(called: Called, parameters: Iterable[Parameter], inputs: tuple[int, ...]) -> dict[str, Tensor]:
+    """The gradients by parameter name, and by `input` that of the input."""
+    shapes = {f"gradient:{p.name}": p.shape for p in parameters} | {"gradient:input": inputs}
+    return {
+        name.removeprefix("gradient:"): torch.from_numpy(array(called.arrays, name, shape).copy())
+        for name, shape in shapes.items()
+        if name in called.arrays
+    }
+
+
+def weights(arrays: Mapping[str, Any], parameters: Iterable[Parameter]) -> dict[str, Tensor]:
+    """Parameters and buffers by name; every parameter is there, in its shape."""
+    for parameter in parameters:
+        array(arrays, parameter.name, parameter.shape, "fiub")
+    return {name: torch.from_numpy(array(arrays, name, kind="fiub").copy()) for name in arrays}
+
+
+def run_arrays(ran: Ran, data: RiggedData) -> dict[str, Any]:
+    """The arrays of a run on rigged data.
+
+    Raises:
+        WorkerFault: They are not what they should be, or the worker says more than our own would.
+    """
+    if len(ran.printed) > MAX_PRINTED or len(ran.events) > MAX_EVENTS:
+        raise nonsense()
+    found = dict(ran.arrays)
+    figures(ran.figures, found)
+    for name in ("returned", "history"):
+        if array(found, name).ndim != 1:
+            raise nonsense()
+    if "features" in data.arrays:
+        images, classes = len(data.labels), data.arrays["weights"].shape[1]
+        array(found, "logit_gradients", (images, classes))
+        if ran.steps:
+            shape = (min(ran.steps, MAX_STEPS), *data.arrays["weights"].shape)
+            array(found, "step_gradients", shape)
+    return found
+
+
+def figures(drawn: Sequence[DrawnFigure], arrays: dict[str, Any]) -> None:
+    """Let figures be as small as our own worker would tell them, and their arrays be there.
+
+    Raises:
+        WorkerFault: They are not.
+    """
+    if len(drawn) > MAX_FIGURES or not all(map(_is_drawable, drawn)):
+        raise nonsense()
+    for axes in (axes for figure in drawn for axes in figure.axes):
+        for number in (*axes.images, *axes.heat_maps):
+            array(arrays, f"image{number}")
+        for number in axes.lines:
+            if array(arrays, f"line{number}").shape[:-1] != (2,):
+                raise nonsense()
+
+
+def _is_drawable(figure: DrawnFigure) -> bool:
+    """Whether a figure has as many axes and texts as one has that is looked at."""
+    if len(figure.axes) > MAX_AXES or len(figure.title) > MAX_WORDS:
+        return False
+    for axes in figure.axes:
+        lists = (axes.x_ticks, axes.y_ticks, axes.texts, axes.row_names, axes.column_names, axes.headings,
+                 axes.line_names)  # fmt: skip
+        if max(map(len, (*lists, axes.images, axes.heat_maps, axes.lines))) > MAX_TEXTS:
+            return False
+        if len(axes.line_names) != len(axes.lines):
+            return False
+        texts = (axes.title, axes.x_label, axes.y_label, *(text for texts in lists for text in texts))
+        if any(len(text) > MAX_WORDS for text in texts):
+            return False
+    return True
+
+
+# --- forward passes of a rigged model: answered here, and therefore known ---
+
+
+MAX_PASSES = 2000  # that are remembered; more are answered
+MAX_IMAGES = 20_000  # of one pass
+
+
+class ForwardRecord:
+    """Answers a rigged model's forward passes, and remembers them.
+
+    Attributes:
+        forwards: In order. The images are what was answered; the modes are what the worker says.
+    """
+
+    def __init__(self, data: RiggedData) -> None:
+        self.forwards: list[ForwardPass] = []
+        self._rows = data.rows
+
+    def rows(self, forward: ForwardPass) -> Rows:
+        """What the model needs of its images.
+
+        Raises:
+            WorkerFault: It asks for what is not there.
+        """
+        ids = forward.images
+        if forward.size != len(ids) or len(ids) > MAX_IMAGES:
+            raise nonsense()
+        if any(not 0 <= number < len(self._rows) for number in ids):
+            raise nonsense()
+        if len(self.forwards) < MAX_PASSES:
+            self.forwards.append(forward)
+        return Rows({"rows": self._rows[list(ids)]})

@@ -1,0 +1,286 @@
+"""How models and layers over tokens behave, tried from outside: oddities, fields and patches.
+
+It says in words what a layer does when no known mistake explains its output, with the smallest input that
+shows it. It finds which pixels each token sees, and which tensors belong to the places of an image's
+patches. It reads no weights by their names, and decides no points.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grader.kit.compared_results import same
+
+Tensor = Any
+Layer = Callable[[Tensor], Tensor]
+Made = Callable[..., Tensor]
+
+SIZES = ((1, 1), (1, 2), (2, 1), (1, 3), (2, 2), (2, 3))  # (images, tokens), the smallest first
+
+
+def oddities(layer: Layer, made: Made, dim: int, *, mixes_tokens: bool) -> Iterator[str]:
+    """Sentences about what a layer does that it should not, each with the smallest input that shows it.
+
+    Args:
+        layer: Maps (batch, tokens, dim) to the same shape, in evaluation mode.
+        made: A fresh tensor of a shape.
+        mixes_tokens: Whether tokens of one image may influence each other.
+    """
+    for images, tokens in SIZES:
+        x = made(images, tokens, dim)
+        before = layer(x)
+        if _far(layer(x), before):
+            yield f"Two calls with the same {_input(images, tokens)} give different outputs."
+            return
+        found = _influence(layer, x, before, mixes_tokens)
+        if found:
+            yield found
+            return
+        if tokens > 1 and mixes_tokens and _far(layer(x.flip(1)).flip(1), before):
+            yield (
+                f"For {_input(images, tokens)}, exchanging the tokens does more than exchange their outputs: "
+                "the layer treats a token by its place."
+            )
+            return
+
+
+def _influence(layer: Layer, x: Tensor, before: Tensor, mixes_tokens: bool) -> str:
+    """A token whose output changes with something that it must not see, in a sentence; else nothing."""
+    images, tokens = x.shape[:2]
+    for image in range(images):
+        for token in range(tokens):
+            changed = x.clone()
+            changed[image, token] += 1.0 + changed[image, token].abs()
+            moved = (layer(changed) - before).abs().amax(dim=-1) > 1e-5 * (1 + float(before.abs().max()))
+            if not bool(moved.any()):
+                return (
+                    f"For {_input(images, tokens)}, changing token {token} of image {image} changes nothing."
+                )
+            for other, place in moved.nonzero().tolist():
+                if other != image:
+                    return (
+                        f"For {_input(images, tokens)}, the output for token {place} of image {other} "
+                        f"changes when token {token} of image {image} changes: information leaks across "
+                        "the batch."
+                    )
+                if place != token and not mixes_tokens:
+                    return (
+                        f"For {_input(images, tokens)}, the output for token {place} changes when token "
+                        f"{token} changes: every token should be treated by itself."
+                    )
+            if mixes_tokens and not bool(moved[image].all()):
+                blind = int((~moved[image]).nonzero()[0])
+                return (
+                    f"For {_input(images, tokens)}, the output for token {blind} does not change when token "
+                    f"{token} changes: it does not look at all tokens."
+                )
+    return ""
+
+
+def _far(actual: Tensor, expected: Tensor) -> bool:
+    return bool((actual - expected).abs().max() > 1e-4 * (1 + float(expected.abs().max())))
+
+
+def _input(images: int, tokens: int) -> str:
+    return f"{images} image{'s' * (images > 1)} of {tokens} token{'s' * (tokens > 1)}"
+
+
+# --- which pixels of an image each token sees ---
+
+
+STEPS = (1.5, -1.5, 30.0, -30.0)  # by which a pixel is changed
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What every token of a model sees of the image.
+
+    Attributes:
+        seen: bool (tokens, channels, height, width): whether the token changes with the pixel.
+        images_apart: No token changes with another image of the batch.
+    """
+
+    seen: Tensor
+    images_apart: bool
+
+    @property
+    def pixels(self) -> Tensor:
+        """bool (tokens, height, width): seen in any channel."""
+        return self.seen.any(dim=1)
+
+    def are_patches(self, side: int) -> bool:
+        """Whether the tokens that see anything see one square of a regular grid each, all different."""
+        squares = {_box(field) for field in self.pixels if field.any()}
+        rows, columns = self.pixels.shape[1:]
+        grid = {
+            (top, top + side, left, left + side)
+            for top in range(0, rows, side)
+            for left in range(0, columns, side)
+        }
+        return squares == grid and int(self.pixels.any(dim=(1, 2)).sum()) == len(grid)
+
+    def are_windows(self) -> bool:
+        """Whether every token that sees anything sees one filled rectangle, all of them different."""
+        boxes = [_box(field) for field in self.pixels if field.any()]
+        return None not in boxes and len(set(boxes)) == len(boxes)
+
+    def overlap(self) -> bool:
+        """Whether some pixel is seen by several tokens."""
+        return bool((self.pixels.sum(dim=0) > 1).any())
+
+
+def fields(tokens: Callable[[Tensor], Tensor], image: Tensor) -> Fields:
+    """The fields of the tokens that a model makes of an image.
+
+    Every number of the image is changed, one at a time, in one batch: up and down, a little and a lot. A
+    convolution with ReLU may answer to one of these alone.
+
+    Args:
+        tokens: Images (batch, channels, height, width) -> (batch, tokens, dim), in evaluation mode.
+        image: (channels, height, width).
+    """
+    import torch
+
+    count = image.numel()
+    places = torch.arange(count)
+    alone = tokens(image[None])[0]
+    scale = float(alone.abs().max()) + 1e-6
+    moved, apart = torch.zeros(count, len(alone), dtype=torch.bool), True
+    for step in STEPS:
+        changed = image.repeat(count + 1, 1, 1, 1).flatten(1)
+        changed[places, places] += step
+        found = tokens(changed.view(count + 1, *image.shape))
+        moved |= (found[:-1] - found[-1:]).abs().amax(dim=-1) > 1e-5 * scale
+        apart &= bool((found[-1] - alone).abs().max() < 1e-4 * scale)
+    return Fields(moved.T.reshape(-1, *image.shape), apart)
+
+
+def _box(field: Tensor) -> tuple[int, int, int, int] | None:
+    """The rectangle (top, bottom, left, right) that is exactly what the token sees; None: no rectangle."""
+    rows, columns = field.any(dim=1).nonzero().flatten(), field.any(dim=0).nonzero().flatten()
+    top, bottom = int(rows[0]), int(rows[-1]) + 1
+    left, right = int(columns[0]), int(columns[-1]) + 1
+    return (top, bottom, left, right) if bool(field[top:bottom, left:right].all()) else None
+
+
+# --- images as grids of patches, and which of a model's tensors belong to the places in the grid ---
+
+
+Generator = Any
+MOST_TENSORS, MOST_TOGETHER = 24, 4  # that are tried, one by one and in pairs
+
+
+def grids(side: int) -> list[int]:
+    """How many patches may lie along a side of so many pixels: the divisors, but 1 and the side itself."""
+    return [count for count in range(2, side) if side % count == 0]
+
+
+def rearranged(images: Tensor, grid: int, order: Tensor) -> Tensor:
+    """Images whose patches lie elsewhere.
+
+    Args:
+        images: (images, channels, side, side).
+        grid: How many patches lie along a side.
+        order: (grid * grid,): the old place of each patch, counted row by row.
+    """
+    count, channels, side, _ = images.shape
+    patch = side // grid
+    cut = images.reshape(count, channels, grid, patch, grid, patch).permute(0, 2, 4, 1, 3, 5)
+    moved = cut.reshape(count, grid * grid, channels, patch, patch)[:, order]
+    back = moved.reshape(count, grid, grid, channels, patch, patch).permute(0, 3, 1, 4, 2, 5)
+    return back.reshape(count, channels, side, side)
+
+
+def sees_patches(
+    answer: Callable[[Tensor, Mapping[str, Tensor]], Tensor],
+    state: Mapping[str, Tensor],
+    images: Tensor,
+    random: Generator,
+) -> bool | None:
+    """Whether a model answers alike when the patches of images lie elsewhere, and their positions with them.
+
+    Args:
+        answer: (images, changed parameters and buffers) -> scores, (images, classes).
+        state: All parameters and buffers.
+        images: (images, channels, side, side).
+
+    Returns:
+        None where the model answers otherwise each time, so that it cannot be told.
+    """
+    before = answer(images, {})
+    if not same(answer(images, {}), before):
+        return None
+    for grid in grids(images.shape[-1]):
+        order = elsewhere(grid * grid, random)
+        moved = rearranged(images, grid, order)
+        for changed in places_rearranged(state, grid, order):
+            if same(answer(moved, changed), before, tolerance=1e-3):
+                return True
+    return False
+
+
+def elsewhere(count: int, random: Generator) -> Tensor:
+    """A random order in which nothing stays where it was, (count,), with at least two places."""
+    import torch
+
+    while True:
+        order = torch.randperm(count, generator=random)
+        if not bool((order == torch.arange(count)).any()):
+            return order
+
+
+def places_rearranged(state: Mapping[str, Tensor], grid: int, order: Tensor) -> Iterator[dict[str, Tensor]]:
+    """What becomes of the tensors that may belong to the places of patches when these lie elsewhere.
+
+    A tensor belongs to places if one of its axes counts them, with the class token's or without; so do as
+    many tensors of one shape that are called alike but for their numbers.
+
+    Args:
+        state: Parameters and buffers by name.
+        grid: How many patches lie along a side.
+        order: As for `rearranged`.
+
+    Yields:
+        The tensors that change, by name; nothing at all first.
+    """
+    yield {}
+    changes = [found for found in _changes(state, _orders(grid * grid, order)) if found]
+    # what is called so is tried first; what it is called decides nothing
+    changes.sort(key=lambda found: not any("pos" in name for name in found[0]))
+    for found in changes[:MOST_TENSORS]:
+        yield from found
+    # positions of several parts, such as rows and columns beside each other, move together
+    for several in itertools.combinations(changes[:MOST_TOGETHER], 2):
+        for one, other in itertools.product(*several):
+            yield {**one, **other}
+
+
+def _orders(places: int, order: Tensor) -> dict[int, tuple[Tensor, ...]]:
+    """How many there are -> the orders in which they may be: with a class token before or behind them."""
+    import torch
+
+    behind_token = torch.cat([order.new_zeros(1), order + 1])
+    before_token = torch.cat([order, order.new_full((1,), places)])
+    return {places: (order,), places + 1: (behind_token, before_token)}
+
+
+def _changes(
+    state: Mapping[str, Tensor], orders: Mapping[int, tuple[Tensor, ...]]
+) -> Iterator[list[dict[str, Tensor]]]:
+    """For each tensor, or several that are alike, what becomes of it in each of the orders."""
+    alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for name, value in state.items():
+        if value.is_floating_point():
+            alike.setdefault((re.sub(r"\d+", "#", name), tuple(value.shape)), []).append(name)
+            yield [
+                {name: value.index_select(axis, chosen)}
+                for axis, size in enumerate(value.shape)
+                for chosen in orders.get(size, ())
+            ]
+    for names in alike.values():
+        yield [
+            {name: state[names[int(old)]] for name, old in zip(names, chosen, strict=True)}
+            for chosen in orders.get(len(names), ())
+        ]

@@ -1,0 +1,325 @@
+"""Sentences with placeholders: found in the sources that compose them, and matched in texts.
+
+It finds the string literals and f-strings of a source in its syntax tree. A pattern such as `{passed} of
+{total} checks passed.` fits `10 of 12 checks passed.` No placeholder begins or ends within quoted words
+(see `grader.domain.formatting`): hostile text can neither end one nor be taken for our words. Matching is
+linear in the sentence's length. No translation is held here.
+"""
+
+import ast
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from grader.domain.formatting import CLOSE, CODE, OPEN
+
+_MOST_FORMS = 8  # alternatives of one f-string
+_NO_SENTENCES = {
+    "compile",
+    "getLogger",
+    "warn",
+    "UsageError",
+    "CourseError",
+    "GraderError",
+    "TypeVar",
+    "match",
+}
+_COUNTED = "counted"
+_SPACE = "\N{NO-BREAK SPACE}"
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A sentence that a source composes.
+
+    Attributes:
+        message: With `{names}` where something else comes in.
+        plural: The same of many; empty where it has none.
+        line: Where it begins.
+        is_pattern: It has placeholders.
+    """
+
+    message: str
+    line: int
+    plural: str = ""
+    is_pattern: bool = False
+
+
+def of_number(noun: str, plural: str = "") -> tuple[str, str]:
+    """What `counted` makes of a noun, as messages of one and of many."""
+    return f"{{number}}{_SPACE}{noun}", f"{{number}}{_SPACE}{plural or noun + 's'}"
+
+
+def sentences_in(source: str, *, words: bool = False, errors: bool = False) -> Iterator[Found]:
+    """The sentences that a source composes, in its order.
+
+    Args:
+        source: Python.
+        words: Labels of a word or two count as well: what the pages show.
+        errors: What an exception of ours says counts as well.
+    """
+    tree = ast.parse(source)
+    left_out = set(_left_out(tree, errors))
+    for node in _walked(tree, left_out):
+        if isinstance(node, ast.Call) and _name(node.func) == _COUNTED:
+            yield from _counted(node)
+            continue
+        if not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
+        for message, is_pattern in _messages(node):
+            if _is_sentence(message, words):
+                yield Found(message, node.lineno, is_pattern=is_pattern)
+
+
+def first_paragraphs(source: str) -> Iterator[Found]:
+    """The paragraphs of a module's docstring, each on one line: a mistake's sentence and its hint."""
+    tree = ast.parse(source)
+    text = ast.get_docstring(tree) or ""
+    for paragraph in text.split("\n\n"):
+        if paragraph.strip() and not paragraph.startswith("Look for:"):
+            yield Found(" ".join(paragraph.split()), 1)
+
+
+def check_titles(source: str) -> Iterator[Found]:
+    """The first line of each check's docstring."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            text = (ast.get_docstring(node) or "").strip()
+            if text:
+                yield Found(" ".join(text.split("\n\n")[0].split()), node.lineno)
+
+
+def _walked(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
+    if id(node) in left_out:
+        return
+    yield node
+    if isinstance(node, ast.JoinedStr):  # its pieces are no sentences of their own, what it computes may be
+        inner: list[ast.AST] = [each.value for each in node.values if isinstance(each, ast.FormattedValue)]
+    else:
+        inner = list(ast.iter_child_nodes(node))
+    for child in inner:
+        yield from _walked(child, left_out)
+
+
+def _left_out(tree: ast.AST, errors: bool) -> Iterator[int]:
+    """The nodes that hold no sentence for students: docstrings, annotations, keys, operators' errors."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield id(node.value)
+        elif isinstance(node, ast.Call) and _name(node.func) in _NO_SENTENCES and not errors:
+            yield id(node)
+        elif isinstance(node, ast.Subscript):
+            yield id(node.slice)
+        elif isinstance(node, ast.Dict):
+            yield from (id(key) for key in node.keys if key is not None)
+        elif (isinstance(node, ast.arg) and node.annotation is not None) or isinstance(node, ast.AnnAssign):
+            yield id(node.annotation)
+        elif isinstance(node, ast.Compare):
+            yield id(node)
+        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
+            yield id(node.returns)
+        elif isinstance(node, ast.MatchValue | ast.JoinedStr) and isinstance(node, ast.MatchValue):
+            yield id(node)
+
+
+def _counted(node: ast.Call) -> Iterator[Found]:
+    words = [each.value for each in node.args[1:] if isinstance(each, ast.Constant)]
+    if words and all(isinstance(word, str) for word in words):
+        singular, plural = of_number(*(str(word) for word in words))
+        yield Found(singular, node.lineno, plural, is_pattern=True)
+
+
+def _messages(node: ast.Constant | ast.JoinedStr) -> Iterator[tuple[str, bool]]:
+    """What a literal says, in all its forms: a choice between two words within it makes two."""
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str):
+            yield node.value.strip(), False
+        return
+    names: dict[str, int] = {}
+    choices: list[list[str]] = []
+    for each in node.values:
+        if isinstance(each, ast.Constant):
+            choices.append([str(each.value).replace("{", "{{").replace("}", "}}")])
+        elif isinstance(each, ast.FormattedValue):
+            choices.append(_forms(each.value, names))
+    if len(list(product(*choices))) > _MOST_FORMS:
+        return
+    for pieces in product(*choices):
+        message = re.sub(r"(\{[a-z_0-9]+\})(?:\{[a-z_0-9]+\})+", r"\1", "".join(pieces)).strip()
+        yield message, bool(re.search(r"\{[a-z]", message))
+
+
+def _forms(node: ast.expr, names: dict[str, int]) -> list[str]:
+    """A field of an f-string: its placeholder, or the words that it chooses between."""
+    if isinstance(node, ast.IfExp):
+        return [*_forms(node.body, names), *_forms(node.orelse, names)]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value.replace("{", "{{").replace("}", "}}")]
+    name = re.sub(r"\W", "", _field(node)).strip("_").lower() or "value"
+    name = name if not name[0].isdigit() else "value"
+    names[name] = names.get(name, 0) + 1
+    return [f"{{{name}}}" if names[name] == 1 else f"{{{name}_{names[name]}}}"]
+
+
+def _field(node: ast.expr) -> str:
+    """What a field holds, in a word."""
+    if isinstance(node, ast.Call):
+        inner = node.args[0] if node.args else node.func
+        if isinstance(inner, ast.Constant) or (isinstance(node.func, ast.Attribute) and not node.args):
+            inner = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+        return _field(inner)
+    if isinstance(node, ast.Subscript | ast.Starred):
+        return _field(node.value)
+    if isinstance(node, ast.Attribute | ast.Name):
+        return _name(node)
+    if isinstance(node, ast.BinOp):
+        return _field(node.right if isinstance(node.left, ast.Constant) else node.left)
+    return "value"
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_sentence(message: str, words: bool) -> bool:
+    """Whether a literal is words of ours that people read, rather than a name or a format."""
+    own = re.sub(r"`[^`]*`|\{[a-z_0-9]+\}", " ", message)
+    if not _WORD.search(own) or "<" in own or "\\" in own or "://" in own:
+        return False
+    if words and "{" in message:
+        return True
+    if " " not in own.strip():
+        return words and own.strip()[:1].isupper() and "_" not in own and "{" not in message
+    if message[-1] in ".?!:" or (message[-1] == "}" and len(_WORD.findall(own)) > 1):
+        return True
+    return words and (own.strip()[:1].isupper() or len(_WORD.findall(own)) > 1 or "{" in message)
+
+
+# --- sentences with named placeholders, matched against sentences that were composed of them ---
+
+
+_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_MARKED = re.compile(f"{CODE}[^{CODE}]*{CODE}|{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
+_BREAK = re.compile(r"(?<=[.!?]) (?=\S)")
+STRUCTURE = 4  # with so few letters of its own a pattern orders words rather than saying something
+
+
+@dataclass(frozen=True)
+class QuotedSpans:
+    """Where a sentence holds words that are not ours.
+
+    Attributes:
+        spans: (begin, end) of each, its marks included, ascending.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+
+    def may_divide(self, at: int) -> bool:
+        """Whether a placeholder may begin or end at an index: not deep within a quotation or code."""
+        index = bisect_left(self.spans, (at, -1)) - 1
+        if index < 0:
+            return True
+        begin, end = self.spans[index]
+        return at >= end or at in (begin + 1, end - 1)
+
+    def within(self, at: int) -> bool:
+        """Whether an index lies within a quotation or code."""
+        index = bisect_left(self.spans, (at, -1)) - 1
+        return index >= 0 and at < self.spans[index][1]
+
+
+def marks(text: str) -> QuotedSpans:
+    """The quotations and pieces of code in a sentence."""
+    return QuotedSpans(tuple(found.span() for found in _MARKED.finditer(text)))
+
+
+def unmarked(text: str) -> str:
+    """A text in which a quotation or a piece of code is one word."""
+    return _MARKED.sub("…", text)
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    """A text, sentence by sentence; what is quoted is not divided. Joined by spaces they are the text."""
+    known, made, begin = marks(text), [], 0
+    for found in _BREAK.finditer(text):
+        if not known.within(found.start()):
+            made.append(text[begin : found.start()])
+            begin = found.end()
+    return (*made, text[begin:])
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A sentence with placeholders.
+
+    Attributes:
+        literals: What stands before, between and behind the placeholders.
+        names: The placeholders, in order.
+    """
+
+    literals: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """What the most specific pattern has the least of."""
+        return -sum(map(len, self.literals)), len(self.names)
+
+    @property
+    def orders(self) -> bool:
+        """Whether it says next to nothing by itself, as `{first} and {last}`."""
+        return sum(map(str.isalpha, "".join(self.literals))) <= STRUCTURE
+
+    def match(self, text: str, known: QuotedSpans) -> Mapping[str, str] | None:
+        """Placeholder -> the text in its place; None where the sentence is another one.
+
+        Args:
+            text: The sentence.
+            known: Its `marks`.
+        """
+        first, *middle, last = self.literals
+        if not text.startswith(first) or not text.endswith(last):
+            return None
+        end = len(text) - len(last)
+        ends, begin = [], len(first)
+        begins = [begin]
+        for literal in middle:
+            at = text.find(literal, begin + 1, end)
+            while at >= 0 and not (known.may_divide(at) and known.may_divide(at + len(literal))):
+                at = text.find(literal, at + 1, end)
+            if at < 0:
+                return None
+            ends.append(at)
+            begin = at + len(literal)
+            begins.append(begin)
+        ends.append(end)
+        if end <= begin or not known.may_divide(begins[0]) or not known.may_divide(end):
+            return None
+        values: dict[str, str] = {}
+        for name, start, stop in zip(self.names, begins, ends, strict=True):
+            value = text[start:stop]
+            if values.setdefault(name, value) != value or value.count(CODE) % 2:
+                return None
+        return values
+
+
+def pattern(message: str) -> Pattern | None:
+    """The pattern that a catalogue's entry is; None where it has no placeholders."""
+    pieces = _FIELD.split(message)
+    literals = tuple(piece.replace("{{", "{").replace("}}", "}") for piece in pieces[::2])
+    if len(literals) < 2 or not all(literals[1:-1]):
+        return None
+    return Pattern(literals, tuple(pieces[1::2]))
+
+
+def filled(message: str, values: Mapping[str, str]) -> str:
+    """A translation with its placeholders replaced; one that it does not know stays as it is written."""
+    pieces: Sequence[str] = _FIELD.split(message)
+    made = [
+        values.get(piece, f"{{{piece}}}") if index % 2 else piece.replace("{{", "{").replace("}}", "}")
+        for index, piece in enumerate(pieces)
+    ]
+    return "".join(made)

@@ -1,0 +1,260 @@
+"""Moodle's tables of grades: the offline grading worksheet and the gradebook import, filled in.
+
+The names in a Moodle download, which the worksheet goes by, too: mod/assign/classes/downloader.php
+(before that mod/assign/locallib.php) makes the prefix `[Group-]Full name_12345`, where underscores in
+names became spaces, so that nobody's name can hold another number, and the number is the participant's,
+as in the grading worksheet. With blind marking the name is the word "Participant" in the site's language;
+a team's prefix is its name and its number, which is no participant's (`Team_77`), or a bare default
+without a number. Side by side a file is `PREFIX_assignsubmission_file_NAME`; with a folder per student it
+is `PREFIX_assignsubmission_file/NAME` (an older Moodle: `PREFIX_assignsubmission_file_/NAME`), and files
+keep their own names and sub-folders. Times are not in it: Moodle streams the zip when it is asked for.
+
+The worksheet: mod/assign/gradingtable.php makes the download: `Identifier` first ("Participant 12345"),
+the grade directly before its maximum. mod/assign/feedback/offline/importgradeslib.php takes it back only
+with the columns Identifier, Grade and Last modified (grade), compares a row's time with its own, and
+reads feedback comments too: so nothing but the grade is touched. The names are translated with the site;
+in another language `--column` names the grade.
+
+The import: grade/import/csv/classes/load_data.php lets the teacher choose which column says who a row is
+about (user id, ID number, e-mail, username) and which column is which grade item. A user whom it does not
+know, a locked item or a grade above 100 (unless the site says otherwise) fails the whole import; `-` and
+nothing mean no grade.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.domain.errors import UsageError
+from grader.domain.formatting import points, printable
+from grader.files.csv_text import CsvText, csv_text
+from grader.files.file_names import guarded
+from grader.lms.export_format import (
+    ANYWAY,
+    COLUMN,
+    SCALE,
+    Export,
+    ExportFormat,
+    Form,
+    InputFile,
+    Order,
+    filled,
+    the_column,
+)
+from grader.lms.matching import NumberColumn
+from grader.lms.system import ClassListForm, DownloadName, has_columns
+
+LMS = "Moodle"
+_NAME = re.compile(r"^(?P<holder>.+?)_assignsubmission_(?:file|onlinetext)(?:_(?P<name>.*))?$")
+_PARTICIPANT = re.compile(r"^(?P<called>.*)_(?P<number>\d{1,20})$")
+
+
+def moodle_name(name: str) -> DownloadName | None:
+    """What a name in a Moodle download tells, or None when Moodle did not make it."""
+    found = _NAME.match(name)
+    if found is None:
+        return None
+    number = _PARTICIPANT.search(found["holder"])
+    if number is None:
+        return DownloadName(found["name"] or "", found["holder"], LMS, found["holder"])
+    # a group's name may stand before the person's, and changes with the group that was chosen
+    return DownloadName(
+        name=found["name"] or "",
+        holder=found["holder"],
+        lms=LMS,
+        person=number["number"],
+        number=number["number"],
+        called=number["called"],
+    )
+
+
+# --- moodle's offline grading worksheet, filled in ---
+
+
+IDENTIFIER, GRADE, MAXIMUM = "identifier", "grade", "maximum grade"
+MODIFIED, CHANGEABLE, FULL_NAME = "last modified (grade)", "grade can be changed", "full name"
+_STATUS, _SUBMITTED = "status", "submitted"
+_WORKSHEET_PARTICIPANT = re.compile(r"^(?P<word>.*?)\s*(?P<number>\d+)$")
+
+
+def moodle_worksheet(order: Order) -> Export:
+    """The teacher's own worksheet with the grades in it.
+
+    Raises:
+        UsageError: The file is not a worksheet, or does not fit the grades.
+    """
+    name, content = order.given
+    table = worksheet(name, content)
+    header = [column.casefold() for column in table.header]
+    grade = the_column(table, order.choices.column or "Grade", range(1, len(header)), lambda one: [one])
+    if header[0] == IDENTIFIER and MODIFIED not in header:
+        raise UsageError(
+            f"{name} has no column 'Last modified (grade)', without which Moodle refuses it. "
+            "Download the worksheet again."
+        )
+    most = header.index(MAXIMUM) if MAXIMUM in header else grade + 1
+    fixed = header.index(CHANGEABLE) if CHANGEABLE in header else None
+
+    def keep(row: int) -> str:
+        locked = fixed is not None and table.cell(row, fixed).casefold() == "no"
+        return "Moodle lets nobody change this grade" if locked else ""
+
+    form = Form(
+        table=table,
+        students=participant_rows(table),
+        who=range(grade),
+        number=NumberColumn(0, LMS),
+        grade=grade,
+        maximum=lambda row: table.cell(row, most),
+        keep=keep,
+    )
+    return filled(form, order)
+
+
+def worksheet(name: str, content: bytes) -> CsvText:
+    """A grading worksheet.
+
+    Raises:
+        UsageError: It is none.
+    """
+    table = csv_text(name, content)
+    rows = range(1, len(table.rows))
+    known = table.header[0].casefold() == IDENTIFIER
+    if not known and not all(participant(table, row) for row in rows if not table.is_blank(row)):
+        raise UsageError(
+            f"{name} is not a grading worksheet: its first column is not the Identifier. "
+            "In Moodle: the assignment, Submissions, Download grading worksheet."
+        )
+    return table
+
+
+def participant_rows(table: CsvText) -> list[int]:
+    """The rows that are about a participant."""
+    return [row for row in range(1, len(table.rows)) if participant(table, row)]
+
+
+def participant(table: CsvText, row: int) -> tuple[str, str] | None:
+    """(the word before it, the number) of a participant; the word depends on the site's language."""
+    found = _WORKSHEET_PARTICIPANT.match(table.cell(row, 0))
+    return (found["word"], found["number"]) if found else None
+
+
+def _has_submission(table: CsvText, header: Sequence[str], row: int) -> bool:
+    """Whether its status says so: `Submitted for grading - Graded`."""
+    status = table.cell(row, header.index(_STATUS)) if _STATUS in header else ""
+    return status.casefold().startswith(_SUBMITTED)
+
+
+CLASS_LIST = ClassListForm(
+    is_own=has_columns(IDENTIFIER),
+    numbers=("id number",),
+    logins=("username",),
+    number=IDENTIFIER,
+    has_submission=_has_submission,
+)
+WORKSHEET = ExportFormat(
+    name="moodle-worksheet",
+    help="""Fill Moodle's offline grading worksheet.
+
+    It gets the grades of the results folder OUT. Only cells of the column Grade change. On a site in another
+    language, name that column with --column.
+
+    \b
+    Example:
+      grader export moodle-worksheet results --into Grades-Lab8.csv
+    """,
+    write=moodle_worksheet,
+    into=InputFile("The assignment's grading worksheet, as Moodle made it."),
+    options=(COLUMN, SCALE, ANYWAY),
+)
+
+
+# --- A table for Moodle's gradebook import ---
+
+
+MOST = 100  # the default of the site's `gradepointmax`
+# What grade/export/lib.php puts around an item's name: `Assignment: Lab 8 (Real)`.
+_ITEM = re.compile(r"^(?:(?P<module>[^:]+): *)?(?P<title>.*?)(?: *\((?P<kind>[^()]*)\))?$")
+_NO_POINTS = ("percentage", "letter", "feedback")
+
+
+def moodle_gradebook(order: Order) -> Export:
+    """The gradebook's own export with the grades in it, or a new table of ID numbers and grades.
+
+    Raises:
+        UsageError: Moodle would refuse a grade, or the export does not fit them.
+    """
+    grades, maximum = order.grades, order.assignment.maximum
+    if order.choices.scale:
+        raise UsageError("A gradebook export of Moodle does not tell its maximum: leave --scale out.")
+    high = [one.student_id for one in grades.values() if one.points is not None and one.points > MOST]
+    if high and not order.choices.anyway:
+        raise UsageError(
+            f"{high[0]} has more than {MOST} points, at which Moodle's import fails unless the site allows "
+            "more. If it does, add --anyway."
+        )
+    check = f"Moodle's table tells no maximum: see that the grade item's is {points(maximum)}."
+    made = _new_table(order) if order.file is None else _filled_table(order, *order.file)
+    return replace(made, remarks=(*made.remarks, check))
+
+
+def _new_table(order: Order) -> Export:
+    grades = order.grades
+    title = order.choices.column or order.assignment.title
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["ID number", guarded(printable(title))])
+    known = {grade.student_id: grade.points for grade in grades.values() if grade.points is not None}
+    for student_id, given in known.items():
+        writer.writerow([guarded(printable(student_id)), points(given)])
+    remarks = [
+        f"{grade.student_id}: is not in it ({grade.reason})"
+        for grade in grades.values()
+        if grade.points is None
+    ]
+    if known:
+        remarks.append("Moodle's import fails if it does not know an ID number: prefer --into.")
+    name = f"{order.assignment.id}-moodle.csv"
+    return Export({name: buffer.getvalue().encode("utf-8")}, len(known), tuple(remarks), known)
+
+
+def _filled_table(order: Order, name: str, content: bytes) -> Export:
+    table = csv_text(name, content)
+    wanted = order.choices.column or order.assignment.title
+    grade = the_column(table, wanted, range(1, len(table.header)), _called)
+    item = _ITEM.match(table.header[grade])
+    if item is not None and (item["kind"] or "").casefold() in _NO_POINTS:
+        raise UsageError(
+            f"{name}, column '{table.header[grade]}': holds no points. "
+            "Export the gradebook with real grades (the display type Real)."
+        )
+    students = [row for row in range(1, len(table.rows)) if not table.is_blank(row)]
+    form = Form(table, students, who=range(grade), number=None, grade=grade, maximum=lambda _: "")
+    return filled(form, order)
+
+
+def _called(header: str) -> Sequence[str]:
+    item = _ITEM.match(header)
+    if item is None:
+        return [header]
+    whole = header[: item.end("title")]
+    return [header, whole.strip(), item["title"].strip()]
+
+
+GRADEBOOK = ExportFormat(
+    name="moodle-gradebook",
+    help="""Write a table for Moodle's gradebook import.
+
+    It has the grades of the results folder OUT. With --into, it fills the assignment's column of Moodle's own
+    export. Otherwise it is a new table of ID numbers and grades.
+
+    \b
+    Example:
+      grader export moodle-gradebook results --into "Course Grades.csv" --column "Lab 8"
+    """,
+    write=moodle_gradebook,
+    into=InputFile("The gradebook as Moodle exported it (plain text). Default: a new table.", required=False),
+    options=(COLUMN, ANYWAY),
+)

@@ -1,0 +1,289 @@
+"""Points for what was measured: numbers of points, and the line of an item that is measured.
+
+It interpolates points between the breakpoints of an item, decides whether a training reached the
+threshold, and says why a measurement may not be what the work is worth: then a person is asked. What our
+limits or our faults prevented costs nothing by itself. It measures nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from grader.domain.assignment import RubricItem
+from grader.domain.evidence import Evidence, Training, TrainingOutcome
+from grader.domain.measure import SHARE, Scale
+from grader.domain.score import LineState, ScoreLine, rounded
+
+
+def interpolated(
+    breakpoints: Sequence[tuple[float, float]], value: float, *, lower_is_better: bool = False
+) -> float:
+    """The points for a measured value: linear between the breakpoints.
+
+    Args:
+        breakpoints: (value, points), in ascending order of the values.
+        value: What was measured, in the same unit as the breakpoints' values.
+        lower_is_better: The lowest breakpoint is the best one.
+
+    Returns:
+        0 on the worse side of the worst breakpoint, the best one's points beyond the best.
+    """
+    if lower_is_better:
+        return interpolated([(-at, points) for at, points in reversed(breakpoints)], -value)
+    if not breakpoints or not value >= breakpoints[0][0]:
+        return 0.0
+    earned = breakpoints[0][1]
+    for (low, less), (high, more) in pairwise(breakpoints):
+        if value >= high:
+            earned = more
+        elif value > low:
+            earned = less + (more - less) * (value - low) / (high - low)
+    return rounded(earned)
+
+
+def plain(points: float) -> str:
+    """Points as people write them: `31`, `2.5`."""
+    return f"{points:.2f}".rstrip("0").rstrip(".")
+
+
+def percent(share: float) -> str:
+    """A share of one as people write it: `80.6 %`, `60 %`."""
+    return f"{share * 100:.1f}".removesuffix(".0") + " %"
+
+
+# --- the line of an item whose points come from a measurement ---
+
+
+TRAINING = "training"
+CLAIM_TOLERANCE = 0.05  # of accuracy: who claims more than was measured is looked at before points are lost
+CLAIMED_MORE = CLAIM_TOLERANCE + 1e-9
+
+
+def measured_line(item: RubricItem, evidence: Evidence) -> ScoreLine:
+    """The points for what was measured of a student's model.
+
+    What the student's code does wrong costs the points; what our limits or our faults prevented is left to
+    a person, with the points that what was measured so far is worth as the floor.
+
+    Args:
+        evidence: As it is of the model that the item is about: see `Evidence.of_measure`.
+    """
+    training = evidence.training
+    is_measured = item.scale.is_value(training.measured)
+    if training.objections and is_measured:
+        told = f"{_told(item, training)} {' '.join(training.objections)} A person decides."
+        return _undecided(item, told)
+    match training.outcome:
+        case TrainingOutcome.COMPLETED:
+            if not is_measured:
+                what = "accuracy" if training.value is None and item.scale.is_share else "value"
+                return _undecided(item, f"Training completed, but no {what} was measured: a person decides.")
+            line = _by_measurement(item, training, "")
+            return _asking(
+                line, _questions(line, evidence), uncertainties(item, training), _worst(item, training)
+            )
+        case TrainingOutcome.DIVERGED:
+            if is_measured:
+                return _by_measurement(item, training, _sentence("Training diverged", training.reason) + " ")
+            return _line(item, 0.0, _sentence("Training diverged", training.reason))
+        case TrainingOutcome.FAILED:
+            line = _line(item, 0.0, _sentence("Training failed", training.reason, training.where))
+            return _asking(line, _questions(line, evidence))
+        case TrainingOutcome.NOT_RUN if not training.reason or TRAINING in evidence.not_run:
+            return ScoreLine(
+                item.id, item.title, None, item.points, "Training was not run.", LineState.NOT_RUN
+            )
+        case TrainingOutcome.BUDGET:
+            told = _sentence("The grader's own limit stopped the training", training.reason)
+            return _undecided(item, f"{told} A person decides.", training)
+        case _:
+            what = "The accuracy" if item.scale == SHARE else "What it is worth"
+            told = _sentence(f"{what} is unknown", training.reason)
+            return _undecided(item, f"{told} A person decides.", training)
+
+
+def _asking(
+    line: ScoreLine, questions: Sequence[str], doubts: Sequence[str] = (), worst: float = 0.0
+) -> ScoreLine:
+    """The line with its points left to a person, where anything is asked.
+
+    Args:
+        questions: Why the points may be too few; what they are is secured.
+        doubts: Why repeated trainings do not tell the points; what the worst of them gives is secured.
+        worst: What that is.
+    """
+    if line.points is None or not (questions or doubts):
+        return line
+    told = " ".join((line.reason, *questions, *doubts, "A person decides."))
+    floor = min(line.points, worst) if doubts else line.points
+    return replace(line, points=None, reason=told, state=LineState.AWAITING, floor=floor)
+
+
+def uncertainties(item: RubricItem, training: Training) -> tuple[str, ...]:
+    """Why repeated trainings do not tell what a submission is worth, in sentences; () where they do."""
+    given = measured_points(item, training)
+    found = []
+    if training.unfinished and _points(item, _mean_at_worst(item, training)) != given:
+        trainings = len(training.runs) + len(training.unfinished)
+        found += [
+            _sentence(f"Training {run.number} of {trainings} was not completed", run.reason, run.where)
+            for run in training.unfinished
+        ]
+    if item.scale.are_wide(training.runs):
+        low, high = min(training.runs), max(training.runs)
+        if _points(item, low) != _points(item, high):
+            found.append(
+                f"Trainings that differ in their seeds alone gave {item.scale.shown(low)} to "
+                f"{item.scale.shown(high)}: "
+                "so far apart, their mean says little."
+            )
+    return tuple(found)
+
+
+def _mean_at_worst(item: RubricItem, training: Training) -> float:
+    """The mean if those that were not completed came to nothing."""
+    values = (*training.runs, *(_nothing(item) for _ in training.unfinished))
+    return sum(values) / max(len(values), 1)
+
+
+def _nothing(item: RubricItem) -> float:
+    """A value that is worth nothing."""
+    if not item.scale.lower_is_better:
+        return min([0.0, *(at for at, _ in item.breakpoints)])
+    worst = max((at for at, _ in item.breakpoints), default=0.0)
+    return worst + abs(worst)
+
+
+def _worst(item: RubricItem, training: Training) -> float:
+    """What the worst of the trainings is worth."""
+    if training.unfinished:
+        return _points(item, _nothing(item))
+    return min((_points(item, value) for value in training.runs), default=0.0)
+
+
+def _points(item: RubricItem, value: float) -> float:
+    return interpolated(item.breakpoints, value, lower_is_better=item.scale.lower_is_better)
+
+
+def _questions(line: ScoreLine, evidence: Evidence) -> tuple[str, ...]:
+    """Full points stand however they were reached; less than that only where nothing speaks against it."""
+    return tuple(_doubts(evidence)) if line.points is not None and line.points < line.maximum else ()
+
+
+def _doubts(evidence: Evidence) -> Iterator[str]:
+    """Why what was measured may not be what the student's training is worth.
+
+    What a notebook or a report says is text, which anybody can write: it counts where our own measurement of
+    the handed-in weights agrees. Otherwise a person finds it listed, and the points stay what they are.
+    """
+    training, claim, shown = evidence.training, evidence.claim, evidence.shown_epochs
+    yield from training.doubts
+    if training.rebuilt:
+        yield "The loop over epochs could not be executed as it stands."
+    weights = better_weights(evidence)
+    if weights is None:
+        return
+    reached = f"the handed-in weights reach {percent(weights)}"
+    if shows_more_epochs(evidence):
+        asked = f"{training.planned_epochs} epoch{'' if training.planned_epochs == 1 else 's'}"
+        yield (
+            f"The notebook's outputs show {shown} epochs, its code asks for {asked}, and {reached}: which "
+            "is meant?"
+        )
+    trained = training_accuracy(training)
+    if claim is not None and trained + CLAIMED_MORE < claim.accuracy <= weights + CLAIMED_MORE:
+        yield f"{percent(claim.accuracy)} is claimed ({claim.source}), and {reached}."
+
+
+def better_weights(evidence: Evidence) -> float | None:
+    """What the handed-in weights reach in the model, 0 to 1, where that is well above the training."""
+    checkpoint, trained = evidence.checkpoint, training_accuracy(evidence.training)
+    accuracy = checkpoint.accuracy if checkpoint.status == "fits" else None
+    return accuracy if accuracy is not None and accuracy - trained > CLAIMED_MORE else None
+
+
+def shows_more_epochs(evidence: Evidence) -> bool:
+    """Whether the notebook's outputs show more epochs than its code asks for."""
+    shown, planned = evidence.shown_epochs, evidence.training.planned_epochs
+    return shown is not None and planned is not None and shown > planned
+
+
+def training_accuracy(training: Training) -> float:
+    """The accuracy that was measured, 0 to 1; nothing where none was."""
+    return training.accuracy if training.accuracy is not None and SHARE.is_value(training.accuracy) else 0.0
+
+
+def _by_measurement(item: RubricItem, training: Training, preface: str) -> ScoreLine:
+    return _line(item, measured_points(item, training), preface + _told(item, training))
+
+
+def _told(item: RubricItem, training: Training) -> str:
+    """What was measured, as a sentence."""
+    scale, value = item.scale, training.measured or 0.0
+    if training.value is None:
+        told = f"{scale.shown(value)} of the hidden test images are classified right"
+    else:
+        direction = ", where lower is better" if scale.lower_is_better else ""
+        told = f"{item.measured}: {scale.shown(value)} on hidden data{direction}"
+    if training.interval is not None:
+        low, high = training.interval
+        several = len(training.runs) > 1
+        listed = ", ".join(map(scale.shown, training.runs))
+        seeds = f"mean of {len(training.runs)} trainings: {listed}; " if several else ""
+        counted = seeds + (f"{training.counted}; " if training.counted else "")
+        if counted:
+            told += f" ({counted}95 % interval: {scale.shown(low)} to {scale.shown(high)})"
+        else:
+            told += f" (95 % interval: {scale.shown(low)} to {scale.shown(high)})"
+    if item.threshold is not None:
+        told += f"; {scale.shown(item.threshold)} is asked for"
+        if not scale.reaches(value, item.threshold) and passes(training, item.threshold, scale):
+            told += ", which the interval reaches: it counts as reached"
+    return f"{told}."
+
+
+def passes(training: Training, threshold: float, scale: Scale = SHARE) -> bool:
+    """Whether a training reached the threshold: by its value, or several by the better end of the interval.
+
+    Near the threshold chance decides between seeds, so that the doubt is the student's benefit: where the
+    mean is near it, and the trainings, all of which were completed, differ by no more than chance.
+    """
+    value = training.measured
+    if value is None:
+        return False
+    if scale.reaches(value, threshold):
+        return True
+    repeated = len(training.runs) > 1 and not training.unfinished and not scale.are_wide(training.runs)
+    interval = training.interval
+    reached = interval is not None and scale.reaches(scale.best_of(interval), threshold)
+    return repeated and reached and scale.is_near(value, threshold)
+
+
+def measured_points(item: RubricItem, training: Training) -> float:
+    """What a training is worth; one that passes is worth at least the threshold's points."""
+    value = training.measured
+    if value is None:
+        return 0.0
+    if item.threshold is not None and passes(training, item.threshold, item.scale):
+        value = item.scale.better(value, item.threshold)
+    return _points(item, value)
+
+
+def _line(item: RubricItem, points: float, reason: str) -> ScoreLine:
+    return ScoreLine(item.id, item.title, points, item.points, reason, LineState.DECIDED)
+
+
+def _undecided(item: RubricItem, reason: str, training: Training | None = None) -> ScoreLine:
+    floor = None
+    if training is not None:
+        last = training.epochs[-1].test_accuracy if training.epochs and item.scale == SHARE else None
+        value = training.measured if training.measured is not None else last
+        floor = _points(item, value) if value is not None and item.scale.is_value(value) else None
+    return ScoreLine(item.id, item.title, None, item.points, reason, LineState.AWAITING, floor)
+
+
+def _sentence(start: str, reason: str, where: str = "") -> str:
+    """`Training failed (homework.py:41): ViT is not implemented.`"""
+    told = f"{start} ({where})" if where and where not in reason else start
+    told = f"{told}: {reason.strip()}" if reason.strip() else told
+    return told if told.endswith((".", "!", "?")) else f"{told}."

@@ -1,0 +1,344 @@
+"""All pairs of a class, and with an earlier one, compared: shared code, weights and figures.
+
+It finds how much of one student's own code is in another's, and where, and which pairs have so much in
+common that people should look. Code is compared by winnowing: of all stretches of a row of tokens, few
+are chosen alike wherever a stretch occurs (Schleimer, Wilkerson, Aiken: Winnowing: Local Algorithms for
+Document Fingerprinting, SIGMOD 2003). Two rows that share WINDOW + STRETCH - 1 tokens in a row share a
+fingerprint; less than STRETCH tokens are not found.
+
+Written out here, because no library fits: copydetect 0.5 and compare50 1.2 hash with Python's `hash`,
+which is another in every process, so that the same class would have other scores on every run; compare50
+is also under the GPL and needs an attrs of before 2021, and copydetect has had no release since March
+2024.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import combinations, product
+
+from grader.similarity.compared_work import CodeUnit, ComparedPicture, Work
+from grader.similarity.normalized_code import own_units
+from grader.similarity.weights import Likeness, likeness
+
+STRETCH = 16  # tokens: the paper's k
+WINDOW = 4  # stretches: the paper's w
+
+
+def fingerprints(row: Sequence[str], stretch: int = STRETCH, window: int = WINDOW) -> list[tuple[int, int]]:
+    """The fingerprints of a row as (value, where its stretch begins), in order.
+
+    Args:
+        row: Tokens.
+        stretch: The length of what is compared, in tokens.
+        window: Of so many neighboring stretches at least one is chosen.
+    """
+    values = [_value(row[start : start + stretch]) for start in range(len(row) - stretch + 1)]
+    chosen: list[tuple[int, int]] = []
+    for start in range(max(len(values) - window + 1, min(len(values), 1))):
+        part = range(start, min(start + window, len(values)))
+        # the smallest, of equal ones the rightmost: neighboring windows then agree as often as they can
+        at = min(part, key=lambda index: (values[index], -index))
+        if not chosen or chosen[-1][1] != at:
+            chosen.append((values[at], at))
+    return chosen
+
+
+def _value(stretch: Sequence[str]) -> int:
+    # of 64 bits, and the same in every process, as Python's own hash is not
+    return int.from_bytes(
+        blake2b("\0".join(stretch).encode("utf-8", "replace"), digest_size=8).digest(), "big"
+    )
+
+
+# --- how much of one student's own code is found in another's, and where ---
+
+
+ENOUGH = 100  # tokens: the reference's own part has some 1,000, an Attention alone 150
+
+Line = tuple[str, int]
+"""File or cell, and line."""
+
+_Spot = tuple[int, int]  # block, where in its row
+
+
+@dataclass(frozen=True)
+class Own:
+    """A student's own code, ready to be compared.
+
+    Attributes:
+        rows: Block -> (token, its line).
+        prints: Fingerprint -> where it begins.
+        size: The tokens that could be found in another's code; a function of a line or two is not evidence.
+    """
+
+    rows: dict[int, list[tuple[str, Line]]]
+    prints: dict[int, list[_Spot]]
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How much of each student's own code is found in the other's, 0 to 1."""
+
+    one: float
+    other: float
+
+    @property
+    def most(self) -> float:
+        """The larger: who copies a part of a larger work has it all from there."""
+        return max(self.one, self.other)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A function of one student's and the function of the other's that has most in common with it.
+
+    Attributes:
+        one, other: The lines that are in common, in order.
+        tokens: How many tokens these lines have in common.
+    """
+
+    one: tuple[Line, ...]
+    other: tuple[Line, ...]
+    tokens: int
+
+
+def own(units: Iterable[CodeUnit]) -> Own:
+    """A student's own units, function by function, so that their order does not matter."""
+    rows: dict[int, list[tuple[str, Line]]] = defaultdict(list)
+    for unit in units:
+        rows[unit.block] += [(token, (unit.file, line)) for token, line in unit.tokens]
+    prints: dict[int, list[_Spot]] = defaultdict(list)
+    for block, row in rows.items():
+        for value, start in fingerprints([token for token, _ in row]):
+            prints[value].append((block, start))
+    made = Own(dict(rows), dict(prints))
+    return replace(made, size=len(_covered(made, made.prints)))
+
+
+def shares(one: Own, other: Own) -> Shares:
+    """The shares; none where a student has too little code of their own to tell."""
+    if min(one.size, other.size) < ENOUGH:
+        return Shares(0.0, 0.0)
+    common = one.prints.keys() & other.prints.keys()
+    return Shares(*(len(_covered(side, common)) / side.size for side in (one, other)))
+
+
+def passages(one: Own, other: Own) -> tuple[Passage, ...]:
+    """What is in common, function by function, in the order of `one`."""
+    common = one.prints.keys() & other.prints.keys()
+    votes: dict[int, Counter[int]] = defaultdict(Counter)
+    for value in common:
+        for block in {block for block, _ in one.prints[value]}:
+            votes[block].update({block for block, _ in other.prints[value]})
+    found = []
+    for block in sorted(votes):
+        best = min(votes[block], key=lambda candidate: (-votes[block][candidate], candidate))
+        shared = {
+            value
+            for value in common
+            if any(b == block for b, _ in one.prints[value])
+            and any(b == best for b, _ in other.prints[value])
+        }
+        here = _covered(one, shared, block)
+        there = _covered(other, shared, best)
+        found.append(Passage(_lines(one, here), _lines(other, there), len(here)))
+    return tuple(found)
+
+
+def _covered(side: Own, values: Iterable[int], only: int | None = None) -> set[_Spot]:
+    """The tokens that stand in a stretch with one of the fingerprints."""
+    return {
+        (block, start + step)
+        for value in values
+        for block, start in side.prints[value]
+        if only is None or block == only
+        for step in range(min(STRETCH, len(side.rows[block]) - start))
+    }
+
+
+def _lines(side: Own, spots: Iterable[_Spot]) -> tuple[Line, ...]:
+    return tuple(dict.fromkeys(_in_order(side, spots)))
+
+
+def _in_order(side: Own, spots: Iterable[_Spot]) -> Iterator[Line]:
+    return (side.rows[block][at][1] for block, at in sorted(spots))
+
+
+# --- all pairs of a class, and with an earlier one, that have something in common ---
+
+
+# Of solutions put together from the legitimate forms, two without a part in common share at most 0.15 of
+# their own code, two with one part of seven in common less than 0.45, a disguised copy 1.0: see
+# docs/ta/similar.md.
+THRESHOLD = 0.5
+MANY_SHARE, MANY_LEAST = 1 / 3, 3  # a figure that so many have is of the data or of the handout
+DETAILED = 60  # pairs that are shown side by side
+
+Report = Callable[[int, int], None]
+"""Told (pairs compared, pairs in all)."""
+
+
+@dataclass(frozen=True)
+class SharedFigure:
+    """A picture that two students have."""
+
+    one: ComparedPicture
+    other: ComparedPicture
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two submissions with something in common.
+
+    Attributes:
+        code: How much of each one's own code is in the other's.
+        passages: Where; only of the first DETAILED pairs.
+    """
+
+    one: Work
+    other: Work
+    code: Shares
+    weights: Likeness | None = None
+    figures: tuple[SharedFigure, ...] = ()
+    passages: tuple[Passage, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """What pairs are ordered by, 0 to 1: the strongest of what they have in common."""
+        found = [self.code.most, 1.0 if self.figures else 0.0]
+        if self.weights is not None and self.weights.near:
+            found.append(1.0 - (self.weights.distance or 0.0))
+        return max(found)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was found in a class.
+
+    Attributes:
+        pairs: Those with something in common, the strongest first.
+        scores: The code's larger share in every pair of this class that could be compared, sorted.
+        left_out: (student, what of them could not be compared and why).
+    """
+
+    works: tuple[Work, ...]
+    pairs: tuple[Pair, ...]
+    scores: tuple[float, ...]
+    left_out: tuple[tuple[Work, str], ...]
+    threshold: float
+
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Sets of three or more students that are connected by pairs, the largest first."""
+        sets: dict[str, set[str]] = {}
+        for pair in self.pairs:
+            ids = [shown_id(pair.one), shown_id(pair.other)]
+            merged = set(ids).union(*(sets.get(one, set()) for one in ids))
+            sets.update(dict.fromkeys(merged, merged))
+        found = {tuple(sorted(merged)) for merged in sets.values() if len(merged) > 2}
+        return tuple(sorted(found, key=lambda group: (-len(group), group)))
+
+
+def shown_id(work: Work) -> str:
+    """The student's id, with a mark for one of an earlier class."""
+    return f"{work.student_id} (before)" if work.before else work.student_id
+
+
+def compared(
+    works: Sequence[Work],
+    *,
+    given: frozenset[tuple[str, ...]],
+    given_figures: Collection[str] = (),
+    threshold: float = THRESHOLD,
+    report: Report = lambda done, whole: None,
+) -> Comparison:
+    """What the submissions of a class have in common with each other and with an earlier class.
+
+    Args:
+        works: In any order; the result does not depend on it.
+        given: The units that the course handed out, by their form.
+        given_figures: Digests of the pictures that the course handed out.
+        threshold: The share of own code, 0 to 1, from which on a pair is listed for its code.
+        report: Told how far it is.
+    """
+    ordered = sorted(works, key=lambda work: (work.before, work.student_id))
+    owns = [own(own_units(work.code, given)) if work.code else None for work in ordered]
+    rare = _rare_figures(ordered, given_figures)
+    wanted = list(_pairs_to_compare(ordered))
+    scores: list[float] = []
+    found: list[tuple[Pair, Own | None, Own | None]] = []
+    for count, (i, j) in enumerate(wanted, start=1):
+        mine, theirs = owns[i], owns[j]
+        code = shares(mine, theirs) if mine and theirs else Shares(0.0, 0.0)
+        if mine and theirs and min(mine.size, theirs.size) >= ENOUGH and not ordered[j].before:
+            scores.append(code.most)
+        pair = Pair(
+            ordered[i], ordered[j], code, _weights(ordered[i], ordered[j]), _figures(rare[i], rare[j])
+        )
+        if code.most >= threshold or pair.figures or (pair.weights and pair.weights.near):
+            found.append((pair, mine, theirs))
+        report(count, len(wanted))
+    found.sort(
+        key=lambda one: (-one[0].score, -one[0].code.most, shown_id(one[0].one), shown_id(one[0].other))
+    )
+    return Comparison(
+        tuple(ordered),
+        tuple(
+            _detailed(*one) if at < DETAILED and one[0].code.most >= threshold else one[0]
+            for at, one in enumerate(found)
+        ),
+        tuple(sorted(scores)),
+        tuple(_left_out(ordered, owns)),
+        threshold,
+    )
+
+
+def _pairs_to_compare(works: Sequence[Work]) -> Iterator[tuple[int, int]]:
+    """Each two of this class, and each of this class with each earlier one but their own."""
+    now = [index for index, work in enumerate(works) if not work.before]
+    earlier = [index for index, work in enumerate(works) if work.before]
+    yield from combinations(now, 2)
+    for i, j in product(now, earlier):
+        if works[i].student_id != works[j].student_id:
+            yield i, j
+
+
+def _weights(one: Work, other: Work) -> Likeness | None:
+    if one.weights is None or other.weights is None:
+        return None
+    return likeness(one.weights, other.weights)
+
+
+def _rare_figures(works: Sequence[Work], given: Collection[str]) -> list[dict[str, ComparedPicture]]:
+    """Of each submission, the pictures that neither the course gave nor many have: digest -> the first."""
+    held = [{figure.digest: figure for figure in reversed(work.figures)} for work in works]
+    counts: dict[bool, Counter[str]] = defaultdict(Counter)
+    sizes = Counter(work.before for work in works)
+    for work, figures in zip(works, held, strict=True):
+        counts[work.before].update(figures.keys())
+    common = set(given)
+    for before, counter in counts.items():
+        many = max(MANY_LEAST, int(MANY_SHARE * sizes[before]) + 1)
+        common |= {digest for digest, count in counter.items() if count >= many}
+    return [{digest: figure for digest, figure in one.items() if digest not in common} for one in held]
+
+
+def _figures(one: dict[str, ComparedPicture], other: dict[str, ComparedPicture]) -> tuple[SharedFigure, ...]:
+    return tuple(SharedFigure(figure, other[digest]) for digest, figure in one.items() if digest in other)
+
+
+def _detailed(pair: Pair, mine: Own | None, theirs: Own | None) -> Pair:
+    if mine is None or theirs is None:
+        return pair
+    return Pair(pair.one, pair.other, pair.code, pair.weights, pair.figures, passages(mine, theirs))
+
+
+def _left_out(works: Sequence[Work], owns: Sequence[Own | None]) -> Iterator[tuple[Work, str]]:
+    for work, its in zip(works, owns, strict=True):
+        for sentence in work.left_out:
+            yield work, sentence
+        if its is not None and its.size < ENOUGH:
+            why = "hardly any code of the student's own" if its.size else "no code of the student's own"
+            yield work, f"The code was not compared: there is {why} beside what was handed out."

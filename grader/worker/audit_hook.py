@@ -1,0 +1,242 @@
+"""Audit hook: hears introspection, and execution of code that the source does not show.
+
+Python raises audit events before such things happen, and a hook for them cannot be removed. What the hook
+needs is sealed in its code. It goes by who asked: events that libraries raise for themselves are not
+reported. It forbids nothing except another hook; people look at the notes.
+
+Tests: tests/worker/test_watch.py
+"""
+
+import fnmatch
+import re
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from grader.domain.program_run import Prying
+from grader.worker.sealed_functions import Lines, sealed
+
+# attributes by which functions, frames and classes are taken apart or put together anew
+READ = frozenset(
+    {
+        *("__code__", "f_code", "tb_frame", "gi_frame", "gi_code", "cr_frame", "cr_code", "ag_frame"),
+        *("ag_code", "__defaults__", "__kwdefaults__"),
+    }
+)
+WRITTEN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__bases__"})
+# modules of Python's that do what they are asked: who asks them counts
+EXECUTING = (
+    *("timeit", "code", "codeop", "runpy", "bdb", "pdb", "profile", "cProfile", "trace", "doctest"),
+    "typing",
+)
+OPENING = (
+    *("linecache", "inspect", "tokenize", "pkgutil", "pathlib", "pathlib/_local", "codecs", "os"),
+    *("shutil", "zipimport", "importlib/__init__", "importlib/resources/_common", "fileinput"),
+)
+LOOKING = ("inspect", "traceback")
+PICKLES = ("pickle", "shelve", "_compat_pickle")
+NATIVE = ("ctypes/__init__", "ctypes/util")
+IMPORTING = ("importlib/__init__", "pkgutil", "pydoc")
+PROCESS = ("/proc/self", "/proc/thread-self", "/dev/fd")  # the process's own memory and descriptors
+
+Condition = Callable[[tuple[Any, ...]], Any]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What is told of an event.
+
+    Attributes:
+        document: What is told, with places for the file and the line.
+        through: Files of code that may stand between the event and who asked for it; None: it is told
+            whoever asked.
+        condition: On the event's arguments.
+    """
+
+    document: bytes
+    through: frozenset[str] | None = frozenset()
+    condition: Condition | None = None
+
+
+def listen(
+    tell: Callable[[bytes], None],
+    asked_by: Callable[..., Any],
+    lines: Lines,
+    patterns: Sequence[str],
+    watched_files: Collection[str],
+) -> None:
+    """Begin to tell the judge of all that pries; it goes on until the process ends.
+
+    Args:
+        tell: Writes a document to the judge, sealed.
+        asked_by: Finds for whom a frame works, sealed.
+        lines: How lines are told apart.
+        patterns: What is forbidden.
+        watched_files: Of the modules in which forbidden parts are defined.
+    """
+    rules = {
+        event: tuple((rule.document, rule.through, rule.condition) for rule in each)
+        for event, each in _rules(lines, patterns, watched_files).items()
+    }
+    busy: set[int] = set()
+    hear = sealed(
+        _hear,
+        "prying",
+        rules_of=rules.get,
+        tell=tell,
+        asked_by=asked_by,
+        nobody=sealed(_nobody, "nobody"),
+        file_of=dict(lines.files).get,
+        libraries=lines.libraries,
+        frame=sys._getframe,
+        thread=threading.get_ident,
+        busy=busy,
+        refused=RuntimeError,
+    )
+    sys.addaudithook(hear)
+
+
+def _hear(event: str, args: tuple[Any, ...]) -> None:
+    rules_of: Any = "sealed:rules_of"
+    rules = rules_of(event)
+    if rules is None:
+        return
+    thread: Any = "sealed:thread"
+    busy: Any = "sealed:busy"
+    me = thread()
+    if me in busy:
+        return  # what is done here is no news
+    busy.add(me)
+    try:
+        for document, through, condition in rules:
+            if condition is not None and not condition(args):
+                continue
+            frame: Any = "sealed:frame"
+            file_of: Any = "sealed:file_of"
+            tell: Any = "sealed:tell"
+            at = frame(1)
+            if through is None:
+                asked_by: Any = "sealed:asked_by"
+                _, file, line = asked_by(at, "sealed:nobody")
+                tell(document % (file, line))
+                continue
+            name = at.f_code.co_filename
+            while name in through and at.f_back is not None:
+                at = at.f_back
+                name = at.f_code.co_filename
+            if not name.startswith("sealed:libraries"):
+                tell(document % (file_of(name, b'""'), at.f_lineno or 0))
+    finally:
+        busy.discard(me)
+    if event == "sys.addaudithook":
+        refused: Any = "sealed:refused"
+        raise refused  # another hook would be shown what this one holds
+
+
+def _rules(
+    lines: Lines, patterns: Sequence[str], watched_files: Collection[str]
+) -> Mapping[str, tuple[_Rule, ...]]:
+    """Event -> what is told of it."""
+    text = _Rule(_seen(Prying.DYNAMIC_CODE), _files(EXECUTING))
+    again = sealed(_executes, "again", files=frozenset(watched_files), kind=type, code=CodeType)
+    code = (_Rule(_seen(Prying.CODE_OBJECTS)),)
+    frames = (_Rule(_seen(Prying.FRAMES), _files(LOOKING)),)
+    objects = (_Rule(_seen(Prying.OBJECTS)),)
+    native = (_Rule(_seen(Prying.MEMORY), _files(NATIVE)),)
+    written = (_Rule(_seen(Prying.CODE_OBJECTS), condition=sealed(_named, "written", names=WRITTEN)),)
+    return {
+        "exec": (text, _Rule(_seen(Prying.SECOND_COPY), None, again)),
+        "compile": (text,),
+        **dict.fromkeys(("code.__new__", "function.__new__", "marshal.loads", "marshal.load"), code),
+        "object.__getattr__": (
+            _Rule(_seen(Prying.CODE_OBJECTS), condition=sealed(_named, "read", names=READ)),
+        ),
+        **dict.fromkeys(("object.__setattr__", "object.__delattr__"), written),
+        **dict.fromkeys(("sys._getframe", "sys._current_frames", "sys._current_exceptions"), frames),
+        **dict.fromkeys(("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"), frames),
+        "sys.addaudithook": (_Rule(_seen(Prying.FRAMES), None),),
+        **dict.fromkeys(("gc.get_objects", "gc.get_referrers", "gc.get_referents"), objects),
+        "pickle.find_class": (
+            _Rule(_seen(Prying.UNPICKLING), _files(PICKLES)),
+            _Rule(_seen(Prying.UNPICKLING), None, sealed(_unpickles, "unpickled", matches=_any(patterns))),
+        ),
+        **dict.fromkeys(("ctypes.dlopen", "ctypes.dlsym", "ctypes.call_function"), native),
+        **dict.fromkeys(("ctypes.addressof", "ctypes.cdata", "ctypes.cdata/buffer"), native),
+        **dict.fromkeys(("ctypes.string_at", "ctypes.PyObj_FromPtr"), native),
+        "open": (
+            _Rule(_seen(Prying.LIBRARY_SOURCE), _files(OPENING), _beginning(lines.folders)),
+            _Rule(_seen(Prying.MEMORY), _files(OPENING), _beginning(PROCESS)),
+        ),
+        "import": tuple(
+            _Rule(
+                b'{"$kind":"Imported","pattern":%d,"file":%%b,"line":%%d}' % number,
+                _files(IMPORTING),
+                sealed(_imports, "imports", matches=_any([pattern])),
+            )
+            for number, pattern in enumerate(patterns)
+        ),
+    }
+
+
+def _seen(kind: Prying) -> bytes:
+    return b'{"$kind":"Seen","prying":"%b","file":%%b,"line":%%d}' % kind.value.encode()
+
+
+def _files(modules: Sequence[str]) -> frozenset[str]:
+    """The files of some of Python's own modules."""
+    folder = threading.__file__.removesuffix("threading.py")
+    return frozenset(f"{folder}{name}.py" for name in modules)
+
+
+def _any(patterns: Sequence[str]) -> Callable[[str], Any]:
+    """Whether a dotted name is, or is inside, what one of the patterns says."""
+    inside = [fnmatch.translate(each) for pattern in patterns for each in (pattern, f"{pattern}.*")]
+    return re.compile("|".join(inside) or r"(?!)").match
+
+
+def _beginning(starts: tuple[str, ...]) -> Condition:
+    """Whether the path that is opened begins so."""
+    encoded = tuple(start.encode() for start in starts)
+    return sealed(_begins, "begins", kind=type, text=str, data=bytes, starts=starts, encoded=encoded)
+
+
+# --- templates of conditions ------------------------------------------------------------------------------
+
+
+def _begins(args: tuple[Any, ...]) -> bool:
+    kind: Any = "sealed:kind"
+    text: Any = "sealed:text"
+    data: Any = "sealed:data"
+    path = args[0]
+    if kind(path) is text:
+        begins: bool = path.startswith("sealed:starts")
+        return begins
+    return kind(path) is data and path.startswith("sealed:encoded")
+
+
+def _named(args: tuple[Any, ...]) -> bool:
+    return args[1] in "sealed:names"
+
+
+def _executes(args: tuple[Any, ...]) -> bool:
+    kind: Any = "sealed:kind"
+    code: Any = "sealed:code"
+    return kind(args[0]) is code and args[0].co_filename in "sealed:files"
+
+
+def _unpickles(args: tuple[Any, ...]) -> bool:
+    matches: Any = "sealed:matches"
+    module, name = args
+    return matches(module + "." + name) is not None
+
+
+def _imports(args: tuple[Any, ...]) -> bool:
+    matches: Any = "sealed:matches"
+    return matches(args[0]) is not None
+
+
+def _nobody(name: str) -> None:
+    return None

@@ -1,0 +1,364 @@
+"""Run-time watch for forbidden parts, however their names were spelled.
+
+It finds what the assignment's patterns name among the modules that are imported, and everywhere it
+stands; a class without Python code is left out. The code of each part is replaced by sealed code that
+reports its use to the judge before it does anything else; no list is kept here. It can prove that each
+part is still in its place. `grader.protocol.worker_reports` keeps the reports, and
+`grader.scoring.rubric_lines` decides what a use costs.
+
+Tests: tests/worker/test_components.py, tests/worker/test_watch.py
+"""
+
+import fnmatch
+import itertools
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from grader.protocol.replies import WatchedPart, Watching
+from grader.worker.audit_hook import listen
+from grader.worker.sealed_functions import FILE, Lines, asker, sealed, sealed_code, voice
+
+
+@dataclass(frozen=True)
+class Part:
+    """A class, or a function, that is forbidden.
+
+    Attributes:
+        thing: It.
+        name: The first dotted name under which it was found.
+        patterns: All that name it.
+        places: (module, name) of all places where it was found, and of where it is at home.
+        functions: Those of a class of its own, or itself; none where it has no code of Python's.
+        names: Under which a class has them.
+        file: Where its code is; empty where it has none.
+    """
+
+    thing: Any
+    name: str
+    patterns: tuple[str, ...]
+    places: tuple[tuple[ModuleType, str], ...]
+    functions: tuple[FunctionType, ...]
+    names: tuple[str, ...]
+    file: str
+
+    @property
+    def things(self) -> tuple[Any, ...]:
+        """It, and what stands in its places."""
+        return (self.thing, *(vars(module).get(name) for module, name in self.places))
+
+
+def forbidden_parts(patterns: Sequence[str], known: Collection[int]) -> list[Part]:
+    """What the patterns name.
+
+    Args:
+        known: The `id` of what is left out.
+    """
+    found: dict[int, list[tuple[str, ModuleType, str, Any]]] = {}
+    for pattern in patterns:
+        for module, name, thing in _named(pattern):
+            if id(thing) not in known:
+                found.setdefault(id(thing), []).append((pattern, module, name, thing))
+    parts = [_part(each) for each in found.values()]
+    return [part for part in parts if part.functions or not isinstance(part.thing, type)]
+
+
+def _part(found: list[tuple[str, ModuleType, str, Any]]) -> Part:
+    _, module, name, thing = found[0]
+    places = dict.fromkeys((module, name) for _, module, name, _ in found)
+    home = getattr(thing, "__self__", None)  # a builtin function's is its module
+    if isinstance(home, ModuleType) and vars(home).get(name) is thing:
+        places[home, name] = None
+    functions = dict(_functions(thing))
+    return Part(
+        thing,
+        f"{module.__name__}.{name}",
+        tuple(dict.fromkeys(pattern for pattern, *_ in found)),
+        tuple(places),
+        tuple(functions.values()),
+        tuple(functions),
+        next((function.__code__.co_filename for function in functions.values()), ""),
+    )
+
+
+def _named(pattern: str) -> Iterator[tuple[ModuleType, str, Any]]:
+    """(module, name, thing) of all that a pattern names."""
+    itself = sys.modules.get(pattern)
+    if itself is not None:
+        yield from _defined(itself)
+    module_name, _, last = pattern.rpartition(".")
+    module = sys.modules.get(module_name)
+    if module is None:
+        return
+    for name, value in list(vars(module).items()):
+        if not fnmatch.fnmatchcase(name, last):
+            continue
+        if isinstance(value, ModuleType):
+            yield from _defined(value)
+        elif callable(value):
+            yield module, name, value
+
+
+def _defined(module: ModuleType) -> Iterator[tuple[ModuleType, str, Any]]:
+    """What a module defines itself."""
+    for name, value in list(vars(module).items()):
+        if callable(value) and getattr(value, "__module__", None) == module.__name__:
+            yield module, name, value
+
+
+def _functions(thing: Any) -> Iterator[tuple[str, FunctionType]]:
+    """The function, or those that a class defines itself; an inherited one belongs to others too."""
+    if isinstance(thing, FunctionType):
+        yield thing.__name__, thing
+    elif isinstance(thing, type):
+        for name, value in vars(thing).items():
+            function = getattr(value, "__func__", value)
+            if isinstance(function, FunctionType) and _is_own(function, thing):
+                yield name, function
+
+
+def _is_own(function: FunctionType, kind: type) -> bool:
+    return function.__module__ == kind.__module__ and function.__qualname__.startswith(
+        f"{kind.__qualname__}."
+    )
+
+
+# --- forbidden parts made to report their own use: their code is replaced by sealed code that re ---
+
+
+NOTHING = -1  # in the place of a part's number
+
+
+@dataclass(frozen=True)
+class Told:
+    """Parts that tell.
+
+    Attributes:
+        count: How many.
+        prove: Has them tell a token: all, or one of them.
+    """
+
+    count: int
+    prove: Callable[[int, int | None], None]
+
+
+def telling(
+    parts: Sequence[Part], first: int, tell: Callable[[bytes], None], asked_by: Callable[..., Any]
+) -> Told:
+    """Have parts tell.
+
+    Args:
+        parts: Which; none of them does already.
+        first: The number of the first of them.
+        tell: Writes a document to the judge, sealed.
+        asked_by: Finds for whom a frame works, sealed.
+    """
+    challenge = type("Challenge", (int,), {})
+    numbers = {f"{FILE}{first + place}": first + place for place in range(len(parts))}
+    entries = []
+    for place, part in enumerate(parts):
+        number = first + place
+        used = sealed(
+            _used,
+            "used",
+            part=number,
+            kind=type,
+            challenge=challenge,
+            frame=sys._getframe,
+            asked_by=asked_by,
+            numbers=numbers.get,
+            nothing=NOTHING,
+            tell=tell,
+        )
+        entries.append(_entry(part, number, used))
+    return Told(len(parts), sealed(_prove, "prove", entries=tuple(entries), challenge=challenge))
+
+
+_Entry = tuple[
+    tuple[tuple[Mapping[str, Any], str, Any], ...], tuple[tuple[FunctionType, CodeType], ...], FunctionType
+]
+"""(what stands where, what code is whose, a function that tells)."""
+
+
+def _entry(part: Part, number: int, used: FunctionType) -> _Entry:
+    """Have one part tell, and by what it is seen that it does."""
+    functions, standing = part.functions, part.thing
+    for function in functions:
+        _tell_first(function, number, used)
+    if not functions:
+        standing = _stand_in(part, number, used)
+        functions = (standing,)
+    places: list[tuple[Mapping[str, Any], str, Any]] = [
+        (vars(module), name, standing) for module, name in part.places
+    ]
+    if isinstance(standing, type):
+        places += [(vars(standing), name, vars(standing)[name]) for name in part.names]
+    return tuple(places), tuple((function, function.__code__) for function in functions), functions[0]
+
+
+def _tell_first(function: FunctionType, number: int, used: FunctionType) -> None:
+    """Put code into a function that tells, and then does what the function did."""
+    code = function.__code__
+    original = FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    original.__kwdefaults__ = function.__kwdefaults__
+    instead = sealed_code(_trampoline, str(number), used=used, original=original)
+    # a function's code must have as many free variables as the function has cells
+    function.__code__ = instead.replace(
+        co_freevars=code.co_freevars, co_name=code.co_name, co_qualname=code.co_qualname
+    )
+
+
+def _stand_in(part: Part, number: int, used: FunctionType) -> FunctionType:
+    """A function in the places of a part that has no code of Python's."""
+    name = part.name.rpartition(".")[2]
+    function = sealed(_trampoline, str(number), used=used, original=part.thing)
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = part.name.removesuffix(f".{name}"), part.thing.__doc__
+    for module, place in part.places:
+        setattr(module, place, function)
+    return function
+
+
+# --- templates --------------------------------------------------------------------------------------------
+
+
+def _trampoline(*args: Any, **kwargs: Any) -> Any:
+    used: Any = "sealed:used"
+    original: Any = "sealed:original"
+    if used(args):
+        return None
+    return original(*args, **kwargs)
+
+
+def _used(args: tuple[Any, ...]) -> bool:
+    """Tell; true where it was only a trial."""
+    kind: Any = "sealed:kind"
+    challenge: Any = "sealed:challenge"
+    tell: Any = "sealed:tell"
+    part: Any = "sealed:part"
+    if args and kind(args[0]) is challenge:
+        tell(b'{"$kind":"Tried","part":%d,"token":%d}' % (part, args[0]))
+        return True
+    frame: Any = "sealed:frame"
+    asked_by: Any = "sealed:asked_by"
+    inside, file, line = asked_by(frame(2), "sealed:numbers")
+    if inside is None:
+        inside = "sealed:nothing"
+    if inside != part:  # a part that uses itself is used already
+        tell(b'{"$kind":"Reached","part":%d,"inside":%d,"file":%b,"line":%d}' % (part, inside, file, line))
+    return False
+
+
+def _prove(token: int, which: int | None) -> None:
+    entries: Any = "sealed:entries"
+    challenge: Any = "sealed:challenge"
+    if which is not None:
+        entries = entries[which : which + 1]
+    for places, codes, function in entries:
+        whole = True
+        for namespace, name, standing in places:
+            whole = whole and namespace.get(name) is standing
+        for each, code in codes:
+            whole = whole and each.__code__ is code
+        if whole:
+            function(challenge(token))
+
+
+# --- run-time watch for forbidden parts, however their names were spelled ---
+
+
+_MARK = "grader.worker.until_here"
+
+
+class ForbiddenWatch:
+    """Has every use of a forbidden part told to the judge, from its making on.
+
+    It is a second pair of eyes: the judge also sees the module tree, and the source was searched before.
+    What a student's code finds here or changes takes nothing from what is watched already: see `sealed`.
+    """
+
+    def __init__(
+        self, patterns: Sequence[str], lines: Lines, descriptor: int, say: Callable[[Watching], None]
+    ) -> None:
+        """Begin to watch what is imported already.
+
+        Args:
+            patterns: What is forbidden.
+            lines: How lines are told apart.
+            descriptor: Where the judge listens.
+            say: Sends the judge what is watched.
+        """
+        self._patterns = tuple(patterns)
+        self._say = say
+        self._tell = voice(descriptor)
+        self._asked_by = asker(lines)
+        self._told: list[Told] = []
+        self._watched: set[int] = set()  # the `id` of what is watched; none of it is ever collected
+        parts = self._cover()
+        listen(self._tell, self._asked_by, lines, self._patterns, {part.file for part in parts} - {""})
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was imported so far: an import at the top of a file that nothing uses costs nothing."""
+        self._cover()
+        sys.modules.pop(_MARK, None)
+        sys.modules[_MARK] = ModuleType(_MARK)
+
+    def imported(self) -> None:
+        """Tell of the forbidden modules that were imported since the beginning, and watch them too."""
+        found = sorted({number for name in _imported_since_mark() for number in self._patterns_of(name)})
+        for number in found:
+            self._tell(b'{"$kind":"Imported","pattern":%d,"file":"","line":0}' % number)
+        if found:
+            self._cover()
+
+    def prove(self, token: int, which: int | None = None) -> None:
+        """Use the parts in a way that does nothing but let them tell of it.
+
+        Args:
+            token: Is told by each part that is still in its place.
+            which: Use only one of them, counted round and round.
+        """
+        first = 0
+        place = None if which is None else which % max(self._count, 1)
+        for told in self._told:
+            if place is None:
+                told.prove(token, None)
+            elif first <= place < first + told.count:
+                told.prove(token, place - first)
+            first += told.count
+
+    @property
+    def _count(self) -> int:
+        return sum(told.count for told in self._told)
+
+    def _patterns_of(self, module: str) -> list[int]:
+        """The numbers of the patterns that a module falls under."""
+        top = module.partition(".")[0]
+        return [
+            number
+            for number, pattern in enumerate(self._patterns)
+            if fnmatch.fnmatchcase(module, pattern) or top == pattern
+        ]
+
+    def _cover(self) -> list[Part]:
+        """Watch what is imported and was not watched yet; what that is."""
+        parts = forbidden_parts(self._patterns, self._watched)
+        if parts or not self._told:
+            self._told.append(telling(parts, self._count, self._tell, self._asked_by))
+            self._watched |= {id(thing) for part in parts for thing in part.things}
+            self._say(Watching(tuple(WatchedPart(part.name, part.patterns) for part in parts)))
+        return parts
+
+
+def _imported_since_mark() -> Iterator[str]:
+    """The names of the modules that were imported after the mark was set.
+
+    Modules stand in the order of their import. In a fork a look at all of them costs a copy of the memory in
+    which their names lie, 11 ms; those behind the mark are few.
+    """
+    return itertools.takewhile(lambda name: name != _MARK, reversed(sys.modules))

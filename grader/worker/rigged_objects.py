@@ -1,0 +1,246 @@
+"""Rigged model, loaders and optimizer, of which only the judge knows the right answers.
+
+They record what the student's functions do to them. In evaluation an image's id is read from its first
+pixels, so images may come one by one and in any order. In training they count in the loader's order where
+augmentation has changed the pixels, and by id where it has not. A shuffled loader over data that the
+judge sends reports when a pass over it has ended. The judge decides which data and sizes there are, and
+whether a function did right.
+
+Tests: tests/judge/test_calls.py, tests/training/test_called_training.py, tests/worker/test_rigged_runs.py
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from grader.protocol.replies import ForwardPass
+
+MAX_EVENTS = 4000
+
+AskForRows = Callable[[ForwardPass], Tensor]
+
+
+class RiggedDataset(Dataset[tuple[Tensor, int]]):
+    """Images with labels and, as an ImageFolder has them, `classes`, `targets` and `class_to_idx`."""
+
+    def __init__(self, images: Tensor, labels: Tensor, classes: tuple[str, ...]) -> None:
+        self.images = images
+        self.targets = [int(label) for label in labels]
+        self.classes = list(classes)
+        self.class_to_idx = {name: index for index, name in enumerate(classes)}
+        self.samples = [(f"{classes[label]}/{index}.png", label) for index, label in enumerate(self.targets)]
+        self.imgs = self.samples
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.images[index].clone(), self.targets[index]
+
+
+class UnevenBatches(Sampler[list[int]]):
+    """Batches of given sizes, in order."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes
+
+    def __iter__(self) -> Iterator[list[int]]:
+        start = 0
+        for size in self.sizes:
+            yield list(range(start, start + size))
+            start += size
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+def rigged_loader(dataset: Dataset[Any], batch_sizes: tuple[int, ...]) -> DataLoader[Any]:
+    """A real DataLoader over rigged data; even batches have a `batch_size` as well."""
+    if len(set(batch_sizes)) == 1 or (
+        len(set(batch_sizes[:-1])) == 1 and 0 < batch_sizes[-1] <= batch_sizes[0]
+    ):
+        return DataLoader(dataset, batch_size=batch_sizes[0])
+    return DataLoader(dataset, batch_sampler=UnevenBatches(batch_sizes))
+
+
+class Events:
+    """What happened, in order."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def add(self, name: str) -> None:
+        """Remember an event."""
+        if len(self.names) < MAX_EVENTS:
+            self.names.append(name)
+
+
+def ids_of(images: Tensor, bits: int) -> Tensor:
+    """The ids in the first pixels of images of shape (batch, channels, height, width), int64 (batch,)."""
+    return ((images[:, 0].flatten(1)[:, :bits] > 0).long() * (2 ** torch.arange(bits))).sum(dim=1)
+
+
+class RiggedModel(nn.Module):
+    """A model that asks for what it knows of an image.
+
+    Args:
+        count: How many images there are.
+        rows: Asks the judge.
+    """
+
+    def __init__(self, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
+        super().__init__()
+        self.count = count
+        self.id_bits = id_bits
+        self._rows = rows
+        self._events = events
+
+    def rows_of(self, ids: Tensor) -> Tensor:
+        """What the judge knows of the images with these ids, a row for each."""
+        self._events.add("forward")
+        return self._rows(ForwardPass(len(ids), self.training, torch.is_grad_enabled(), tuple(ids.tolist())))
+
+
+class TableModel(RiggedModel):
+    """Logits by the image's id, read from the pixels."""
+
+    def __init__(self, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
+        super().__init__(count, id_bits, rows, events)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images of shape (batch, channels, height, width) to logits (batch, classes)."""
+        return self.rows_of(ids_of(images, self.id_bits).clamp(max=self.count - 1)) * self.scale
+
+
+class FeatureModel(RiggedModel):
+    """Logits of the images as they arrive: `features @ weight`, with a trainable weight.
+
+    A batch whose images were put into another order, but not changed, is recognized by their ids.
+
+    Attributes:
+        logit_gradients: (images, classes), what reached the logits of each image's first pass; NaN where
+            nothing did.
+    """
+
+    def __init__(self, weight: Tensor, count: int, id_bits: int, rows: AskForRows, events: Events) -> None:
+        super().__init__(count, id_bits, rows, events)
+        self.weight = nn.Parameter(weight.clone())
+        self.logit_gradients = torch.full((count, weight.shape[1]), float("nan"))
+        self._next = 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map the next images, of shape (batch, ...), to logits (batch, classes)."""
+        first, count = self._next, len(images)
+        self._next += count
+        ids = torch.arange(first, first + count) % self.count
+        if images.ndim == 4 and self.count < 2**self.id_bits:
+            written = ids_of(images, self.id_bits)
+            if torch.equal(written.sort().values, ids):
+                ids = written
+        with torch.autocast(self.weight.device.type, enabled=False):  # what it answers is known exactly
+            logits = self.rows_of(ids) @ self.weight
+        if logits.requires_grad and first + count <= self.count:
+            logits.register_hook(self._recorder(ids))  # type: ignore[no-untyped-call]
+        return logits
+
+    def _recorder(self, ids: Tensor) -> Callable[[Tensor], None]:
+        def record(gradient: Tensor) -> None:
+            self._events.add("backward")
+            self.logit_gradients[ids] = gradient.float()
+
+        return record
+
+
+class RecordingSGD(torch.optim.SGD):
+    """Plain SGD that remembers the gradients that it used.
+
+    Attributes:
+        used: One (k, classes) per step; zeros where there was no gradient.
+    """
+
+    def __init__(self, model: FeatureModel, rate: float, events: Events) -> None:
+        super().__init__(model.parameters(), lr=rate)
+        self.used: list[Tensor] = []
+        self._weight = model.weight
+        self._events = events
+
+    def step(self, closure: Any = None) -> Any:
+        """Take a step and remember its gradient."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self._events.add("step")
+        gradient = self._weight.grad
+        self.used.append(torch.zeros_like(self._weight) if gradient is None else gradient.detach().clone())
+        super().step()
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients."""
+        self._events.add("zero_grad")
+        super().zero_grad(set_to_none)
+
+
+class RecordingSchedule(torch.optim.lr_scheduler.LambdaLR):
+    """A schedule that leaves the learning rate as it is, and tells when it takes a step."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, events: Events) -> None:
+        super().__init__(optimizer, lambda step: 1.0)
+        self._events = events
+
+    def step(self, epoch: int | None = None) -> None:
+        """Take a step; the first is PyTorch's own, when it is made."""
+        if hasattr(self, "_events"):
+            self._events.add("schedule")
+        super().step(epoch)
+
+
+# --- data loaders over data that the judge sends, of any kind ---
+
+
+class GivenDataset(Dataset[Any]):
+    """Inputs with targets, or inputs alone; `classes` and `targets` as an image folder has them."""
+
+    def __init__(self, inputs: Any, targets: Any, classes: list[str]) -> None:
+        self.inputs = inputs
+        self._targets = targets
+        self.targets = [] if targets is None else targets.tolist()
+        self.classes = classes
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> Any:
+        given = self.inputs[index].clone()
+        return given if self._targets is None else (given, self._targets[index])
+
+
+class WatchedLoader(DataLoader[Any]):
+    """A loader that tells when a pass over it has ended, at its end or before."""
+
+    ended: Callable[[], None] = staticmethod(lambda: None)
+    passing = 0  # passes that have begun and not ended
+
+    def __iter__(self) -> Any:
+        self.passing += 1
+        try:
+            yield from super().__iter__()
+        finally:
+            self.passing -= 1
+            self.ended()
+
+
+def batches(described: Mapping[str, Any]) -> DataLoader[Any]:
+    """A loader of `inputs` (n, ...) and `targets` (n, ...) or None, in batches of the `sizes`.
+
+    They come in order, or `shuffled` anew in each pass.
+    """
+    dataset = GivenDataset(described["inputs"], described["targets"], list(described["classes"]))
+    if described.get("shuffled"):
+        return WatchedLoader(dataset, batch_size=described["sizes"][0], shuffle=True)
+    return rigged_loader(dataset, tuple(described["sizes"]))

@@ -1,0 +1,147 @@
+"""Sealed functions, which student code cannot reach unseen, and their channel to the judge.
+
+Other code of the process can find and change what stands in a closure, in globals or in an object.
+Constants of code cannot be changed, and Python raises an audit event before anybody reads `__code__`,
+sees a frame or asks the collector: `audit_hook` hears it. It decides for whom a frame works: the first of
+the student's or of sealed code, outward through libraries. A pipe that leads elsewhere ends the process.
+`forbidden_watch` and `audit_hook` decide what is sealed and what is reported.
+
+Tests: tests/worker/test_sealed.py, tests/worker/test_watch.py
+"""
+
+import builtins
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from grader.protocol.frames import HEADER, MAGIC
+
+MARK = "sealed:"  # begins the constants of a template that are to be replaced
+FILE = "watched:"  # begins the file name of sealed code
+# sealed code looks nothing up; what is written in C and imports something within it looks for `__import__`
+_GLOBALS: dict[str, Any] = {"__builtins__": builtins}
+
+
+def sealed(template: Callable[..., Any], file: str, **values: Any) -> FunctionType:
+    """A function made of a template's code.
+
+    Args:
+        template: A plain function without free variables, which uses nothing but its arguments, its locals,
+            and constants such as `"sealed:write"`.
+        file: What comes after `watched:` in the name of its file.
+        values: What stands for the constants.
+    """
+    return FunctionType(sealed_code(template, file, **values), _GLOBALS)
+
+
+def sealed_code(template: Callable[..., Any], file: str, **values: Any) -> CodeType:
+    """The code of such a function.
+
+    Raises:
+        ValueError: The template looks something up, or has no such constant, or another one.
+    """
+    code: CodeType = template.__code__  # type: ignore[attr-defined]
+    wanted = {value for value in code.co_consts if isinstance(value, str) and value.startswith(MARK)}
+    if code.co_freevars or wanted != {MARK + name for name in values}:
+        raise ValueError(f"{code.co_name} cannot be sealed with {sorted(values)}")
+    constants = tuple(
+        values[value.removeprefix(MARK)] if isinstance(value, str) and value in wanted else value
+        for value in code.co_consts
+    )
+    return code.replace(co_consts=constants, co_filename=FILE + file)
+
+
+# --- the channel by which sealed code reports to the judge at once, in frames of a few plain fie ---
+
+
+TAMPERED = 70  # the status with which a worker leaves whose pipe is not the one that it was given
+
+
+def voice(descriptor: int) -> FunctionType:
+    """A sealed function that writes a document, bytes of JSON, to the judge.
+
+    What is written is in the pipe when it returns; else it raises, and what was to be told does not happen.
+    A descriptor that leads elsewhere by now ends the process.
+    """
+    status = os.fstat(descriptor)
+    return sealed(
+        _tell,
+        "voice",
+        write=os.write,
+        descriptor=descriptor,
+        status=os.fstat,
+        device=status.st_dev,
+        node=status.st_ino,
+        leave=os._exit,
+        code=TAMPERED,
+        pack=HEADER.pack,
+        magic=MAGIC,
+        size=len,
+    )
+
+
+def _tell(document: bytes) -> None:
+    write: Any = "sealed:write"
+    descriptor: Any = "sealed:descriptor"
+    status: Any = "sealed:status"
+    leave: Any = "sealed:leave"
+    pack: Any = "sealed:pack"
+    size: Any = "sealed:size"
+    found = status(descriptor)
+    if found.st_ino != "sealed:node" or found.st_dev != "sealed:device":
+        leave("sealed:code")
+    write(descriptor, pack("sealed:magic", size(document), 0) + document)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How the lines of frames are told apart and told.
+
+    Attributes:
+        students: What the names of the student's files begin with.
+        files: Such a name -> the file's name as JSON.
+        folders: Where Python, its libraries and the grader are.
+    """
+
+    students: str
+    files: Mapping[str, bytes]
+    folders: tuple[str, ...]
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What the names of files begin with that are no student's."""
+        return (*self.folders, FILE, "<frozen ")
+
+
+def asker(lines: Lines) -> FunctionType:
+    """A sealed function that finds for whom a frame works: `(frame, watched) -> (inside, file, line)`.
+
+    It goes outward through libraries' frames to the first of the student's or of sealed code. `watched` says
+    what is told of sealed code by the name of its file; `inside` is that, or None, and the file is JSON.
+    """
+    return sealed(
+        _asked_by,
+        "asker",
+        file_of=dict(lines.files).get,
+        libraries=lines.libraries,
+        students=lines.students,
+    )
+
+
+def _asked_by(frame: Any, watched: Any) -> Any:
+    file_of: Any = "sealed:file_of"
+    libraries: Any = "sealed:libraries"
+    nobody = b'""'
+    while frame is not None:
+        name = frame.f_code.co_filename
+        inside = watched(name)
+        if inside is not None:
+            return inside, nobody, 0
+        if name.startswith("sealed:students"):
+            return None, file_of(name, nobody), frame.f_lineno or 0
+        if not name.startswith(libraries):
+            break
+        frame = frame.f_back
+    return None, nobody, 0

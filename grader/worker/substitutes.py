@@ -1,0 +1,390 @@
+"""Substitutes for a student's parts: stand-ins with known behavior, and fakes that the judge answers for.
+
+Stand-ins record their calls and what they were constructed with, within bounds. Fakes pass each call on
+and hand back the answer. Members of the student's own object, which other parts may ask for, are taken
+from one that is made when the first is asked for; private names are never handed on. The judge decides
+which parts are replaced, how they behave, what a fake answers and whether a call is refused.
+
+Tests: tests/judge/test_calls.py, tests/worker/test_components.py
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from grader.domain.errors import Interruption
+from grader.domain.program_run import StandIn
+from grader.protocol.replies import MAX_MADE, FakeCalled, StandInCall, StandInMade
+from grader.protocol.requests import FakeAnswer, FakeForm
+from grader.protocol.trees import MAX_ARGUMENTS, MAX_NUMBER, MAX_TEXT, Node, Packer, Plain, Unpacker
+
+
+class Genuine:
+    """The student's own object, made when a member of it is asked for first."""
+
+    def __init__(self, make: Callable[[], Any] | None) -> None:
+        """It is not made yet.
+
+        Args:
+            make: Makes it; None: the fake stands in nothing's place.
+        """
+        self._make = make
+        self._made: list[Any] = []
+
+    def member(self, name: str) -> Any:
+        """A member of it.
+
+        Raises:
+            AttributeError: It has none of that name, or there is no such object. Whatever its constructor
+                raises goes through.
+        """
+        if self._make is None or name.startswith("_"):
+            raise AttributeError(name)
+        if not self._made:
+            # what it draws for its weights is nothing that the part under test would draw
+            with torch.random.fork_rng(devices=[]):
+                self._made.append(self._make())
+        return getattr(self._made[0], name)
+
+
+NOTHING = Genuine(None)
+
+MakeGenuine = Callable[[tuple[Any, ...], Mapping[str, Any]], Genuine]  # of a constructor's arguments
+
+
+class InPlaceOfOwn(nn.Module):
+    """A module that has the members of the student's own object where it has none itself."""
+
+    _genuine = NOTHING
+
+    def stand_for(self, genuine: Genuine) -> None:
+        """From now on it has that object's members, too: not while its own are made, which asks for them."""
+        self._genuine = genuine
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError as error:
+            genuine: Genuine = self.__dict__.get("_genuine", NOTHING)
+            try:
+                return genuine.member(name)
+            except AttributeError:
+                raise error from None
+
+
+# --- fakes: modules, functions and classes whose answers only the judge knows, and gives for eac ---
+
+
+AskJudge = Callable[[FakeCalled], FakeAnswer]
+OFFSET = "offset"
+
+
+class RefusedCallError(Interruption):
+    """A fake was called with what it has no answer for; the judge knows, and says it."""
+
+
+Note = Callable[[str, Sequence[Any], dict[str, Any]], None]
+
+
+class Fakes:
+    """Makes fakes; all of them ask the same judge."""
+
+    def __init__(
+        self,
+        ask: AskJudge,
+        packed: Callable[[], Packer],
+        unpacked: Callable[[FakeAnswer], Unpacker],
+        genuine: Callable[[str], MakeGenuine],
+    ) -> None:
+        """None is made yet.
+
+        Args:
+            packed, unpacked: How trees are packed and unpacked here.
+            genuine: The student's own objects of a name, whose members its fakes have besides.
+        """
+        self._ask, self._packed, self._unpacked, self._genuine = ask, packed, unpacked, genuine
+
+    def made(self, form: FakeForm, note: Note = lambda name, args, kwargs: None) -> Any:
+        """The fake: a module, a function, or a class whose instances are such modules.
+
+        Args:
+            note: Told what an instance of a class is constructed with.
+        """
+        if form.kind == "class":
+            return self._class(form, note)
+        if form.kind == "function":
+            return self._function(form)
+        return FakeModule(self, form, 0, self._genuine(form.like)((), form.arguments))
+
+    def answer(self, form: FakeForm, instance: int, training: bool, args: Any, kwargs: Any) -> Any:
+        """What the judge answers to a call.
+
+        Raises:
+            RefusedCallError: It has no answer.
+        """
+        packer = self._packed()
+        tree: Node = packer.told((args, kwargs))
+        given = (*args, *kwargs.values())
+        learns, rates = _learning(given)
+        told = (tree, packer.arrays, learns, rates)
+        called = FakeCalled(form.number, instance, training, torch.is_grad_enabled(), *told)
+        answer = self._ask(called)
+        if answer.refused:
+            raise RefusedCallError(f"{form.name} was called with something that it has no answer for")
+        if form.marks:
+            _mark(given, answer.number)
+        _take_steps(given, form.steps)
+        return self._unpacked(answer).value(answer.tree)
+
+    def _function(self, form: FakeForm) -> Callable[..., Any]:
+        def fake(*args: Any, **kwargs: Any) -> Any:
+            return self.answer(form, 0, False, args, kwargs)
+
+        fake.__name__ = fake.__qualname__ = form.name
+        return fake
+
+    def _class(self, form: FakeForm, note: Note) -> type[nn.Module]:
+        owner, numbers, genuine = self, iter(range(10_000)), self._genuine(form.name)
+
+        class Fake(FakeModule):
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(owner, form, next(numbers), genuine(args, kwargs))
+                note(form.name, args, kwargs)
+
+        Fake.__name__ = Fake.__qualname__ = form.name
+        return Fake
+
+
+class FakeModule(InPlaceOfOwn):
+    """A module that answers as the judge says, with the parameters that the judge wants it to have."""
+
+    def __init__(self, owner: Fakes, form: FakeForm, instance: int, genuine: Genuine = NOTHING) -> None:
+        super().__init__()
+        self._owner, self._form, self._instance = owner, form, instance
+        for method, number in form.methods.items():
+            # a plain attribute: copies and state dicts know nothing of it
+            object.__setattr__(self, method, self._method(FakeForm(number, method)))
+        for name, shape in form.parameters.items():
+            *path, last = name.split(".")
+            place: nn.Module = self
+            for step in path:
+                if step not in place._modules:
+                    place.add_module(step, nn.Module())
+                place = place.get_submodule(step)
+            place.register_parameter(last, nn.Parameter(torch.zeros(shape)))
+        self.stand_for(genuine)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The judge's answer; a parameter called `offset` is added to a tensor."""
+        answered = self._owner.answer(self._form, self._instance, self.training, args, kwargs)
+        offset = self._parameters.get(OFFSET)
+        if offset is None:
+            return answered
+        if isinstance(answered, tuple) and answered and isinstance(answered[0], Tensor):
+            return (answered[0] + offset, *answered[1:])
+        return answered + offset if isinstance(answered, Tensor) else answered
+
+    def _method(self, form: FakeForm) -> Callable[..., Any]:
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return self._owner.answer(form, self._instance, self.training, args, kwargs)
+
+        return method
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "FakeModule":
+        copied = type(self).__new__(type(self))
+        FakeModule.__init__(copied, self._owner, self._form, self._instance, self._genuine)
+        copied.load_state_dict(self.state_dict())
+        for mine, others in zip(copied.parameters(), self.parameters(), strict=True):
+            mine.requires_grad_(others.requires_grad)
+        copied.training = self.training
+        return copied
+
+
+def _learning(values: tuple[Any, ...]) -> tuple[tuple[str, ...], dict[str, float]]:
+    """What of the first module requires gradients, and the first optimizer's rates for its parameters."""
+    module = next((value for value in values if isinstance(value, nn.Module)), None)
+    optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
+    if module is None or optimizer is None:
+        return (), {}
+    names = {id(weights): name for name, weights in module.named_parameters()}
+    rates = {
+        names[id(weights)]: float(group["lr"])
+        for group in optimizer.param_groups
+        for weights in group["params"]
+        if id(weights) in names
+    }
+    return tuple(name for name, weights in module.named_parameters() if weights.requires_grad), rates
+
+
+def _take_steps(values: tuple[Any, ...], count: int) -> None:
+    """Let the first optimizer among the values take steps, without a gradient: one for each batch.
+
+    What goes through the loader's batches, as one who trains does, lets happen what a loader of the student's
+    own does between them.
+
+    Args:
+        count: How many, where no loader is among the values.
+    """
+    optimizer = next((value for value in values if isinstance(value, torch.optim.Optimizer)), None)
+    if optimizer is not None and count:
+        optimizer.zero_grad()
+        for _ in next(filter(_is_loader, values), range(count)):
+            optimizer.step()
+
+
+def _is_loader(value: Any) -> bool:
+    """Whether a value is something between a list and a model that gives batches, as many as it says."""
+    kinds = (Tensor, np.ndarray, nn.Module, torch.optim.Optimizer, str, bytes, Mapping, list, tuple, set)
+    return isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, kinds)
+
+
+def _mark(values: tuple[Any, ...], number: int) -> None:
+    """Fill all parameters and buffers of the first module among the values with a number."""
+    module = next((value for value in values if isinstance(value, nn.Module)), None)
+    if module is not None:
+        with torch.no_grad():
+            for tensor in (*module.parameters(), *module.buffers()):
+                tensor.fill_(number)
+
+
+# --- stand-ins: modules with known behavior in the place of a student's other components ---
+
+
+class StandIns:
+    """The stand-ins of one built component: their classes and the calls that they received.
+
+    Attributes:
+        made: What was constructed, the first 256.
+        calls: What was called since the last `clear`, with the inputs as given.
+    """
+
+    def __init__(self) -> None:
+        self.made: list[StandInMade] = []
+        self.calls: list[tuple[StandInCall, Tensor]] = []
+
+    def clear(self) -> None:
+        """Forget the calls."""
+        self.calls = []
+
+    def record(self, component: str, instance: int, x: Tensor) -> None:
+        """Remember a call; the first 256 of them."""
+        if len(self.calls) < 256:
+            call = StandInCall(component, instance, tuple(x.shape))
+            self.calls.append((call, x.detach().clone()))
+
+    def note(self, component: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Remember what a stand-in was constructed with; the first 256."""
+        if len(self.made) < MAX_MADE:
+            named = {_told(name): _plain(value) for name, value in list(kwargs.items())[:MAX_ARGUMENTS]}
+            self.made.append(StandInMade(component, tuple(map(_plain, args[:MAX_ARGUMENTS])), named))
+
+    def replacement(
+        self, component: str, behavior: StandIn, genuine: MakeGenuine = lambda args, kwargs: NOTHING
+    ) -> type[nn.Module]:
+        """A class to put in the place of `component`; its instances are numbered as they are made.
+
+        Args:
+            genuine: The student's own objects, whose members the instances have besides.
+        """
+        owner = self
+        numbers = iter(range(10_000))
+
+        class Replacement(StandInModule):
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(owner, component, next(numbers), behavior, genuine(args, kwargs))
+                owner.note(component, args, kwargs)
+                if behavior.wraps:
+                    self.inner = _wrapped(args, kwargs)
+
+            def number_of_a_copy(self) -> int:
+                return next(numbers)
+
+        Replacement.__name__ = Replacement.__qualname__ = component
+        return Replacement
+
+    def inner(self, behavior: StandIn) -> "StandInModule":
+        """A single stand-in, to be handed to a component (PreNorm's fn)."""
+        return StandInModule(self, "inner", -1, behavior)
+
+    def submodule(self, path: str, number: int, behavior: StandIn) -> "StandInModule":
+        """A stand-in for one module of a built component."""
+        return StandInModule(self, path, number, behavior)
+
+
+class StandInModule(InPlaceOfOwn):
+    """`scale * x.roll(roll, dims=1) + shift`, by itself or before the module that it wraps."""
+
+    def __init__(
+        self,
+        owner: StandIns,
+        component: str,
+        instance: int,
+        behavior: StandIn,
+        genuine: Genuine = NOTHING,
+    ) -> None:
+        super().__init__()
+        self._owner, self._component, self._instance, self._behavior = owner, component, instance, behavior
+        self.inner: nn.Module | None = None
+        if behavior.parameters:
+            self.held = nn.Parameter(torch.zeros(behavior.parameters))
+        self.stand_for(genuine)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StandInModule":
+        copied = type(self).__new__(type(self))  # its calls belong to the same owner
+        number = self.number_of_a_copy()
+        StandInModule.__init__(copied, self._owner, self._component, number, self._behavior, self._genuine)
+        copied.inner = deepcopy(self.inner, memo)
+        copied.training = self.training
+        return copied
+
+    def number_of_a_copy(self) -> int:
+        """The number of a copy: an instance of its own where instances are numbered."""
+        return self._instance
+
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Apply the known behavior to x of shape (batch, tokens, dim)."""
+        self._owner.record(self._component, self._instance, x)
+        known = self._behavior
+        y = x.roll(known.roll, dims=1) if known.roll else x
+        y = y * _of(known.scale, self._instance) + _of(known.shift, self._instance)
+        if self.inner is not None:
+            return self.inner(y, *args, **kwargs)
+        if kwargs.get("extra") is not None:
+            # a keyword that must reach the inner function shows in the output
+            y = y + torch.as_tensor(kwargs["extra"], dtype=y.dtype)
+        if known.heads and any(value is True for value in (*args, *kwargs.values())):
+            return y, x.new_full((len(x), known.heads, x.shape[1], x.shape[1]), 1 / x.shape[1])
+        return y
+
+
+def _of(values: Sequence[float], instance: int) -> float:
+    return values[min(max(instance, 0), len(values) - 1)]
+
+
+def _plain(value: Any) -> Plain:
+    """A plain value of a plain type, cut to a sensible size; else None."""
+    if type(value) is int:
+        return value if abs(value) < MAX_NUMBER else None
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if type(value) is str:
+        return _told(value)
+    return value if type(value) is bool else None
+
+
+def _told(text: str) -> str:
+    """A text that can be sent: not too long, and without halves of surrogate pairs."""
+    return str(text)[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
+
+
+def _wrapped(args: Sequence[Any], kwargs: dict[str, Any]) -> nn.Module | None:
+    """The module among a constructor's arguments."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, nn.Module):
+            return value
+    return None

@@ -1,0 +1,210 @@
+"""Passes of a training, watched from outside: the model after each, its losses and its schedule.
+
+It goes by use: a pass counts if an optimizer stepped the model's parameters in it. A loader of the
+student's own is not seen, nor is a schedule of a class that is not PyTorch's. Losses are numbers that are
+appended to a list argument, else returned, else printed after `loss`; other numbers there are taken for
+losses too. Losses and schedules are shown to people and decide no points: `grader.training` measures what
+the model is worth.
+
+Tests: tests/training/test_called_training.py, tests/training/test_replay.py,
+tests/worker/test_worker_training.py
+"""
+
+import contextlib
+import functools
+import gc
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from grader.protocol.replies import EpochDone
+from grader.worker.model_outputs import same_random_numbers, state
+from grader.worker.rigged_objects import WatchedLoader
+from grader.worker.student_faults import students_code
+from grader.worker.student_module import quiet
+from grader.worker.training_setup import learning_rate
+
+
+def schedule_of(optimizer: torch.optim.Optimizer) -> str:
+    """The class of the schedule of an optimizer, of several the one that holds the others; empty: none."""
+    found = [
+        one
+        for one in gc.get_objects()
+        if isinstance(one, LRScheduler | ReduceLROnPlateau) and getattr(one, "optimizer", None) is optimizer
+    ]
+    held = {id(inner) for one in found for inner in getattr(one, "_schedulers", [])}
+    outer = [one for one in found if id(one) not in held]
+    return type(outer[-1]).__name__ if outer else ""
+
+
+# --- reported losses of the graded training function, wherever it puts them ---
+
+
+def reported_losses(appended: list[Any], returned: Any, printed: str) -> Any:
+    """The losses that train_epoch reported, float64: from the history, else returned, else printed."""
+    values = [_number(value) for value in appended[:10_000]] or [_number(returned)]
+    found = [value for value in values if value is not None]
+    if not found:
+        match = re.findall(r"loss\D{0,12}(\d+\.\d+)", printed[-20_000:], flags=re.IGNORECASE)
+        found = [float(value) for value in match]
+    return np.array(found, dtype=np.float64)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, Tensor) and value.numel() == 1:
+        value = value.item()
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return float(value) if math.isfinite(float(value)) else None
+    return None
+
+
+class LossWatch:
+    """A train_epoch that tells what it reported.
+
+    Attributes:
+        running: It is at work.
+        returned: Called when it has returned.
+    """
+
+    def __init__(self, function: Callable[..., Any] | None) -> None:
+        self.running = False
+        self.returned: Callable[[], None] = lambda: None
+        self._function = function
+        self._reported: list[float] = []
+
+    def watched(self) -> Callable[..., Any]:
+        """The function; it is called, and answers, as before."""
+
+        real = self._function
+
+        @functools.wraps(real or reported_losses)
+        def watched_function(*args: Any, **kwargs: Any) -> Any:
+            lists = [value for value in (*args, *kwargs.values()) if isinstance(value, list)]
+            before = [len(each) for each in lists]
+            self.running = True
+            with quiet() as printed:
+                returned = real(*args, **kwargs) if real is not None else None
+            self.running = False
+            appended = [v for each, length in zip(lists, before, strict=True) for v in each[length:]]
+            self._reported += reported_losses(appended, returned, printed.getvalue()).tolist()
+            self.returned()
+            return returned
+
+        return watched_function
+
+    def taken(self) -> Any:
+        """The losses since they were taken last, float64 (numbers,)."""
+        found, self._reported = np.array(self._reported, dtype=np.float64), []
+        return found
+
+
+# --- A function that trains, watched from outside: the model after each pass over its loader ---
+
+
+MOST_PASSES = 10_000
+
+
+class PassWatch:
+    """Sees the passes in which a model is trained."""
+
+    def __init__(self, model: nn.Module, losses: LossWatch, tell: Callable[[EpochDone], None]) -> None:
+        """Nothing is trained yet.
+
+        Args:
+            losses: What the function that trains for an epoch reports.
+            tell: Told each pass.
+        """
+        self._model, self._losses, self._tell = model, losses, tell
+        self._count = 0
+        self._first: EpochDone | None = None  # of the pass that goes on: what was seen in its first step
+        self._rate = 0.0
+        self._pending: EpochDone | None = None
+
+    def stepping(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        """An optimizer is about to take a step."""
+        self._rate = learning_rate(optimizer)
+        if self._first is not None:
+            return
+        with students_code():
+            own = {id(p) for p in self._model.parameters()}
+            stepped = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+            learned = sum(p.numel() for p in stepped if id(p) in own)
+        if learned:
+            kind, schedule = type(optimizer).__name__, schedule_of(optimizer)
+            self._first = EpochDone(0, self._rate, optimizer=kind, scheduler=schedule, learned=learned)
+
+    def ended(self) -> None:
+        """A pass over the training loader has ended."""
+        self.told()
+        first, self._first = self._first, None
+        if first is None or self._count >= MOST_PASSES:
+            return
+        self._count += 1
+        with same_random_numbers():
+            arrays = {name: value.copy() for name, value in state(self._model).items()}
+        per_batch = first.learning_rate != self._rate
+        self._pending = replace(
+            first, number=self._count, learning_rate=self._rate, per_batch=per_batch, arrays=arrays
+        )
+        if not self._losses.running:
+            self.told()
+
+    def told(self) -> None:
+        """Tell of the pass that has ended; what is reported of it is known when the function has returned."""
+        if self._pending is None:
+            return
+        done, self._pending = self._pending, None
+        self._tell(replace(done, arrays={**done.arrays, "reported": self._losses.taken()}))
+
+
+@contextlib.contextmanager
+def watched_passes(
+    model: Any,
+    given: Iterable[Any],
+    namespace: Mapping[str, Any],
+    trainer: str,
+    tell: Callable[[EpochDone], None],
+) -> Iterator[dict[str, Any]]:
+    """Watch the training of a model, if it is one of PyTorch's, over the loaders among what is given.
+
+    Args:
+        given: What the function that trains is called with.
+        namespace: The student's names.
+        trainer: That of the graded function that trains for an epoch.
+
+    Yields:
+        What stands in the place of the student's names meanwhile.
+    """
+    loaders = list(_loaders(given))
+    if not isinstance(model, nn.Module) or not loaders:
+        yield {}
+        return
+    losses = LossWatch(namespace.get(trainer))
+    watch = PassWatch(model, losses, tell)
+    losses.returned = watch.told
+    for loader in loaders:
+        loader.ended = watch.ended  # type: ignore[method-assign]
+    hook = register_optimizer_step_pre_hook(watch.stepping)
+    try:
+        yield {trainer: losses.watched()} if trainer in namespace else {}
+        watch.told()
+    finally:
+        hook.remove()
+
+
+def _loaders(given: Iterable[Any]) -> Iterator[WatchedLoader]:
+    for value in given:
+        if isinstance(value, WatchedLoader):
+            yield value
+        elif isinstance(value, dict):
+            yield from _loaders(value.values())
+        elif isinstance(value, list | tuple):
+            yield from _loaders(value)
