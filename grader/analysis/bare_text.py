@@ -3,7 +3,7 @@
 A program that reads its own source (`inspect.getsource`, `linecache`, `__doc__`) finds no more than that.
 Every token stays on its line, so tracebacks name the student's own lines. Only where `tokenize` fails is
 the statement unparsed, and its lines may move. `programs`, not this module, decides which statements a
-worker gets; `written_data` counts how much data they still hold.
+worker gets; `suspicious_code` counts how much data they still hold.
 
 Tests: tests/analysis/test_bare_text.py, tests/worker/test_own_source.py
 """

@@ -214,7 +214,7 @@ def _call(node: ast.Call, lookup: Lookup) -> Any:
             return lookup(node)
 
 
-# --- which file a call reads, by a name that stands in the source ---
+# --- file reads ------------------------------------------------------------------------------------------
 
 
 _PATH = "Path"

@@ -256,7 +256,7 @@ def _until(steps: Iterable[Unit | None]) -> Iterator[Unit]:
         yield step
 
 
-# --- statements that a recipe's expression depends on, by phase: at the start, with the data, wi ---
+# --- lifting ---------------------------------------------------------------------------------------------
 
 
 NEVER = Effect.SHELL | Effect.NETWORK | Effect.TRAIN | Effect.DATA | Effect.FILES | Effect.INPUT | Effect.ENDS

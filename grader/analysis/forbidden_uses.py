@@ -235,7 +235,7 @@ def suspicions(
     return Prying((*units, *trained), aliases, rules, cached).notes(reaches, loaded)
 
 
-# --- forbidden parts that were used at run time, beyond those that the source shows ---
+# --- run time --------------------------------------------------------------------------------------------
 
 
 def run_time_uses(

@@ -185,7 +185,7 @@ def _format_notes(name: str, content: dict[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-# --- kernel history as a notebook: each cell once, as it was executed last ---
+# --- executed cells --------------------------------------------------------------------------------------
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -174,7 +174,7 @@ class _State:
             self._string = None
 
 
-# --- A student's own checks in the homework (`import grader`, `grader.check("ViT")`), which are ---
+# --- check commands --------------------------------------------------------------------------------------
 
 
 PACKAGE, CHECK = "grader", "check"

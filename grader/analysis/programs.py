@@ -114,7 +114,7 @@ def distance(first: str, second: str) -> int:
     return min(previous[-1], FURTHEST + 1)
 
 
-# --- training code by location: the statements and expressions that training executes, each with ---
+# --- training code ---------------------------------------------------------------------------------------
 
 
 def training_code(cells: Sequence[Cell], reading: Reading, script: Script) -> Iterator[tuple[ast.stmt, Cell]]:
@@ -164,7 +164,7 @@ def _cell_of(node: ast.expr, cells: Sequence[Cell]) -> Cell:
     return cells[0]
 
 
-# --- the program of a submission: what is executed, left out and pointed out, from all analyses ---
+# --- programs --------------------------------------------------------------------------------------------
 
 
 # Python 3.11 counts the depth of trees for all threads together: who parses while another does may be told

@@ -66,7 +66,7 @@ def end_of(node: ast.expr | ast.stmt) -> Position:
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
-# --- global names within one file: where each is used, bound and imported, by Python's rules of ---
+# --- module names ----------------------------------------------------------------------------------------
 
 
 Import = ast.Import | ast.ImportFrom
@@ -206,7 +206,7 @@ def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]
     return [each for each in (*found, node.returns) if each is not None]
 
 
-# --- the source as files again, with some of its numbers replaced ---
+# --- rewriting -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

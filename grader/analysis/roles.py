@@ -86,7 +86,7 @@ def _is_pure(function: ast.expr) -> bool:
     )
 
 
-# --- roles of names: which hold the model, the optimizer, the loaders, the class names ---
+# --- roles -----------------------------------------------------------------------------------------------
 
 
 TRAIN = re.compile(r"train|trn|fit", re.IGNORECASE)

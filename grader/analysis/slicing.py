@@ -94,7 +94,7 @@ def replaced(text: str, first: int, changes: Sequence[tuple[ast.stmt, str]]) -> 
     return "\n".join(lines)
 
 
-# --- loading slice: which top-level statements are executed on loading, which are not and why ---
+# --- slicing ---------------------------------------------------------------------------------------------
 
 
 KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "display"}

@@ -90,7 +90,7 @@ def _lines(decoded: str) -> str:
     return decoded.replace("\r\n", "\n").replace("\r", "\n")
 
 
-# --- known slips from the handout, repaired in place: `Resize(28, 28)` and `parse_args()` ---
+# --- repairs ---------------------------------------------------------------------------------------------
 
 
 LARGEST_INTERPOLATION = 5  # torchvision's old integers for interpolation go from 0 to 5
@@ -180,7 +180,7 @@ def _edited(code: str, edits: list[_Edit]) -> str:
     return "\n".join(lines)
 
 
-# --- source files as cells of plain Python, each line where the student wrote it ---
+# --- source ----------------------------------------------------------------------------------------------
 
 
 MOST_NODES = 250_000  # of the syntax tree; a homework has some 10,000

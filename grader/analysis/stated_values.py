@@ -137,7 +137,7 @@ def _excerpt(line: str, start: int) -> str:
     return ("..." if begin else "") + line[begin : begin + SHOWN_OF_A_CLAIM].strip()
 
 
-# --- chosen hyperparameters as they stand in the source: architecture, optimizer, schedule, data ---
+# --- tuned -----------------------------------------------------------------------------------------------
 
 
 OPTIMIZER_FIELDS = {"lr": "learning_rate"}

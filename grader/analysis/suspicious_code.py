@@ -162,7 +162,7 @@ def _users(unit: Unit, executed: bool, reaches: Mapping[str, Reach]) -> list[str
     return [LOADING] if executed or LOADING in users else []
 
 
-# --- information content of a program: how many bits its constants, names and their order can ho ---
+# --- written data ----------------------------------------------------------------------------------------
 
 
 MUCH = 6000  # bits; docs/security.md says what fits below it

@@ -155,7 +155,7 @@ def _count(call: ast.Call) -> ast.expr | None:
     return ast.copy_location(ast.fix_missing_locations(ast.copy_location(counted, call)), call)
 
 
-# --- the training recipe: expressions for model, transforms and batch size, and the statements t ---
+# --- recipe ----------------------------------------------------------------------------------------------
 
 
 EPOCH_NAMES = ("n_epochs", "num_epochs", "epochs", "epoch_count", "max_epochs", "nb_epochs", "total_epochs")

@@ -45,7 +45,7 @@ class Cell:
         return Place(self.file, line)
 
 
-# --- top-level statements with their text and origin, and the names that they bind, change and r ---
+# --- units -----------------------------------------------------------------------------------------------
 
 
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)

@@ -76,7 +76,7 @@ def _kind(token: object) -> str:
     return _KINDS.get(token, "") if token is not None else ""
 
 
-# --- cell outputs made anew: text and decoded pictures alone ---
+# --- outputs ---------------------------------------------------------------------------------------------
 
 
 MOST_PICTURES = 40
@@ -221,7 +221,7 @@ def _on_white(image: Image.Image) -> Image.Image:
     return page.convert("RGB")
 
 
-# --- A submission as people read it: code by lines, and by nbconvert the text and outputs of a n ---
+# --- view ------------------------------------------------------------------------------------------------
 
 
 MOST_CELLS = 1000

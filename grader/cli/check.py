@@ -37,7 +37,7 @@ def part_and_its_file(words: Sequence[str]) -> tuple[str, Path | None]:
     return (words[0] if words else ""), None
 
 
-# --- options about the process that stays warm between checks ---
+# --- warm options ----------------------------------------------------------------------------------------
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -77,7 +77,7 @@ def _stop(context: click.Context, parameter: click.Parameter, given: bool) -> No
     context.exit()
 
 
-# --- `grader check`: the public checks on a student's own homework ---
+# --- check -----------------------------------------------------------------------------------------------
 
 
 @click.command("check")

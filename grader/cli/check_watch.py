@@ -114,7 +114,7 @@ def _passed(findings: Sequence[Finding]) -> bool:
     return all(finding.status is Status.PASSED for finding in findings)
 
 
-# --- `grader check --watch`: the findings on the terminal, again after each save ---
+# --- check watch -----------------------------------------------------------------------------------------
 
 
 def watch_file(path: Path, local: LocalAssignment, *, details: bool) -> None:

@@ -162,7 +162,7 @@ def _rough(seconds: float) -> str:
     return f"{round(seconds)} s" if seconds < 60 else duration(seconds)
 
 
-# --- what a person sees on the terminal when a class is graded ---
+# --- class summary ---------------------------------------------------------------------------------------
 
 
 PADDING = 3  # between two columns

@@ -73,7 +73,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-# --- what the commands about a gradebook have in common: their options, and the session that the ---
+# --- book ------------------------------------------------------------------------------------------------
 
 
 BOOK_VARIABLE = "GRADER_GRADEBOOK"

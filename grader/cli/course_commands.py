@@ -40,7 +40,7 @@ def new_course_command(folder: Path, title: str | None) -> None:
     click.echo("  grader new-assignment first_homework --like minimal")
 
 
-# --- `grader new-assignment`: a small assignment that validates at once, to begin with ---
+# --- new assignment --------------------------------------------------------------------------------------
 
 
 @click.command("new-assignment")
@@ -80,7 +80,7 @@ def new_assignment_command(assignment_id: str, kind: str, title: str, course: Pa
     click.echo(f"  grader grade SUBMISSIONS --assignment {assignment_id}{data} --out results")
 
 
-# --- `grader new-term`: the same assignments with another term's values ---
+# --- new term --------------------------------------------------------------------------------------------
 
 
 @click.command("new-term")
@@ -122,7 +122,7 @@ def new_term_command(term: str, course: Path | None) -> None:
             )
 
 
-# --- `grader template`: the students' folder, made from the reference ---
+# --- template --------------------------------------------------------------------------------------------
 
 
 @click.command("template")
@@ -230,7 +230,7 @@ def _require_unwritten(folder: Path, files: Mapping[str, str]) -> None:
             )
 
 
-# --- `grader validate`: the checks of an assignment, tried on work whose worth is known ---
+# --- validate --------------------------------------------------------------------------------------------
 
 
 @click.command("validate")

@@ -55,7 +55,7 @@ def accept_command(
     told_revision(revision, done)
 
 
-# --- `grader claim`: the accuracy that a student claims, where it could not be read ---
+# --- claim -----------------------------------------------------------------------------------------------
 
 
 @click.command("claim")
@@ -105,7 +105,7 @@ def _claimed_share(text: str) -> float | None:
     return percent / 100
 
 
-# --- `grader count`: which of a student's runs counts ---
+# --- count -----------------------------------------------------------------------------------------------
 
 
 LATEST_RUN = "latest"
@@ -153,7 +153,7 @@ def _run_number(text: str) -> int | None:
     return int(text)
 
 
-# --- `grader owner`: whose a submission is, where the LMS does not say it, or a person knows bet ---
+# --- owner -----------------------------------------------------------------------------------------------
 
 
 NO_OWNER = "none"
@@ -212,7 +212,7 @@ def _tell_owner(owner: "NewOwner", revision: "Revision") -> None:
     told_revision(revision, done)
 
 
-# --- `grader received`: when a submission came, where the LMS does not say it, or says it wrongl ---
+# --- received --------------------------------------------------------------------------------------------
 
 
 IN_TIME, NO_TIME = "in-time", "none"
@@ -269,7 +269,7 @@ def _when(text: str) -> datetime:
     return moment
 
 
-# --- `grader rule`: the last word on submissions that cannot be graded, lack a file, or do not e ---
+# --- rule ------------------------------------------------------------------------------------------------
 
 
 @click.command("rule")
@@ -324,7 +324,7 @@ def rule_command(
     told_revision(word.revision, f"{done} of the class.")
 
 
-# --- `grader waive`: give a check's points back to the whole class ---
+# --- waive -----------------------------------------------------------------------------------------------
 
 
 @click.command("waive")
@@ -352,7 +352,7 @@ def waive_command(request: "SessionRequest", check: str, why: str, undo: bool, a
     told_revision(waived.revision, f"'{waived.check}' {done}.")
 
 
-# --- `grader regrade`: score stored evidence again, with today's rubric ---
+# --- regrade ---------------------------------------------------------------------------------------------
 
 
 @click.command("regrade")

@@ -210,7 +210,7 @@ def _tell_graded(graded: "ClassResult", out: Path) -> None:
             click.echo(printable(f"{reason} `grader count` decides."), err=True)
 
 
-# --- `grader study`: what a student's own choices are worth, in short trainings ---
+# --- study -----------------------------------------------------------------------------------------------
 
 
 @click.command("study")
@@ -272,7 +272,7 @@ def study_command(
     view.result(done.rows, done.files)
 
 
-# --- `grader similar`: which submissions of a class have much in common, for a person to judge ---
+# --- similar ---------------------------------------------------------------------------------------------
 
 
 EVERY_SUBMISSION, EVERY_PAIR = 20, 2000  # between two lines of progress

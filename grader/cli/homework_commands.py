@@ -62,7 +62,7 @@ def program_command(
     sys.exit(0 if all(plan.can_be_trained for plan in plans.values()) else 1)
 
 
-# --- `grader train`: train a student's own homework as the grader will, and measure it ---
+# --- train -----------------------------------------------------------------------------------------------
 
 
 STOPPED = 130  # the exit code of what Ctrl-C ended
@@ -165,7 +165,7 @@ def train_command(
     sys.exit(0 if view.result(done) else 1)
 
 
-# --- `grader pack`: the files to hand in, found, verified and put together ---
+# --- pack ------------------------------------------------------------------------------------------------
 
 
 @click.command("pack")
@@ -264,7 +264,7 @@ def pack_command(
     sys.exit(0 if packed.complete and is_right(packed) else 1)
 
 
-# --- `grader data`: look at a data set, or write the zip that students receive ---
+# --- data ------------------------------------------------------------------------------------------------
 
 
 @click.group("data")

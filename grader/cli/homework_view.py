@@ -392,7 +392,7 @@ def _one_line(text: str | None) -> str:
     return " ".join(text.split()) if text else ""
 
 
-# --- what `grader program` prints ---
+# --- program view ----------------------------------------------------------------------------------------
 
 
 NUMBER_WIDTH = 5

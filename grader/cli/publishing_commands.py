@@ -118,7 +118,7 @@ for _format in FORMATS:
     export_command.add_command(format_command(_format))
 
 
-# --- `grader publish`: the class page and the students' pages, as a static folder or a zip ---
+# --- publish ---------------------------------------------------------------------------------------------
 
 
 @click.command("publish")
@@ -186,7 +186,7 @@ def _told_student(student: "ChangedStudent") -> str:
     return f"{points(student.before)} -> {points(student.after)}"
 
 
-# --- `grader schema`: the contract of results.json ---
+# --- schema ----------------------------------------------------------------------------------------------
 
 
 @click.command("schema")

@@ -35,7 +35,7 @@ def console(**options: Any) -> Console:
     return made
 
 
-# --- text on a terminal: marked, indented and wrapped there, and plain lines where it is not one ---
+# --- page ------------------------------------------------------------------------------------------------
 
 
 LONGEST = 600

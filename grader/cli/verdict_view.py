@@ -71,7 +71,7 @@ def part_verdict(found: LocalCheck, known: Prospect, part: str) -> str:
     return text
 
 
-# --- the end of `grader check`: all that can be known of the grade, and the verdict in a sentenc ---
+# --- verdict view ----------------------------------------------------------------------------------------
 
 
 THE_FILE = "the file"  # what a check of no part is about

@@ -99,7 +99,7 @@ def remarks(folder: Path, items: Sequence[str], edition: Edition = ONE_EDITION) 
     return tuple(found.values())
 
 
-# --- `assignment.toml` and its check files, read into an `Assignment` ---
+# --- assignment file -------------------------------------------------------------------------------------
 
 
 _INSTRUCTORS_FILES = (

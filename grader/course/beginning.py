@@ -108,7 +108,7 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-# --- A new term: `term` in course.toml, the templates with that term's values, and what has chan ---
+# --- term change -----------------------------------------------------------------------------------------
 
 
 _TERM = re.compile(r"""^term[ \t]*=[ \t]*("[^"\n]*"|'[^'\n]*')(?P<rest>[ \t]*(?:#.*)?\r?)$""", re.MULTILINE)

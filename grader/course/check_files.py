@@ -112,7 +112,7 @@ def _behind_causes(
     yield spec
 
 
-# --- the checks that check files declare, found by parsing, so that a check that stays silent is ---
+# --- check files -----------------------------------------------------------------------------------------
 
 
 PUBLIC_FILE = "test_public.py"

@@ -146,7 +146,7 @@ def parsed(text: str, shown: str) -> ast.Module:
         raise CourseError(f"{shown} is not a Python source file that can be read. Save it again.") from None
 
 
-# --- tuned recipes of an assignment: whole homeworks, in files that hold what differs from the s ---
+# --- recipes ---------------------------------------------------------------------------------------------
 
 
 _BASE = re.compile(r"^\s*Based on:\s*(?P<name>\w+)\s*$", re.MULTILINE)

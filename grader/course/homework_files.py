@@ -151,7 +151,7 @@ def _require_place(place: str, name: str, known: list[str]) -> None:
         )
 
 
-# --- `[files]` of `assignment.toml`: which files are handed in, and how they are called ---
+# --- submitted files -------------------------------------------------------------------------------------
 
 
 # what intake unpacks: whatever is in them is handed in, and they are not

@@ -78,7 +78,7 @@ def measure_function(assignment: Assignment, measure: Measure) -> Callable[[Any,
     return function  # type: ignore[no-any-return]
 
 
-# --- `[measure.call]` of `assignment.toml`: how a model is made, trained and asked by calls ---
+# --- training calls --------------------------------------------------------------------------------------
 
 
 PLACEHOLDERS = (
@@ -186,7 +186,7 @@ def _texts(value: Any) -> Iterator[str]:
         raise fault(f"[measure.call]: {value} is a date, which no function is given. Write a text.")
 
 
-# --- `[program]` and `[[measure]]` of `assignment.toml`: which models are trained and measured ---
+# --- measures --------------------------------------------------------------------------------------------
 
 
 def measures(

@@ -250,7 +250,7 @@ def _replaced(text: str, name: str, given: Callable[[Region], tuple[str, ...]]) 
     return without_left_out("\n".join(out).strip("\n") + "\n")
 
 
-# --- the signatures that `assignment.toml` states, compared with those of the solution ---
+# --- solution signatures ---------------------------------------------------------------------------------
 
 
 Definition = ast.ClassDef | ast.FunctionDef

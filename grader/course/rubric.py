@@ -92,7 +92,7 @@ def _value(at: object, item: str, measure: Measure, classes: int) -> float:
     )
 
 
-# --- the rubric and the forbidden parts of `assignment.toml`: every point has one source, every ---
+# --- rubric ----------------------------------------------------------------------------------------------
 
 
 def rubric_items(
@@ -237,7 +237,7 @@ def _require_one_source(table: RubricTable) -> None:
             raise fault(f"{item} has '{key}' but is not measured. Remove it, or give it a measure.")
 
 
-# --- what students are told of the checks that they do not have: which part each judges, and its ---
+# --- hidden checks ---------------------------------------------------------------------------------------
 
 
 KEY = "hidden_check"

@@ -160,7 +160,7 @@ def _archive(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-# --- what students receive: made from the reference, never edited by hand ---
+# --- student template ------------------------------------------------------------------------------------
 
 
 _CELL = re.compile(r"# %%\s*(?P<markdown>\[markdown\])?\s*$")

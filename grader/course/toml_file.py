@@ -50,7 +50,7 @@ def require_different(names: Iterable[str], what: str, advice: str) -> None:
         seen.add(name)
 
 
-# --- A TOML file of the course, read strictly, with one sentence for whatever is wrong in it ---
+# --- toml file -------------------------------------------------------------------------------------------
 
 
 class Table(BaseModel):

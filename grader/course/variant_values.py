@@ -60,7 +60,7 @@ def written_id(source: str) -> tuple[str, int] | None:
     return found if found and found[0] else None
 
 
-# --- what `[variant]` of an assignment states, and the file that tells a student's own values ---
+# --- value choices ---------------------------------------------------------------------------------------
 
 
 VALUES_FILE = "variant.json"
@@ -180,7 +180,7 @@ def _require_one_kind(where: str, choices: Sequence[object]) -> None:
         raise fault(f"{where}: 'choices' mixes {' and '.join(told)}. Write choices of one kind.")
 
 
-# --- where drawn values stand in the files of an assignment ---
+# --- value places ----------------------------------------------------------------------------------------
 
 
 _MARK = re.compile(r"#\s*variant:\s*(?P<name>\w+)\s*$")

@@ -169,7 +169,7 @@ def _part(
     return Variant(kind, path.stem, shown, source, parts, first_sentence(docstring), policies, code=text)
 
 
-# --- homeworks with two known mistakes each, of different parts: does one hide or change the oth ---
+# --- mistake pairs ---------------------------------------------------------------------------------------
 
 
 SEED = 20  # of the sample: the same pairs every time, so that what was wrong can be tried again
@@ -211,7 +211,7 @@ def _pair(first: Variant, second: Variant) -> Variant:
     )
 
 
-# --- legitimate, mistaken, flagged: what the checks of an assignment make of which code, as a ta ---
+# --- variants table --------------------------------------------------------------------------------------
 
 
 HEADER = ("| what the code does | part | it is | file or policy |", "|---|---|---|---|")
@@ -292,7 +292,7 @@ def _cell(text: str) -> str:
     return "`".join(plain).replace("|", "\\|")
 
 
-# --- what the reference hands in besides its code: `handin/metrics.csv`, named by the role ---
+# --- reference files -------------------------------------------------------------------------------------
 
 
 HANDIN = "handin"  # a folder of an assignment

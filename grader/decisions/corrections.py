@@ -37,7 +37,7 @@ def stated(why: str) -> str:
     return reason
 
 
-# --- A check that was wrong counts as passed, for the whole class ---
+# --- check waiver ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def waive_check(
     return WaivedCheck(name, revision)
 
 
-# --- what people decide about one student's submission: the run that counts, the claim, an accep ---
+# --- one submission --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _require_acceptable(assignment: Assignment, evidence: Evidence, file: str) -
             raise UsageError(f"{file} is not a report: {suffix} is what the {required.role} is handed in as.")
 
 
-# --- when submissions were due and came, as people decide it after they were graded ---
+# --- deadlines -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def absence(assignment: Assignment, student_id: str, origin: Origin, now: dateti
     )
 
 
-# --- the last word on submissions that cannot be graded, lack a file, or do not exist ---
+# --- last word -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

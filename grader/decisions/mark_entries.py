@@ -118,7 +118,7 @@ def stood(exported: str) -> tuple[str, int | None]:
     return token, int(number) if number.isdecimal() else None
 
 
-# --- whether a mark can be given: who, for what, how many points, with which comments ---
+# --- mark checks -----------------------------------------------------------------------------------------
 
 
 TAKEN_BACK = ("none", "-", "\u2013", "\u2014")
@@ -289,7 +289,7 @@ def as_kept(value: float) -> float:
     return rounded(float(value)) if math.isfinite(value) else value
 
 
-# --- marks that say something new, whoever they reach of a team, and what becomes of them in the ---
+# --- mark entries ----------------------------------------------------------------------------------------
 
 
 Marks = Mapping[tuple[str, str], Marked]

@@ -102,7 +102,7 @@ def _lowered(
     return [(place, one) for place, one in alone if one.is_less]
 
 
-# --- what markers wrote in sheets: every cell is checked, and nothing is taken while one is wron ---
+# --- sheet entries ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -295,7 +295,7 @@ def _chosen(row: SheetRow) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell.replace(",", " ").replace(";", " ").split()))
 
 
-# --- marks: given one by one, or taken from sheets ---
+# --- marking ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def _share(value: float | None) -> str:
     return "" if value is None else percent(value).replace(SPACE, " ")
 
 
-# --- marking sheets for a class, written for so many markers ---
+# --- sheet export ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Note:
         return self.text
 
 
-# --- what the analysis of a submission's source yields: the statements to execute, each with its ---
+# --- program ---------------------------------------------------------------------------------------------
 
 
 # as Jupyter counts: `In [4], cell 9`; records of older versions have `cell 9` alone, as have cells of text,

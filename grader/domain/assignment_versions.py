@@ -31,7 +31,7 @@ class Edition:
 ONE_EDITION = Edition()  # of an assignment that has no others
 
 
-# --- seeds that only who holds the key can work out: HMAC-SHA256 of what they are for ---
+# --- seeds -----------------------------------------------------------------------------------------------
 
 
 # In the secret's place on a student's own machine: what is drawn there is the same each time, and no secret.
@@ -73,7 +73,7 @@ def training_seed(key: str, digest: str, run: int = 1, further: str = "") -> int
     return submission_seed(key, f"training {further}".strip(), digest, run, bits=31)
 
 
-# --- named values that are drawn for a term or for each student: what `[variant]` of an assignme ---
+# --- drawn values ----------------------------------------------------------------------------------------
 
 
 Scalar = bool | int | float | str

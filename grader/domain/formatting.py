@@ -182,7 +182,7 @@ def _more(marks: int) -> str:
     return f"⟨{marks - MOST_MARKS} more marks⟩" if marks > MOST_MARKS else ""
 
 
-# --- how a number, a time, a list or a hostile string is printed for people, in any medium ---
+# --- formatting ------------------------------------------------------------------------------------------
 
 
 UNKNOWN = "—"

@@ -177,7 +177,7 @@ def call_in_words(call: TrainingCall) -> str:
     return f"`{call.function}({', '.join(shown)})`"
 
 
-# --- A study that is handed in as a table of trainings, of which some rows are trained again ---
+# --- study table -----------------------------------------------------------------------------------------
 
 
 FULL_SPREAD = 2.0  # standard deviations within which two differences agree

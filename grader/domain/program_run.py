@@ -115,7 +115,7 @@ def plan_of(script: Script, rehearsal: Rehearsal | None = None) -> Plan:
     )
 
 
-# --- what was seen of a submission's code while it ran: the forbidden parts that it used, and wh ---
+# --- watch -----------------------------------------------------------------------------------------------
 
 
 class Prying(StrEnum):
@@ -193,7 +193,7 @@ class Watched:
 NOTHING_SEEN = Watched()
 
 
-# --- how a process ended, as the kernel says: never as the process itself does ---
+# --- ending ----------------------------------------------------------------------------------------------
 
 
 EndingLimit = Literal["memory", "cpu", "file_size"]
@@ -218,7 +218,7 @@ class Ending:
     near_memory: bool = False
 
 
-# --- stand-ins: what takes the place of a student's other components while one is tested alone ---
+# --- standin behavior ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -301,7 +301,7 @@ class Score:
         return () if self.closed else tuple(line.id for line in self.lines if line.state == state)
 
 
-# --- A total as it was told, with what it was made of ---
+# --- total -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

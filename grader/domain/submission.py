@@ -284,7 +284,7 @@ class Intake:
         )
 
 
-# --- the PDF that a student handed in beside the code: what people mark, kept and drawn page by ---
+# --- answers ---------------------------------------------------------------------------------------------
 
 
 ANSWERS_FILE = "answers.pdf"  # among the files that belong to the evidence, and beside the student's report
@@ -349,7 +349,7 @@ class Answers:
         return tuple(number for number in range(1, self.tried + 1) if number not in drawn)
 
 
-# --- what a person sees of a handed-in file: its code by lines, and what stands between the code ---
+# --- submission view -------------------------------------------------------------------------------------
 
 
 CodeLine = tuple[tuple[str, str], ...]

@@ -89,7 +89,7 @@ def _others(
     )
 
 
-# --- what was seen while a submission's code ran, in sentences ---
+# --- watch notes -----------------------------------------------------------------------------------------
 
 
 PRYING_WORDS = {
@@ -131,7 +131,7 @@ def unproven_sentence(stage: str) -> str:
     )
 
 
-# --- what a training may be at most, where the assignment says so: nobody wins by a larger machi ---
+# --- allowed training ------------------------------------------------------------------------------------
 
 
 def beyond_what_is_allowed(measure: Measure, rehearsal: Rehearsal | None, epochs: int = 0) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def beyond_what_is_allowed(measure: Measure, rehearsal: Rehearsal | None, epochs
     return tuple(told)
 
 
-# --- who handed in the same together: one submission, which is marked once ---
+# --- teams -----------------------------------------------------------------------------------------------
 
 
 def shared_by(found: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
@@ -183,7 +183,7 @@ def team_mates(found: Iterable[Evidence]) -> frozenset[str]:
     return frozenset(student for student, team in shared_by(found).items() if student != team[0])
 
 
-# --- what one submission came to ---
+# --- result ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def displayable(name: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in name)[:120]
 
 
-# --- what the pages about a student are called, which lie side by side, and how one leads to ano ---
+# --- page names ------------------------------------------------------------------------------------------
 
 
 REPORT = "report.html"
@@ -70,7 +70,7 @@ def beside(report: str, page: str = SUBMISSION_PAGE) -> str:
     return f"{folder}{slash}{page}" if report else ""
 
 
-# --- which files beside a homework its imports speak of ---
+# --- own modules -----------------------------------------------------------------------------------------
 
 
 MOST_MODULES = 60
@@ -141,7 +141,7 @@ def _words_for(name: str) -> set[bytes]:
     return {(path.parent.name if path.stem == "__init__" else path.stem).encode()}
 
 
-# --- text in a cell of a spreadsheet, which must not become a formula ---
+# --- spreadsheet cell ------------------------------------------------------------------------------------
 
 
 # A spreadsheet takes a cell that begins so for a formula (OWASP, "CSV Injection").

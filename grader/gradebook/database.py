@@ -139,7 +139,7 @@ def _no_copy(file: Path, error: OSError) -> str:
     )
 
 
-# --- the database of a gradebook: where it is, how it is opened, and what is wrong with it in a ---
+# --- database --------------------------------------------------------------------------------------------
 
 
 FILE = "gradebook.sqlite"

@@ -93,7 +93,7 @@ _STEPS: tuple[Callable[[Any], Any], ...] = (_with_facts,)
 NEWEST = len(_STEPS) + 1
 
 
-# --- evidence as JSON text, and back, exactly ---
+# --- evidence file ---------------------------------------------------------------------------------------
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -126,7 +126,7 @@ def evidence_from(text: str) -> Evidence:
     return found
 
 
-# --- rows of the gradebook and what they stand for ---
+# --- records ---------------------------------------------------------------------------------------------
 
 
 # what a row calls each class of edits; never changed, since old rows say it

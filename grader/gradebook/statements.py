@@ -128,7 +128,7 @@ DOWNLOADS = Table(
 )
 
 
-# --- under which id the book lists what it keeps, by what the grader found out, and people said, ---
+# --- listing ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def listing(rows: Iterable[str], edits: Sequence[Edit]) -> Listing:
     return Listing(shown, current, said)
 
 
-# --- the statements about one assignment's rows. Rows are read and added: there is no UPDATE and ---
+# --- statements ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def _add_figures(
         left_out.append(f"Not all pictures were compared. {error}")
 
 
-# --- the submissions of a class, compared with each other: a page, a table and a record for peop ---
+# --- class comparison ------------------------------------------------------------------------------------
 
 
 TABLE = "similarity.csv"

@@ -49,7 +49,7 @@ UNCHANGED = "unchanged"  # the text of one that is done because nothing was to b
 Watcher = Callable[[Progress], None]
 
 
-# --- the same work for many things, some of them at once ---
+# --- side by side ----------------------------------------------------------------------------------------
 
 
 Item = TypeVar("Item")
@@ -87,7 +87,7 @@ def side_by_side(
     return [future.result() for future in futures]
 
 
-# --- who trains on the device now: as many as its memory holds, or one alone ---
+# --- gpu slots -------------------------------------------------------------------------------------------
 
 
 USABLE = 0.9  # of the free memory: the rest is left to PyTorch's own needs

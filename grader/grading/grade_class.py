@@ -90,7 +90,7 @@ def with_list(
     return download.model_copy(update={"roster": known})
 
 
-# --- A class, graded: from a path and an assignment to the gradebook, every report and the class ---
+# --- grade class -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

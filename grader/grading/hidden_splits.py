@@ -89,7 +89,7 @@ class HiddenExamples:
         return found.attempt is not None and found.data_digest == self.digest(found.attempt)
 
 
-# --- the grader's own data: the hidden splits of an assignment's data set, one for each attempt ---
+# --- hidden splits ---------------------------------------------------------------------------------------
 
 
 STUDY = "study"  # in a class's salt's place: what a study trains on is no attempt's split

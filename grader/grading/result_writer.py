@@ -58,7 +58,7 @@ def attempts(history: Sequence[tuple[str, Evidence | None]]) -> dict[str, int]:
     return numbers
 
 
-# --- which run counts when a submission was examined again: a total that was told never falls in ---
+# --- run choice ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _with(
     return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new)), new)
 
 
-# --- what was found out about a submission is kept: in the book, then in the student's report ---
+# --- result writer ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

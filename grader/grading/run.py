@@ -132,7 +132,7 @@ def _require_torch() -> None:
         )
 
 
-# --- those who handed in together: what one submission is worth is found out once, and is each o ---
+# --- team members ----------------------------------------------------------------------------------------
 
 
 def mates(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]]:
@@ -169,7 +169,7 @@ def handed_on(evidence: Evidence, first: Submission, mate: Submission) -> Eviden
     )
 
 
-# --- what the stages of one submission share: the run that they belong to, and what was found so ---
+# --- run -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _compact(text: str) -> str:
     return "".join(text.split()).replace("'", '"')
 
 
-# --- work that was done before: what nothing has changed about is not done again ---
+# --- finished work ---------------------------------------------------------------------------------------
 
 
 def is_known(run: Run, found: Evidence, submission: Submission) -> bool:
@@ -130,7 +130,7 @@ def _is_same(run: Run, found: Evidence | RunRecord, submission: Submission) -> b
     return same == wanted and found.status != "engine_error"
 
 
-# --- one submission, from its files to its evidence ---
+# --- submission run --------------------------------------------------------------------------------------
 
 
 def examined(

@@ -208,7 +208,7 @@ def submission_file(path: Path, suffixes: Sequence[str]) -> Path:
     return path
 
 
-# --- A student's own choices, studied: short trainings with other values, a table of them and a ---
+# --- submission study ------------------------------------------------------------------------------------
 
 
 TABLE, PLOT = "study.csv", "study.png"

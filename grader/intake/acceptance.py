@@ -55,7 +55,7 @@ def _name(path: Path, top: Path) -> str:
     return (path.relative_to(top).parent / (read_name(path.name).name or path.name)).as_posix()
 
 
-# --- the files of a submission that count: what is said of them, and what those hold that checks ---
+# --- accepted files --------------------------------------------------------------------------------------
 
 
 def accepted_files(intake: Intake) -> tuple[AcceptedFile, ...]:
@@ -101,7 +101,7 @@ def _described(role: str, path: Path) -> AcceptedFile:
     return AcceptedFile(role, read_name(path.name).name or path.name, path.stat().st_size, digest)
 
 
-# --- which of a submission's files are accepted as what, and why the others are not ---
+# --- acceptance ------------------------------------------------------------------------------------------
 
 
 MANY = 5

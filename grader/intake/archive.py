@@ -166,7 +166,7 @@ def _content(
     return None
 
 
-# --- what can be told of weights without loading them: a `.pth` is a zip that holds a pickle ---
+# --- checkpoint file -------------------------------------------------------------------------------------
 
 
 MOST_ENTRIES = 20_000

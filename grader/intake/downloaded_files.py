@@ -102,7 +102,7 @@ def condensed(account: Iterable[AccountedFile]) -> tuple[AccountedFile, ...]:
     return tuple(sorted(lines, key=lambda line: (line.name, line.fate)))
 
 
-# --- what lies in a download: files, archives and folders, each with the student's own name for ---
+# --- downloaded files ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def files_of(path: Path, shown: str) -> Iterator[str]:
         yield from files_of(child, f"{shown}/{child.name}")
 
 
-# --- several attempts at the same: the last in time counts, and what says which is the last is s ---
+# --- attempts --------------------------------------------------------------------------------------------
 
 
 # Copying and unpacking leave times that differ by seconds and say nothing.

@@ -61,7 +61,7 @@ def _prefixes(parts: tuple[str, ...]) -> Iterator[str]:
     yield "/".join(folded)
 
 
-# --- file names: whose file one is, how well it fits the asked name, and which are never taken ---
+# --- naming ----------------------------------------------------------------------------------------------
 
 
 CLUTTER_FILES = {".ds_store", "thumbs.db", "desktop.ini", ".gitignore", ".gitkeep", ".localized"}

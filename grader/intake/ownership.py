@@ -287,7 +287,7 @@ def _named(claims: Sequence[_Claim]) -> str:
     return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-# --- the student's id that an upload carries in the names of its files, or of the folder that th ---
+# --- ids in names ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

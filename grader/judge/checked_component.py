@@ -68,7 +68,7 @@ def _product(number: int, sizes: Mapping[str, int]) -> str:
     return ""
 
 
-# --- A student's component in a worker, as a check uses it: called, measured, given weights ---
+# --- component -------------------------------------------------------------------------------------------
 
 
 MAX_SHOWN = 8  # names that a message lists

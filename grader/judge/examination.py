@@ -93,7 +93,7 @@ def _shared(spec: CheckSpec, error: BaseException | None) -> Shared | None:
     return spec.component, error.cause, error.concerns or spec.component
 
 
-# --- the checks of an assignment, collected once by pytest and run for one submission after anot ---
+# --- examination -----------------------------------------------------------------------------------------
 
 
 MAX_STAND_INS, MAX_NAME = 50, 100  # that are told, and characters of each

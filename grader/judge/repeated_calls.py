@@ -67,7 +67,7 @@ class RandomPart:
         )
 
 
-# --- A trained model as a check sees it: the class that was checked, with its trained weights ---
+# --- trained model ---------------------------------------------------------------------------------------
 
 
 OTHERWISE = "It answers otherwise than where it was measured, with the same weights and images"

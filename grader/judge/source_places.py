@@ -242,7 +242,7 @@ def _calls(shape: ast.Call, node: ast.Call) -> bool:
     )
 
 
-# --- the place of a mistake in the student's source ---
+# --- place -----------------------------------------------------------------------------------------------
 
 
 FORWARD = "forward"
@@ -340,7 +340,7 @@ def _tree(source: str) -> ast.stmt | None:
         return None
 
 
-# --- hints in the student's own names, so that what they say can be pasted ---
+# --- own names -------------------------------------------------------------------------------------------
 
 
 _PLACEHOLDER = re.compile(r"\{(?P<usual>\w+) = (?P<what>[^{}]+)\}")

@@ -81,7 +81,7 @@ def patience(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-# --- validation of a worker's arrays and texts before a check computes with them ---
+# --- believed --------------------------------------------------------------------------------------------
 
 
 MAX_MODULES = 2000
@@ -268,7 +268,7 @@ def _is_drawable(figure: DrawnFigure) -> bool:
     return True
 
 
-# --- forward passes of a rigged model: answered here, and therefore known ---
+# --- forwards --------------------------------------------------------------------------------------------
 
 
 MAX_PASSES = 2000  # that are remembered; more are answered

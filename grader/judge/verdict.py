@@ -93,7 +93,7 @@ def hint_of(kind: str, message: str) -> str:
     return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
 
 
-# --- explanations of faults: why a part cannot be had, what was raised, how a worker ended ---
+# --- fault -----------------------------------------------------------------------------------------------
 
 
 HAND_IT_IN = "Hand that file in beside this one, or write the part into this file."
@@ -279,7 +279,7 @@ def _bound_at(where: str, program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
-# --- verdicts: from the way in which a check ended to a finding, with status and blame ---
+# --- verdict ---------------------------------------------------------------------------------------------
 
 
 MAX_MESSAGE = 3000  # characters: a worker's words may be in it

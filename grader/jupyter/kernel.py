@@ -117,7 +117,7 @@ class CheckProcess:
         self._process = None
 
 
-# --- what a check in a notebook returns, and how a notebook shows it ---
+# --- check result ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +181,7 @@ def _finding(fields: Mapping[str, Any]) -> Finding:
     return Finding(**cast("dict[str, Any]", typed))
 
 
-# --- checks in the kernel that a notebook works with: `grader.check(...)`, and `%%check` above a ---
+# --- kernel ----------------------------------------------------------------------------------------------
 
 
 MAGIC = re.compile(r"\s*%%check(?![\w?])(?P<part>[^\n?]*)")

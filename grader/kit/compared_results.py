@@ -44,7 +44,7 @@ def difference(actual: Tensor, expected: Tensor) -> float:
     return float((actual - expected.to(actual.dtype)).abs().max()) / scale
 
 
-# --- how a check says that something is wrong, or that it cannot tell ---
+# --- mismatch --------------------------------------------------------------------------------------------
 
 
 class Cause(StrEnum):
@@ -115,7 +115,7 @@ class Undecided(Interruption):
     """The check cannot tell: a person must look. Never a pass and never a zero."""
 
 
-# --- whether a gradient is that of a function, tried by central differences in double precision ---
+# --- gradients -------------------------------------------------------------------------------------------
 
 
 DIRECTIONS = 3  # along which all entries are moved together
@@ -349,7 +349,7 @@ class _Trial:
         return self._f(self._point + move.reshape(self._shape))
 
 
-# --- weights that a component has besides those that it needs: what it computes without them ---
+# --- spare -----------------------------------------------------------------------------------------------
 
 
 MOST_TRIED = 24  # weights whose effect is tried: beyond, no component of the usual form is left

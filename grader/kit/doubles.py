@@ -52,7 +52,7 @@ def _of(values: tuple[float, ...], index: int) -> float:
     return values[min(index, len(values) - 1)]
 
 
-# --- fakes: models, layers and functions whose answers a check decides, in the places of a stude ---
+# --- fakes -----------------------------------------------------------------------------------------------
 
 
 Kind = str  # one of KINDS

@@ -166,7 +166,7 @@ def _numbers(text: str, class_names: Sequence[str]) -> Iterator[tuple[tuple[int,
             yield match.span(), int(number)
 
 
-# --- what a plotting function drew of rigged data, read as structure: heat maps, and pictures wi ---
+# --- plots -----------------------------------------------------------------------------------------------
 
 
 BATCHES = (16,) * 9 + (10,)

@@ -172,7 +172,7 @@ def _zip_source(path: Path, archive: zipfile.ZipFile) -> _ZipSource:
     return _ZipSource(path, tuple(sorted(images)), key, archive)
 
 
-# --- decoded images on disk, so that a data set is decoded or made once ---
+# --- image cache -----------------------------------------------------------------------------------------
 
 
 # Part of every key: raise it when the layout of the file changes.
@@ -251,7 +251,7 @@ def _keep(path: Path, digest: str, data: LabeledImages) -> None:
             raise
 
 
-# --- A zip of labeled images as a course hands it out: one folder per class ---
+# --- image zip -------------------------------------------------------------------------------------------
 
 
 def write_image_zip(destination: Path, data: LabeledImages) -> None:
@@ -284,7 +284,7 @@ def write_image_zip(destination: Path, data: LabeledImages) -> None:
         ) from error
 
 
-# --- labeled images from one folder per class: which file shows which class, decoded to one size ---
+# --- image folders ---------------------------------------------------------------------------------------
 
 
 LARGEST_IMAGE = 16_000_000  # pixels

@@ -300,7 +300,7 @@ def _alike(
             yield tuple(number for _, number in entries), tuple(index for index, _ in entries)
 
 
-# --- runs of a function that evaluates a model: on several rigged data sets, each with its answe ---
+# --- evaluations -----------------------------------------------------------------------------------------
 
 
 SETS = 4  # what is guessed is right for all of them in one of a hundred cases at most

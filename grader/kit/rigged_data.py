@@ -144,7 +144,7 @@ def _digits(count: int, vocabulary: int) -> int:
     return digits
 
 
-# --- rigged data for functions that train, measure or draw: images whose right answers are known ---
+# --- rig -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def _plain_images(count: int, seed: int, shape: Shape) -> Array:
     return random.uniform(-1.0, 1.0, (count, *shape)).astype(np.float32)
 
 
-# --- rigged images within what a plotting function shows: resized, turned, colored, or many in o ---
+# --- recognition -----------------------------------------------------------------------------------------
 
 
 FEWEST = 7  # cells per side of a picture: rigged images are coarse noise, of which a resized one keeps them

@@ -198,7 +198,7 @@ def _is_sentence(message: str, words: bool) -> bool:
     return words and (own.strip()[:1].isupper() or len(_WORD.findall(own)) > 1 or "{" in message)
 
 
-# --- sentences with named placeholders, matched against sentences that were composed of them ---
+# --- patterns --------------------------------------------------------------------------------------------
 
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")

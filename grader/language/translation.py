@@ -224,7 +224,7 @@ class Language:
 ENGLISH = Language()
 
 
-# --- catalogues: `.po` files, as gettext has them and Poedit opens them, read into a `Language` ---
+# --- po files --------------------------------------------------------------------------------------------
 
 
 CATALOGUES = Path(__file__).parent / "catalogues"

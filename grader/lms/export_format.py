@@ -176,7 +176,7 @@ class ExportFormat:
     several: str = ""
 
 
-# --- the column of an LMS's table that is filled with grades; every other cell stays as it is ---
+# --- filling ---------------------------------------------------------------------------------------------
 
 
 _NUMBER = re.compile(r"(-?\d+)(?:([.,])(\d+))?")

@@ -68,7 +68,7 @@ class Directory:
         return {one.student_id.casefold(): number for number, one in self.students.items() if one.student_id}
 
 
-# --- the list of a class: who could have handed in, by a table of the course's own or of an LMS ---
+# --- roster ----------------------------------------------------------------------------------------------
 
 
 MOST_BYTES = 10_000_000

@@ -132,7 +132,7 @@ def submissions_in_time(lms: str, submissions: Iterable[ListedSubmission]) -> Su
     return SubmissionList(lms, known, {student: one.folder for one in in_time for student in one.students})
 
 
-# --- what the grader knows of a learning management system (LMS): each is one value, listed in ` ---
+# --- system ----------------------------------------------------------------------------------------------
 
 
 MOST_ROWS = 5_000  # of the metadata of a download

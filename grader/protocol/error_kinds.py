@@ -72,7 +72,7 @@ def told_of(name: str, source: str) -> str:
     return "an exception of its own"
 
 
-# --- that memory was refused, and by whom: PyTorch has a class of exceptions for it on a GPU onl ---
+# --- allocation ------------------------------------------------------------------------------------------
 
 
 # how PyTorch's allocator of a processor's memory begins to say it, in a plain RuntimeError
@@ -101,7 +101,7 @@ def is_refused_memory(error: BaseException) -> bool:
     return not is_raised_by_a_statement(error) and REFUSED in str(error)
 
 
-# --- what keeps a source from telling how its model is trained: a worker says which, we say it i ---
+# --- recipe gaps -----------------------------------------------------------------------------------------
 
 
 Gap = Literal[

@@ -127,7 +127,7 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
     os.register_at_fork(after_in_child=_forget)
 
 
-# --- one side of a conversation with a worker that may hang, die or talk nonsense ---
+# --- link ------------------------------------------------------------------------------------------------
 
 
 Reply = TypeVar("Reply")
@@ -310,7 +310,7 @@ class Link:
         self.process.close()
 
 
-# --- A request to a forked process and the frames that it answers, within a time ---
+# --- timed answers ---------------------------------------------------------------------------------------
 
 
 class Silence(Interruption):

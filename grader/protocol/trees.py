@@ -65,7 +65,7 @@ def is_small(value: Plain) -> bool:
     return value is None or abs(value) < MAX_NUMBER
 
 
-# --- trees of values as they cross between judge and worker: numbers, texts, containers, tensors ---
+# --- trees -----------------------------------------------------------------------------------------------
 
 
 Node = Any  # JSON

@@ -131,7 +131,7 @@ def plan_in_words(plan: TrainingPlan | None) -> tuple[str, ...]:
     return tuple(notes)
 
 
-# --- what a worker told of forbidden parts, kept where the student's code cannot take anything b ---
+# --- watching --------------------------------------------------------------------------------------------
 
 
 MOST = 200  # of each kind: what comes on top says nothing new

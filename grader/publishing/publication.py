@@ -172,7 +172,7 @@ def _write_folder(found: Iterable[Page], target: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-# --- A publication brought up to date: only pages that say something else are written, and it is ---
+# --- publication update ----------------------------------------------------------------------------------
 
 
 MANIFEST = f"{INSTRUCTORS}/pages.json"
@@ -368,7 +368,7 @@ def _text(about: Manifest, records: Mapping[str, PageRecord]) -> bytes:
     return (whole.model_dump_json(indent=1) + "\n").encode("utf-8")
 
 
-# --- A class, published: its pages are written for students, and the gradebook notes that the gr ---
+# --- class publication -----------------------------------------------------------------------------------
 
 
 WAY = "publish"

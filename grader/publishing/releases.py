@@ -127,7 +127,7 @@ def _open(score: Score) -> list[str]:
     return reasons
 
 
-# --- results as students were told them: what may leave for another program ---
+# --- release ---------------------------------------------------------------------------------------------
 
 
 def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[DownloadRecord]) -> None:
@@ -149,7 +149,7 @@ def require_nothing_lacking(results: Sequence[Result], downloads: Sequence[Downl
         raise UsageError("\n".join([first, *lines]))
 
 
-# --- grades that leave for students: each is noted in the book, once for every way and value ---
+# --- releases --------------------------------------------------------------------------------------------
 
 
 def note_releases(

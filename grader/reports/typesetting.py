@@ -52,7 +52,7 @@ def data_uri(images: Mapping[str, bytes], name: str) -> str:
     return f"data:image/png;base64,{base64.b64encode(data).decode()}" if data.startswith(_PNG) else ""
 
 
-# --- the pieces that charts are made of: SVG elements, a plotting area and its axes ---
+# --- drawing ---------------------------------------------------------------------------------------------
 
 
 WIDTH = 360.0
@@ -166,7 +166,7 @@ def coordinate(value: float) -> str:
     return f"{round(value, 1) + 0.0:g}"
 
 
-# --- how pages are set: the Jinja environment, and sentences with quotations as HTML ---
+# --- typesetting -----------------------------------------------------------------------------------------
 
 
 TEMPLATES = Path(__file__).parent / "templates"

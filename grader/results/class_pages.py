@@ -168,7 +168,7 @@ def _locked(folder: Path, *, exclusive: bool, wait: bool = True) -> Iterator[Non
         os.close(descriptor)
 
 
-# --- the pages of a class, written again where they say something else than the gradebook ---
+# --- class pages -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-# --- what tells of an earlier state of the book is written again, whatever kept it from being wr ---
+# --- catching up -----------------------------------------------------------------------------------------
 
 
 OLDER = "The pages are older than the gradebook"

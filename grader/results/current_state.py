@@ -73,7 +73,7 @@ def told_results(assignment: Assignment, snapshot: Snapshot) -> list[Result]:
     return results
 
 
-# --- whose submissions are: what the gradebook knows of uploads, and what turns out about them ---
+# --- owners ----------------------------------------------------------------------------------------------
 
 
 def known_uploads(book: Gradebook) -> tuple[KnownUpload, ...]:
@@ -135,7 +135,7 @@ def remove_moved_pages(out: Path, snapshot: Snapshot) -> None:
             folder.rmdir()
 
 
-# --- the accounts of the downloads that were graded into one results folder: each is kept, in th ---
+# --- download accounts -----------------------------------------------------------------------------------
 
 
 EARLIER_DOWNLOADS = "an earlier download"  # which a version graded that did not note what it was called

@@ -188,7 +188,7 @@ _CANARIES = (
 CANARY_COUNT = len(_CANARIES)
 
 
-# --- what isolation was on, from two sides: the process's own canaries and what the host sees in ---
+# --- attestation -----------------------------------------------------------------------------------------
 
 
 REFUSED = "refused"

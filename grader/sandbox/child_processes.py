@@ -154,7 +154,7 @@ class OutputTail:
         self._thread.join(timeout)
 
 
-# --- what a host and its client say to each other: one JSON object per packet of a local socket ---
+# --- host messages ---------------------------------------------------------------------------------------
 
 
 MOST_PACKET_BYTES = 65_536

@@ -188,7 +188,7 @@ def _run_locally(child: ChildFunction, prepare: Callable[[], None]) -> None:
     os._exit(status & 255)
 
 
-# --- plain processes with the interface of a host: for a student's own code on the student's own ---
+# --- plain processes -------------------------------------------------------------------------------------
 
 
 _CLOSE_SECONDS = 5.0

@@ -40,7 +40,7 @@ def drop_all() -> None:
     libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
 
 
-# --- landlock: the kernel refuses every path that is not on a list, and TCP, and signals to othe ---
+# --- landlock --------------------------------------------------------------------------------------------
 
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -114,7 +114,7 @@ def _allow_path(ruleset: int, path: Path, rights: int) -> None:
         os.close(opened)
 
 
-# --- the system calls that a locked-down process may make, by name; every other one answers EPER ---
+# --- syscall filter --------------------------------------------------------------------------------------
 
 
 _FILES = """

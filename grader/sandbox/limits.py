@@ -141,7 +141,7 @@ def observed_limits(pid: int) -> dict[str, str]:
     return {row[:26].strip(): row[26:].split()[1] for row in rows}
 
 
-# --- A cgroup per process that bounds its memory, with version 1 or 2 of cgroups, where the host ---
+# --- cgroups ---------------------------------------------------------------------------------------------
 
 
 PREFIX = "grader-"

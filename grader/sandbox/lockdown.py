@@ -69,7 +69,7 @@ def replace_pipes(folder: Path) -> None:
     os.pipe, os.pipe2 = pipe, pipe2
 
 
-# --- the layers around an untrusted process, and the order in which it puts them on itself ---
+# --- lockdown --------------------------------------------------------------------------------------------
 
 
 class Layer(StrEnum):

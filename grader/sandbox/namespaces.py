@@ -109,7 +109,7 @@ def enter_user_namespace(*, inside: tuple[int, int] | None = None, own_files: in
             os.close(descriptor)
 
 
-# --- namespaces of a host and of the processes that it forks ---
+# --- namespaces ------------------------------------------------------------------------------------------
 
 
 # how long a host may take to clean up after its starter is gone

@@ -136,7 +136,7 @@ def _covered(path: Path, readable: Iterable[Path], masks: Iterable[Path]) -> boo
     return False
 
 
-# --- files that every child of a host may read: in its working folder, and where libraries keep ---
+# --- given files -----------------------------------------------------------------------------------------
 
 
 FILES, CACHE = "files", "cache"

@@ -202,7 +202,7 @@ def _add_accounts(root: Path, uid: int) -> None:
     canary.chmod(0o644)
 
 
-# --- bubblewrap around a host: a second wall, where it is installed ---
+# --- bubblewrap ------------------------------------------------------------------------------------------
 
 
 # the host looks up its user, and finds libseccomp with ldconfig

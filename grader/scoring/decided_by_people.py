@@ -255,7 +255,7 @@ def total_of(
     return RuledTotal(points, told, closed, tuple(edits))
 
 
-# --- what people decided about the points of one item: their marks over what the evidence says ---
+# --- marked lines ----------------------------------------------------------------------------------------
 
 
 MARKED = "Marked by a person."

@@ -51,7 +51,7 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f}".removesuffix(".0") + " %"
 
 
-# --- the line of an item whose points come from a measurement ---
+# --- measured --------------------------------------------------------------------------------------------
 
 
 TRAINING = "training"

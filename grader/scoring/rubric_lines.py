@@ -102,7 +102,7 @@ def _tally(passed: int, total: int) -> str:
     return f"{passed} of {total} checks passed."
 
 
-# --- what the use of forbidden parts costs, and what costs nothing but is left to a person ---
+# --- forbidden costs -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _unproven(stages: Sequence[str]) -> str:
     )
 
 
-# --- one line of the rubric, by the source of its points ---
+# --- lines -----------------------------------------------------------------------------------------------
 
 
 def scored_line(

@@ -138,7 +138,7 @@ def _late(assignment: Assignment, seconds: float, total: float | None) -> LateRe
     return LateRecord("late", days, penalty, after, asked=False, reason=told)
 
 
-# --- the score of one submission ---
+# --- submission score ------------------------------------------------------------------------------------
 
 
 def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] = ()) -> Score:

@@ -52,7 +52,7 @@ def _value(stretch: Sequence[str]) -> int:
     )
 
 
-# --- how much of one student's own code is found in another's, and where ---
+# --- shared code -----------------------------------------------------------------------------------------
 
 
 ENOUGH = 100  # tokens: the reference's own part has some 1,000, an Attention alone 150
@@ -167,7 +167,7 @@ def _in_order(side: Own, spots: Iterable[_Spot]) -> Iterator[Line]:
     return (side.rows[block][at][1] for block, at in sorted(spots))
 
 
-# --- all pairs of a class, and with an earlier one, that have something in common ---
+# --- pairs -----------------------------------------------------------------------------------------------
 
 
 # Of solutions put together from the legitimate forms, two without a part in common share at most 0.15 of

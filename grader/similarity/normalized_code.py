@@ -254,7 +254,7 @@ def _order(tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(token for token, _ in tokens)
 
 
-# --- A submission's code as units, and of these the student's own ---
+# --- code ------------------------------------------------------------------------------------------------
 
 
 def read_code(name: str, data: bytes) -> Code:

@@ -165,7 +165,7 @@ def _named(folders: Sequence[Path]) -> str:
     return " or in ".join(dict.fromkeys(str(folder.resolve()) for folder in folders))
 
 
-# --- A student's homework and its assignment, found: checking and training on one's own machine ---
+# --- homework --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

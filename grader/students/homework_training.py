@@ -121,7 +121,7 @@ def training_estimates(
         yield TrainingEstimate(measure, rehearsal.epochs, each, why_not)
 
 
-# --- A homework, trained on the student's own machine as the grader will train it, with pictures ---
+# --- homework training -----------------------------------------------------------------------------------
 
 
 SUMMARY = "epochs.csv"

@@ -121,7 +121,7 @@ def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:
         return program, own_plans(found.path, program, assignment, workers)
 
 
-# --- the public checks on a student's own file, on the student's own machine ---
+# --- own check -------------------------------------------------------------------------------------------
 
 
 Result = TypeVar("Result")

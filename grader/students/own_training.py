@@ -52,7 +52,7 @@ def with_epochs(program: Program, assignment: Assignment, epochs: int) -> Progra
     return analyzed(program.file, changed.code, assignment.program_rules, changed.modules)
 
 
-# --- training a student's own file on the student's own machine, measured as a grade is ---
+# --- own training ----------------------------------------------------------------------------------------
 
 
 DATA_FILE = "dataset.zip"

@@ -317,7 +317,7 @@ def _archive(packed: Package, name: str, force: bool) -> Path:
     return target
 
 
-# --- the files that a student hands in, put together: with whose they are, and for which assignm ---
+# --- handin ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

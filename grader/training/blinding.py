@@ -167,7 +167,7 @@ def _spread(nodes: Any, height: int, width: int) -> Any:
     return nodes
 
 
-# --- what a worker must not know of the images: their order, which they are, their classes' name ---
+# --- blinding --------------------------------------------------------------------------------------------
 
 
 LEAST_PART = 4  # letters of a class's name by which a program may mean it

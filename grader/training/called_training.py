@@ -136,7 +136,7 @@ def _nothing_else(value: Any) -> Node:
     raise TypeError(f"a {type(value).__name__} is not a value of assignment.toml")
 
 
-# --- training a submission by calling what it wrote, and asking the trained model in a worker of ---
+# --- called training -------------------------------------------------------------------------------------
 
 
 WEIGHTS_LIMIT = FrameLimit(document=8_000_000, arrays=MOST_STATE + 64_000_000)

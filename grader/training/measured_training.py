@@ -91,7 +91,7 @@ def _channels_first(images: Any) -> Any:
     return images[:, None] if images.ndim == 3 else np.ascontiguousarray(np.moveaxis(images, -1, 1))
 
 
-# --- A trial of the training on a few made-up images, so that people read beforehand what will b ---
+# --- rehearsal -------------------------------------------------------------------------------------------
 
 
 IMAGES_PER_CLASS = 4
@@ -168,7 +168,7 @@ def _in_words(raised: StudentRaised, job: Job) -> str:
     return f"It cannot be trained: {told}{said}."
 
 
-# --- A trial of a training by a call on a few made-up images: its stages, which everybody may re ---
+# --- called rehearsal ------------------------------------------------------------------------------------
 
 
 def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
@@ -195,7 +195,7 @@ def rehearsed_call(workers: Workers, job: CalledJob) -> Rehearsal | None:
     return Rehearsal(stages(told, job.program), complete=complete) if told else None
 
 
-# --- training a submission once: in one worker, and measured epoch by epoch in another ---
+# --- measured training -----------------------------------------------------------------------------------
 
 
 def measured_training(workers: Workers, job: Job, report: Report = lambda told: None) -> Measured:
@@ -259,7 +259,7 @@ def prove_watch(link: Link, job: Job) -> None:
     link.prove_watch(token, seconds=seconds, limit=REPLY_LIMIT)
 
 
-# --- training near the threshold, where chance would decide: three seeds, and the mean counts ---
+# --- repetition ------------------------------------------------------------------------------------------
 
 
 RUNS = 3

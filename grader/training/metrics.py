@@ -93,7 +93,7 @@ def mean_reported(reported: Any) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-# --- the receiver operating characteristic of each class: one against the rest ---
+# --- roc -------------------------------------------------------------------------------------------------
 
 
 MOST_POINTS = 40  # of a curve, as it is kept and drawn
@@ -128,7 +128,7 @@ def _curve(scores: NDArray[np.float64], positive: Any) -> RocCurve:
     return RocCurve(area, points)
 
 
-# --- what an assignment measures by a function of its own: the number, and how far chance reache ---
+# --- own measure -----------------------------------------------------------------------------------------
 
 
 RESAMPLES = 200

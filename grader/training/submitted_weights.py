@@ -82,7 +82,7 @@ def _sizes_in_code(program: Program, sides: Set[int]) -> str:
     return f" (in the code: {' or '.join(same)})" if same else ""
 
 
-# --- submitted weights in the submitted model: whether they fit, and how well they do ---
+# --- submitted weights -----------------------------------------------------------------------------------
 
 
 WHOLE_MODEL = (

@@ -134,7 +134,7 @@ class Measurer:
         self.link.close()
 
 
-# --- the model that a training tells of, and whether it is the one that the source configures ---
+# --- model identity --------------------------------------------------------------------------------------
 
 
 # what PyTorch puts around a model, and before the names of its weights

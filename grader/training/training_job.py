@@ -202,7 +202,7 @@ class Measured:
     trained: FinalModel | None = None
 
 
-# --- stages of a training, from what the worker that trains tells of each epoch ---
+# --- stages ----------------------------------------------------------------------------------------------
 
 
 MOST_STAGES = 50
@@ -260,7 +260,7 @@ def _name(name: str) -> str:
     return name[:NAME_LENGTH] if name.isidentifier() else ""
 
 
-# --- whether it was a limit of ours that refused memory, as it was measured and not as it is sai ---
+# --- memory limit ----------------------------------------------------------------------------------------
 
 
 NEAR_GPU_MEMORY = 0.5  # of what there is: what is refused is asked for as a whole, and does not count as held

@@ -235,7 +235,7 @@ def said(found: Finding) -> str:
     return clipped(" ".join(found.message.split()), _MESSAGE)
 
 
-# --- what the outcomes of a validation mean: what is wrong with the checks, sentence by sentence ---
+# --- mutation report -------------------------------------------------------------------------------------
 
 
 LEAST_NAMED = 0.9  # the share of the mistakes that must be called by their names

@@ -88,7 +88,7 @@ def _line(frame: traceback.FrameSummary, folder: Path) -> str:
     return f"{name}:{frame.lineno} in {frame.name}: {(frame.line or '').strip()}"
 
 
-# --- what validation runs: versions of a homework whose worth is known, and what became of each ---
+# --- trials ----------------------------------------------------------------------------------------------
 
 
 HOMEWORK = "homework.py"
@@ -226,7 +226,7 @@ def seed_of(variant: Variant) -> int:
     return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
 
 
-# --- the grader graded where there are no hosts: one variant after another, in plain processes ---
+# --- without hosts ---------------------------------------------------------------------------------------
 
 
 def local_outcomes(
@@ -315,7 +315,7 @@ def _local_outcomes(
     return tuple(found)
 
 
-# --- the grader graded: the checks of an assignment run on versions of a homework whose worth is ---
+# --- judged trials ---------------------------------------------------------------------------------------
 
 
 def outcomes(

@@ -81,7 +81,7 @@ class Objects:
         return self._kept[handle]
 
 
-# --- trees of values in a worker: what cannot be sent stays here and goes out as a handle ---
+# --- tree values -----------------------------------------------------------------------------------------
 
 
 MAX_NAME = 80  # characters of a type's name
@@ -179,7 +179,7 @@ def _kind(value: Any) -> str:
     return "function" if inspect.isroutine(value) else "object"
 
 
-# --- numbers put in place into the tensors and arrays that an object holds ---
+# --- weight transfer -------------------------------------------------------------------------------------
 
 
 def fill(target: Any, content: Any) -> None:

@@ -165,7 +165,7 @@ def _root(ax: Any) -> Any:
     return figure
 
 
-# --- figures: drawn without a screen, kept open, read as structure and as pixels ---
+# --- figures ---------------------------------------------------------------------------------------------
 
 
 MAX_FIGURES = 40

@@ -125,7 +125,7 @@ def _is_own(function: FunctionType, kind: type) -> bool:
     )
 
 
-# --- forbidden parts made to report their own use: their code is replaced by sealed code that re ---
+# --- telling ---------------------------------------------------------------------------------------------
 
 
 NOTHING = -1  # in the place of a part's number
@@ -268,7 +268,7 @@ def _prove(token: int, which: int | None) -> None:
             function(challenge(token))
 
 
-# --- run-time watch for forbidden parts, however their names were spelled ---
+# --- forbidden -------------------------------------------------------------------------------------------
 
 
 _MARK = "grader.worker.until_here"

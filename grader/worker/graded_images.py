@@ -86,7 +86,7 @@ def copied(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value.copy()
 
 
-# --- the grader's images as a data set under the student's transform, like an ImageFolder ---
+# --- images ----------------------------------------------------------------------------------------------
 
 
 MOST_BYTES = 500_000_000  # of images that are kept half transformed

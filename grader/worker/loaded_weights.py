@@ -220,7 +220,7 @@ def _array(content: bytes) -> Tensor | CheckpointFault:
     return torch.from_numpy(np.array(array, dtype=dtype.newbyteorder("="), order="C"))
 
 
-# --- A trained model's answers: its class as it was checked, with its weights as data ---
+# --- measuring -------------------------------------------------------------------------------------------
 
 
 class Measuring:
@@ -320,7 +320,7 @@ def misfit(model: nn.Module, weights: Mapping[str, Tensor]) -> Misfit | None:
     return None
 
 
-# --- submitted weights: read as plain tensors within bounds, and tried in the student's model ---
+# --- checkpoint ------------------------------------------------------------------------------------------
 
 
 NESTED = ("state_dict", "model_state_dict", "model")

@@ -44,7 +44,7 @@ def unwrapped_names(weights: Mapping[str, Value]) -> dict[str, Value]:
         found = {name.removeprefix(prefix): found[name] for name in found if name in names}
 
 
-# --- attention weights of a student's model, read where its code computes them ---
+# --- attention -------------------------------------------------------------------------------------------
 
 
 FEWEST_TOKENS = 5
@@ -162,7 +162,7 @@ def attention_weights(model: nn.Module, images: Tensor) -> Tensor | None:
     return torch.stack(layers, dim=1).cpu()
 
 
-# --- outputs of a student's model: its tree of modules, its weights, its logits for given images ---
+# --- outputs ---------------------------------------------------------------------------------------------
 
 
 EVALUATION_BATCH = 256

@@ -200,7 +200,7 @@ class RecordingSchedule(torch.optim.lr_scheduler.LambdaLR):
         super().step(epoch)
 
 
-# --- data loaders over data that the judge sends, of any kind ---
+# --- batches ---------------------------------------------------------------------------------------------
 
 
 class GivenDataset(Dataset[Any]):

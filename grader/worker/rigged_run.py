@@ -99,7 +99,7 @@ def role_of(name: str) -> str | None:
     return "epoch" if lowered == "epoch" else None
 
 
-# --- A run of train_epoch, evaluate or a plotting function on rigged models and loaders ---
+# --- rigged run ------------------------------------------------------------------------------------------
 
 
 MAX_NUMBERS = 10_000

@@ -53,7 +53,7 @@ def sealed_code(template: Callable[..., Any], file: str, **values: Any) -> CodeT
     return code.replace(co_consts=constants, co_filename=FILE + file)
 
 
-# --- the channel by which sealed code reports to the judge at once, in frames of a few plain fie ---
+# --- voice -----------------------------------------------------------------------------------------------
 
 
 TAMPERED = 70  # the status with which a worker leaves whose pipe is not the one that it was given

@@ -81,7 +81,7 @@ def train(student: StudentModule, request: Train, tell: Tell) -> None:
     run_script(student, prepared(student, request, device), tell, request.other)
 
 
-# --- the worker's loop: a request, a reply, until the judge is gone ---
+# --- service ---------------------------------------------------------------------------------------------
 
 
 FROM_JUDGE = FrameLimit(document=64_000_000, arrays=4_000_000_000, values=2_000_000)

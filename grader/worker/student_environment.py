@@ -164,7 +164,7 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return False
 
 
-# --- devices: a student's `cuda` or `mps` means the device that the run has ---
+# --- device ----------------------------------------------------------------------------------------------
 
 
 _GPU = re.compile(r"(cuda|mps)(:\d+)?")
@@ -218,7 +218,7 @@ def _redirected(original: Any) -> Any:
     return to
 
 
-# --- standard streams and logs as student code finds them, overheard ---
+# --- streams ---------------------------------------------------------------------------------------------
 
 
 class BoundedText(io.StringIO):

@@ -99,7 +99,7 @@ def students_code() -> Iterator[None]:
         raise StudentFault(error) from error
 
 
-# --- missing pretrained weights: which file a library looked for and would have downloaded ---
+# --- wanted ----------------------------------------------------------------------------------------------
 
 
 MOST_ERRORS = 10  # of a chain of exceptions, each the reason of the one before
@@ -197,7 +197,7 @@ def _wanted_text(values: Mapping[str, Any], name: str) -> str:
     return value if type(value) is str else ""
 
 
-# --- source locations: from an exception or a frame to the line that the student wrote ---
+# --- origin ----------------------------------------------------------------------------------------------
 
 
 PREFIX = "submission:"  # marks the code objects that come from the student

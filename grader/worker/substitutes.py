@@ -77,7 +77,7 @@ class InPlaceOfOwn(nn.Module):
                 raise error from None
 
 
-# --- fakes: modules, functions and classes whose answers only the judge knows, and gives for eac ---
+# --- fakes -----------------------------------------------------------------------------------------------
 
 
 AskJudge = Callable[[FakeCalled], FakeAnswer]
@@ -252,7 +252,7 @@ def _mark(values: tuple[Any, ...], number: int) -> None:
                 tensor.fill_(number)
 
 
-# --- stand-ins: modules with known behavior in the place of a student's other components ---
+# --- standin ---------------------------------------------------------------------------------------------
 
 
 class StandIns:

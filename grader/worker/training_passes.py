@@ -45,7 +45,7 @@ def schedule_of(optimizer: torch.optim.Optimizer) -> str:
     return type(outer[-1]).__name__ if outer else ""
 
 
-# --- reported losses of the graded training function, wherever it puts them ---
+# --- losses ----------------------------------------------------------------------------------------------
 
 
 def reported_losses(appended: list[Any], returned: Any, printed: str) -> Any:
@@ -106,7 +106,7 @@ class LossWatch:
         return found
 
 
-# --- A function that trains, watched from outside: the model after each pass over its loader ---
+# --- passes ----------------------------------------------------------------------------------------------
 
 
 MOST_PASSES = 10_000

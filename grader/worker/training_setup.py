@@ -241,7 +241,7 @@ def _whole(student: StudentModule, expression: str, gap: Gap) -> int:
     return value
 
 
-# --- training data in the student's form, and what a training begins and ends with ---
+# --- preparation -----------------------------------------------------------------------------------------
 
 
 VALIDATION_SHARE = 0.1  # of the training images, where the student's loop decides by what it validates on

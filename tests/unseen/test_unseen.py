@@ -40,7 +40,7 @@ OF_FINETUNE = {
     "cutmix_box_axes_swapped": ("cutmix", "cutmix_height_and_width_exchanged"),
     "cutmix_box_per_image": ("cutmix", ""),
     "cutmix_sides_without_root": ("", ""),  # its share is the true one, which is all that is asked for
-    "divided_by_predictions": ("per_class_accuracy", ""),
+    "divided_by_predictions": ("per_class_accuracy", "per_class_of_predictions"),
     "first_nan_is_best": ("EarlyStopping", "stopping_nan_stays_best"),
     "freeze_misses_bare_parameters": ("freeze_backbone", ""),
     "hit_if_either_label": ("train_one_epoch", "epoch_counts_either_label"),

@@ -108,7 +108,7 @@ def _stored(node: ast.AST) -> set[str]:
     return found
 
 
-# --- data flow through files: which statements load what others saved ---
+# --- kept files ------------------------------------------------------------------------------------------
 
 
 # in the place of names: no name has such characters

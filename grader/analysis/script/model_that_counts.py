@@ -96,7 +96,7 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
             yield from (each for each in every if isinstance(each, ast.AST))
 
 
-# --- the model that counts, where a program trains several ---
+# --- model that counts -----------------------------------------------------------------------------------
 
 
 UNKNOWN_PART = "\0"

@@ -174,7 +174,7 @@ def _copies(call: ast.Call) -> bool:
     return name in ("deepcopy", "copy", "state_dict", "clone", "dict", "load")
 
 
-# --- substitution of data: the grader's loaders and data sets in the place of the student's ---
+# --- substitution ----------------------------------------------------------------------------------------
 
 
 # how weights are kept and restored: the worker lets it happen in memory

@@ -106,7 +106,7 @@ def _bias(name: str, between: list[str], weights: Mapping[str, Tensor]) -> Tenso
     return fitting[0] if len(fitting) == 1 else None
 
 
-# --- how far apart a layer's outputs lie in the image, and whether it treats all places alike ---
+# --- strides ---------------------------------------------------------------------------------------------
 
 
 Layer = Callable[[Tensor], Tensor]

@@ -255,7 +255,7 @@ def _of_running(before: BatchNorm, after: BatchNorm, x: Tensor, momentum: float)
         yield f"The running mean is not {1 - momentum:g} of itself and {momentum:g} of the batch's."
 
 
-# --- what a residual block hands on beside its branch: found by silencing the branch's normaliza ---
+# --- shortcuts -------------------------------------------------------------------------------------------
 
 
 Kind = Literal["identity", "projection", "none", "unknown"]

@@ -124,7 +124,7 @@ def two_layers(weights: Mapping[str, Tensor], dim: int, hidden: int) -> Iterator
         )
 
 
-# --- encoder blocks whose parts are written inline: what their weights compute, part by part ---
+# --- encoders --------------------------------------------------------------------------------------------
 
 
 Part = Callable[[Tensor], Tensor]

@@ -87,7 +87,7 @@ def _input(images: int, tokens: int) -> str:
     return f"{images} image{'s' * (images > 1)} of {tokens} token{'s' * (tokens > 1)}"
 
 
-# --- which pixels of an image each token sees ---
+# --- fields ----------------------------------------------------------------------------------------------
 
 
 STEPS = (1.5, -1.5, 30.0, -30.0)  # by which a pixel is changed
@@ -165,7 +165,7 @@ def _box(field: Tensor) -> tuple[int, int, int, int] | None:
     return (top, bottom, left, right) if bool(field[top:bottom, left:right].all()) else None
 
 
-# --- images as grids of patches, and which of a model's tensors belong to the places in the grid ---
+# --- patches ---------------------------------------------------------------------------------------------
 
 
 Generator = Any

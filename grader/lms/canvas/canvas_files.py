@@ -171,7 +171,7 @@ def _by_user(known: Sequence[_Name]) -> Iterator[_Name]:
     yield from (one for one in known if len(called[one.readings[0].user]) > 1)
 
 
-# --- canvas's gradebook, with the assignment's column filled in ---
+# --- gradebook columns -----------------------------------------------------------------------------------
 
 
 _TITLE = re.compile(r"^(?P<title>.*)\((?P<id>\d+)\)$")

@@ -170,7 +170,7 @@ RESULTS = ExportFormat(
 )
 
 
-# --- the metadata of a Gradescope export: `submission_metadata.yml` beside one folder for each s ---
+# --- metadata --------------------------------------------------------------------------------------------
 
 
 LMS = "Gradescope"

@@ -70,7 +70,7 @@ def moodle_name(name: str) -> DownloadName | None:
     )
 
 
-# --- moodle's offline grading worksheet, filled in ---
+# --- worksheet -------------------------------------------------------------------------------------------
 
 
 IDENTIFIER, GRADE, MAXIMUM = "identifier", "grade", "maximum grade"
@@ -171,7 +171,7 @@ WORKSHEET = ExportFormat(
 )
 
 
-# --- A table for Moodle's gradebook import ---
+# --- gradebook table -------------------------------------------------------------------------------------
 
 
 MOST = 100  # the default of the site's `gradepointmax`

@@ -186,7 +186,7 @@ def _part(file: BinaryIO, offset: int, count: int) -> Frame:
     return Frame({}, {"data": np.frombuffer(file.read(min(max(count, 0), CHUNK)), dtype=np.uint8)})
 
 
-# --- what is compared of a submission, as a parser reads it: code, the tensors of a checkpoint, ---
+# --- compared work ---------------------------------------------------------------------------------------
 
 
 class ParserReader:
@@ -286,7 +286,7 @@ def _senseless(path: Path) -> SubmissionError:
     return SubmissionError(f"{path.name}: reading it gave no sense. Look at the file.")
 
 
-# --- A submitted source parsed: its program, and how it looks to people ---
+# --- parsed program --------------------------------------------------------------------------------------
 
 
 SECONDS = 30.0  # of wall-clock time

@@ -72,7 +72,7 @@ class _RequestedFile(io.RawIOBase):
         return len(data)
 
 
-# --- A handed-in file rendered in the parser that parses it, as a person reads it. Nothing of it ---
+# --- page view -------------------------------------------------------------------------------------------
 
 
 _SECONDS = 5  # of processor time that rendering may take
@@ -110,7 +110,7 @@ def warm() -> None:
     validator(View)
 
 
-# --- answers about a file that was handed in: what is packed in it, what it claims, what is comp ---
+# --- file contents ---------------------------------------------------------------------------------------
 
 
 _DONE = Frame({"done": True})

@@ -57,7 +57,7 @@ def report_pages(file: BinaryIO) -> tuple[str, ...]:
     return tuple(pages)
 
 
-# --- the pages of a PDF as pixels, drawn by PDFium. Nothing in the PDF acts: no form, no script, ---
+# --- pdf pages -------------------------------------------------------------------------------------------
 
 
 CPU_SECONDS = 15

@@ -117,7 +117,7 @@ def _confusion(training: Training) -> Figure:
     return figure
 
 
-# --- A study of a student's choices as a picture and as a table ---
+# --- study plot ------------------------------------------------------------------------------------------
 
 
 COLUMNS = ("value", "setting", "own", "accuracy", "low", "high", "epochs", "seconds", "outcome", "reason")

@@ -111,7 +111,7 @@ def attended(
     return download.model_copy(update={"roster": roster})
 
 
-# --- what `results.json` holds of one submission, by its contract ---
+# --- results record --------------------------------------------------------------------------------------
 
 
 def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
@@ -408,7 +408,7 @@ def _plan(plan: Plan) -> PlanRecord | None:
     )
 
 
-# --- `scores.csv`: one row per student, for a spreadsheet ---
+# --- scores table ----------------------------------------------------------------------------------------
 
 
 def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]) -> str:

@@ -104,7 +104,7 @@ def _of_definition(text: str, line: int, count: int) -> list[int]:
     return [number - 1 for number in shown[:count]]
 
 
-# --- where a line of the handed-in code stands on the page that shows it ---
+# --- code links ------------------------------------------------------------------------------------------
 
 
 SCRIPT = "code"  # the id of a script

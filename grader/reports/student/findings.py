@@ -142,7 +142,7 @@ def _remark(told: ToldCause, source: Mapping[str, str] | None) -> CheckRemark:
     )
 
 
-# --- what was found out about single lines of a submission, as it stands beside them ---
+# --- line notes ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

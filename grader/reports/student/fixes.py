@@ -128,7 +128,7 @@ def _lost(assignment: Assignment, score: Score, target: str) -> tuple[tuple[str,
     return (), 0.0
 
 
-# --- which fixes are worth most points, computed from the lost points of each component and its ---
+# --- fixes -----------------------------------------------------------------------------------------------
 
 
 TRAINING = "training"

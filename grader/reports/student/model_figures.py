@@ -61,7 +61,7 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-# --- the models that were trained, side by side, as numbers ---
+# --- model comparison ------------------------------------------------------------------------------------
 
 
 UNKNOWN = "–"
@@ -147,7 +147,7 @@ def _seconds(training: Training) -> str:
     return f"{float(f'{training.seconds / epochs:.2g}'):g}" if epochs else ""
 
 
-# --- A model's modules as an indented table with the parameters of each and of all below it ---
+# --- model tree ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def _since(when: datetime, before: float, now: float | None, how: str = "") -> s
     return f"Changed since {when:%Y-%m-%d}: {points(before)} → {points(now)}{how}."
 
 
-# --- where a submission stands: its points in a sentence, and what a reader must know before the ---
+# --- standing --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def _rows(training: Training, images: Mapping[str, bytes]) -> tuple[AttentionRow
     )
 
 
-# --- the report that a student receives: one HTML file that needs nothing else ---
+# --- student page ----------------------------------------------------------------------------------------
 
 
 _FIXES_SHOWN = 3
@@ -188,7 +188,7 @@ def _shown_fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tu
     return tuple(ShownFix(fix, excerpt(evidence.source, fix.where)) for fix in worth[:_FIXES_SHOWN])
 
 
-# --- the pages about one student, which lie side by side: the report, the code and the answers ---
+# --- student pages ---------------------------------------------------------------------------------------
 
 
 def student_pages(

@@ -91,7 +91,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
     return value
 
 
-# --- what a student handed in, with what was found out at its lines: one HTML file in which noth ---
+# --- submission page -------------------------------------------------------------------------------------
 
 
 MOST_LINES = 20_000

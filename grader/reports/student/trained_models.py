@@ -106,7 +106,7 @@ def difference(values: Mapping[str, str], base: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {values[name]} instead of {base.get(name, '')}" for name in changed) or "base"
 
 
-# --- what the student's page shows of each model that was trained ---
+# --- trained models --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def _lines(places: Sequence[Place], file: str) -> str:
     return listed([within(place, file) for place in dict.fromkeys(places)])
 
 
-# --- what to say about a training run: how it ended, and one thing to try ---
+# --- training advice -------------------------------------------------------------------------------------
 
 
 _RISE = 0.01  # of accuracy over the last quarter of the epochs: still learning

@@ -289,7 +289,7 @@ def _short(value: float) -> str:
     return f"{value:.3g}"
 
 
-# --- how the trainings of a class went: accuracy against size, time and claim, and the best with ---
+# --- class training --------------------------------------------------------------------------------------
 
 
 Results = Sequence[tuple[Evidence, Score]]

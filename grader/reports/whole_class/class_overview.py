@@ -55,7 +55,7 @@ def set_aside(download: DownloadRecord | None, results: Sequence[tuple[Evidence,
     return SetAside(nobodys + within, max(within - theirs, 0) if download else 0)
 
 
-# --- A class at a glance: what the first screen of the class page and the terminal say alike ---
+# --- class overview --------------------------------------------------------------------------------------
 
 
 Results = Sequence[tuple[Evidence, Score]]

@@ -145,7 +145,7 @@ def status_counts(results: Results) -> tuple[tuple[str, int], ...]:
     return tuple((word, tally[status]) for status, word in STATUS_WORDS.items() if tally[status])
 
 
-# --- where the time of a class's grading went: by stage, and by submission ---
+# --- class time ------------------------------------------------------------------------------------------
 
 
 TimedResults = Sequence[tuple[Evidence, Score]]
@@ -176,7 +176,7 @@ def submission_times(results: TimedResults) -> tuple[SubmissionTime, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.total, row.student_id)))
 
 
-# --- how each check went in a class: its pass rate, and whether it tells strong work from weak ---
+# --- check rates -----------------------------------------------------------------------------------------
 
 
 CheckedResults = Sequence[tuple[Evidence, Score]]

@@ -105,7 +105,7 @@ def _whole_list(rosters: Sequence[RosterRecord]) -> RosterRecord | None:
     )
 
 
-# --- the marks that people still give, item by item: how many are open, and who has given the ot ---
+# --- open marks ------------------------------------------------------------------------------------------
 
 
 FEW = 8  # students who are named: more are counted
@@ -168,7 +168,7 @@ def _markers(line: ScoreLine) -> set[str]:
     return {edit.who for edit in last.values() if edit.new is not None}
 
 
-# --- everything in a class that needs a person's eye, by reason, and whether grades can be hande ---
+# --- review queue ----------------------------------------------------------------------------------------
 
 
 NEAR = 2.0  # points of the total, or of the accuracy in percent

@@ -200,7 +200,7 @@ def _uri(pixels: NDArray[np.uint8]) -> str:
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
 
 
-# --- pairs of similar submissions as CSV ---
+# --- similarity table ------------------------------------------------------------------------------------
 
 
 COLUMNS = (

@@ -150,7 +150,7 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# --- what must be the same for a warm process to find what a new one would ---
+# --- fingerprint -----------------------------------------------------------------------------------------
 
 
 # the files of an assignment that are read or executed for a check, beside the homework
@@ -223,7 +223,7 @@ def _libraries() -> list[str]:
     return sorted(set(found))
 
 
-# --- where a warm process is asked: a socket in the user's private folder, and lines of JSON ove ---
+# --- address ---------------------------------------------------------------------------------------------
 
 
 MOST_BYTES = 64_000_000  # of one line: a program with its source has some 100 kB
