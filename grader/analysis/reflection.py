@@ -1,7 +1,7 @@
 """Lists of introspective names, and which of them an honest homework may use.
 
 Code that resolves computed names can reach everything; code that reaches frames, code objects or the
-collector can change everything. `docs/security.md` lists what is allowed. `prying` decides whether
+collector can change everything. `docs/security.md` lists what is allowed. `suspicious_code` decides whether
 something graded reaches such a name.
 
 Tests: tests/analysis/test_prying.py

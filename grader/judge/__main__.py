@@ -1,6 +1,6 @@
 """Entry point `python -m grader.judge FOLDER`: the judge host of the assignment in a folder.
 
-`host` decides what it does.
+`judge_host` decides what it does.
 
 Tests: tests/grading/test_limits_by_name.py
 """

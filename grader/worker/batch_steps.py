@@ -1,7 +1,7 @@
 """torchvision's random transforms in two steps: what chance decides per image, and the work per batch.
 
 It computes the pixels that torchvision gives, for the classes in its table with common settings. For all
-else there is no step (None). `batch_transforms` decides by comparison whether a composition is used for
+else there is no step (None). `graded_images` decides by comparison whether a composition is used for
 batches.
 
 Tests: tests/worker/test_batch_transforms.py
