@@ -1,8 +1,8 @@
 """References of a statement, by Python's rules of scope: global names and what is reached through them.
 
 It resolves aliases, `getattr`, imports by text and patterns as far as the source shows the text. It reports
-computed names that it cannot resolve. `forbidden_uses` and `suspicious_code` decide whether a reference is forbidden or
-worth a look.
+computed names that it cannot resolve. `forbidden_uses` and `suspicious_code` decide whether a reference is
+forbidden or worth a look.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_prying.py
 """

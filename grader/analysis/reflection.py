@@ -26,7 +26,7 @@ MODELS = frozenset({"get_model", "get_model_builder"})  # of torchvision.models,
 GETTERS = frozenset(
     {"attrgetter", "methodcaller"}
 )  # make functions that look up the name that they are given
-# attributes of anything
+# attributes that are suspicious on any object
 ATTRIBUTES = frozenset(
     {
         # functions, methods, classes
@@ -45,8 +45,9 @@ ATTRIBUTES = frozenset(
         *("getclosurevars", "getattr_static", "settrace", "setprofile", "addaudithook", "meta_path"),
     }
 )
-# builtin functions that must not be handed on, and modules
+# builtin functions that must not be handed on as values
 BUILTINS = frozenset({"getattr", "setattr", "delattr", "vars", "globals", "locals"})
+# modules that must not be handed on as values
 MODULES = frozenset(
     {
         *("sys", "os", "gc", "inspect", "builtins", "importlib", "ctypes", "types", "operator", "pickle"),
@@ -89,7 +90,7 @@ FLAGGED = (
     *("_thread*", "_testcapi*", "_testinternalcapi*", "_xxsubinterpreters*", "_interp*", "test.*"),
     "concurrent.interpreters*",
 )
-# made by hand; to ask whether something is one of them is harmless
+# calling one of these builds a function or a module by hand; `isinstance()` with them is harmless
 MADE = ("types.FunctionType", "types.LambdaType", "types.CodeType", "types.CellType", "types.ModuleType")
 # of these, what looks at nothing but the student's own, or only describes
 ALLOWED = (
@@ -98,8 +99,8 @@ ALLOWED = (
     *("pickle.DEFAULT_PROTOCOL", "importlib.import_module", "importlib.util.find_spec"),
     *("importlib.metadata.version", "importlib.metadata", "importlib.util", "builtins.print"),
 )
-# private modules of the libraries that hold forbidden parts, which pages of advice name
-PRIVATE = (
+# private modules of libraries that tutorials tell people to use: these are permitted
+PERMITTED_PRIVATE = (
     *("torch.utils.data._utils.collate*", "torch._six*", "torch.nn.modules._functions*"),
     *(
         "torch._dynamo.config*",
@@ -125,7 +126,7 @@ def any_of(patterns: Iterable[str]) -> Matches:
     return re.compile("|".join(map(translate, patterns))).match
 
 
-_is_flagged, _is_allowed, _is_advised = any_of(FLAGGED), any_of(ALLOWED), any_of(PRIVATE)
+_is_flagged, _is_allowed, _is_permitted_private = any_of(FLAGGED), any_of(ALLOWED), any_of(PERMITTED_PRIVATE)
 is_made = any_of(MADE)
 
 
@@ -156,6 +157,6 @@ def is_private(dotted: str, roots: frozenset[str]) -> bool:
     return any(
         name.partition(".")[0] in roots
         and any(part.startswith("_") and not part.startswith("__") for part in name.split(".")[:-1])
-        and not _is_advised(name)
+        and not _is_permitted_private(name)
         for name in homes(dotted)
     )

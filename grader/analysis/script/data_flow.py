@@ -1,14 +1,14 @@
 """Data flow of single statements: names read before they are bound, and files saved and loaded.
 
-A name that only some branches bind counts as not bound. Files go by `torch.save` and `torch.load` with
-literal names; any other name may be any file. So both err toward dependence; other ways to keep weights
-are not seen. `dependence` decides what belongs to the script.
+A name that only some branches of an `if` or a `match` bind counts as not bound. Files go by `torch.save`
+and `torch.load` with literal names; any other name may be any file. So both err toward dependence; other
+ways to keep weights are not seen. `dependence` decides what belongs to the script.
 
-Tests: tests/training/test_replay.py
+Tests: tests/analysis/script/test_data_flow.py, tests/training/test_replay.py
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.analysis.units import DEFINITIONS
@@ -17,7 +17,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def exposed(node: ast.stmt) -> frozenset[str]:
-    """The names, those of builtins and of functions included."""
+    """The names that a statement reads before it binds them, those of builtins and functions included."""
     return frozenset(_exposed(node, set()))
 
 
@@ -38,6 +38,9 @@ def _exposed(node: ast.stmt, bound: set[str]) -> Iterator[str]:
             yield from _block(body, first)
             yield from _block(orelse, second)
             bound |= first & second
+        case ast.Match(subject=subject, cases=cases):
+            yield from _read(subject, bound)
+            yield from _cases(cases, bound)
         case ast.With(items=items, body=body):
             for item in items:
                 yield from _read(item.context_expr, bound)
@@ -63,6 +66,43 @@ def _exposed(node: ast.stmt, bound: set[str]) -> Iterator[str]:
             bound |= _stored(node)
 
 
+def _cases(cases: Sequence[ast.match_case], bound: set[str]) -> Iterator[str]:
+    """The names read first in the cases of a `match`; `bound` grows by what all of them bind."""
+    # where no case is certain to match, none of them may be executed
+    certain = any(case.guard is None and _matches_anything(case.pattern) for case in cases)
+    ends = [] if certain else [set(bound)]
+    for case in cases:
+        yield from _read(case.pattern, bound)
+        inner = bound | _captured(case.pattern)
+        if case.guard is not None:
+            yield from _read(case.guard, inner)
+        yield from _block(case.body, inner)
+        ends.append(inner)
+    bound |= set.intersection(*ends)
+
+
+def _matches_anything(pattern: ast.pattern) -> bool:
+    match pattern:
+        case ast.MatchAs(pattern=inner):
+            return inner is None or _matches_anything(inner)
+        case ast.MatchOr(patterns=patterns):
+            return any(map(_matches_anything, patterns))
+        case _:
+            return False
+
+
+def _captured(pattern: ast.pattern) -> set[str]:
+    """The names that a pattern binds where it matches."""
+    found: set[str] = set()
+    for node in ast.walk(pattern):
+        match node:
+            case (
+                ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name))
+            ):
+                found.add(name)
+    return found
+
+
 def _block(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
     for node in body:
         yield from _exposed(node, bound)
@@ -73,7 +113,7 @@ def _read(node: ast.AST, bound: set[str]) -> Iterator[str]:
 
 
 def _loaded(node: ast.AST) -> Iterator[str]:
-    """The names that are read in a node, without those of comprehensions' and functions' own."""
+    """The names that are read in a node, except the local names of comprehensions and functions."""
     own: set[str] = set()
     if isinstance(node, COMPREHENSIONS):
         own = {name for part in node.generators for name in _stored(part.target)}
@@ -111,17 +151,19 @@ def _stored(node: ast.AST) -> set[str]:
 # --- kept files ------------------------------------------------------------------------------------------
 
 
-# in the place of names: no name has such characters
-ANY_READ, ANY_WRITTEN = "<a file that may be read>", "<a file that may be written>"
+# a load whose file is unknown depends on every save, and a save whose file is unknown feeds every load; they
+# stand among names, and no name has such characters
+READ_BY_UNKNOWN_LOAD = "<a file that may be read>"
+WRITTEN_BY_UNKNOWN_SAVE = "<a file that may be written>"
 
 
 @dataclass(frozen=True)
 class Files:
-    """What is read and written, as if files were names.
+    """The files that a statement reads and writes, as if files were names.
 
     Attributes:
-        read: Of what a statement depends on.
-        written: Of what it changes.
+        read: The files that it depends on.
+        written: The files that it changes.
     """
 
     read: frozenset[str]
@@ -129,19 +171,24 @@ class Files:
 
 
 def files_of(nodes: Iterable[ast.AST]) -> Files:
-    """The files that `torch.load` and `torch.save` are given, as far as their names can be read."""
+    """The files that `torch.load` and `torch.save` are given, as far as their names can be read.
+
+    A load reads its file and WRITTEN_BY_UNKNOWN_SAVE; a save writes its file and READ_BY_UNKNOWN_LOAD. Where
+    the name cannot be read, a load reads READ_BY_UNKNOWN_LOAD, and a save writes both.
+    """
     read: set[str] = set()
     written: set[str] = set()
     for node in (node for outer in nodes for node in ast.walk(outer)):
         match node:
             case ast.Call(func=ast.Attribute(attr="load", value=ast.Name(id="torch")), args=[place, *_]):
-                read |= {_name(place), ANY_WRITTEN} if _name(place) else {ANY_READ}
+                file = _file_token(place)
+                read |= {file, WRITTEN_BY_UNKNOWN_SAVE} if file else {READ_BY_UNKNOWN_LOAD}
             case ast.Call(func=ast.Attribute(attr="save", value=ast.Name(id="torch")), args=[_, place, *_]):
-                written |= {_name(place), ANY_READ} if _name(place) else {ANY_READ, ANY_WRITTEN}
+                written |= {_file_token(place) or WRITTEN_BY_UNKNOWN_SAVE, READ_BY_UNKNOWN_LOAD}
     return Files(frozenset(read), frozenset(written))
 
 
-def _name(place: ast.expr) -> str:
+def _file_token(place: ast.expr) -> str:
     """A file by its name; empty where that is not written there."""
     if isinstance(place, ast.Constant) and isinstance(place.value, str):
         return f"<the file {place.value}>"
