@@ -114,6 +114,7 @@ def pages(
             },
             download=attended(download, candidates(pairs)),
             similarity=similarity[0] if similarity else None,
+            top="../",
         )
         yield CLASS_PAGE, made.encode("utf-8")
     if similarity is not None and wanted(f"{INSTRUCTORS}/{SIMILARITY_PAGE}"):

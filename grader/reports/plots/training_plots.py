@@ -120,9 +120,8 @@ def _confusion(training: Training) -> Figure:
 # --- study plot ------------------------------------------------------------------------------------------
 
 
+# `value` is the heading above the names of the varied fields, `setting` that above their values
 COLUMNS = ("value", "setting", "own", "accuracy", "low", "high", "epochs", "seconds", "outcome", "reason")
-_OWN_COLOR, _OTHER_COLOR = "#1f5fa8", "#6e7681"
-_STUDY_DPI = 150
 
 Rows = Sequence[tuple[str, str, bool, Training]]
 """(field, value, whether it is the student's own, what came of it)."""
@@ -147,22 +146,22 @@ def write_study_plot(rows: Rows, path: Path) -> Path:
     figure = Figure(figsize=(1.2 + 2.6 * len(fields), 3.4), layout="constrained")
     panels = figure.subplots(1, len(fields), sharey=True, squeeze=False)[0]
     for panel, field in zip(panels, fields, strict=True):
-        own_rows = sorted((row for row in rows if row[0] == field), key=lambda row: float(row[1]))
-        for index, (_, _, own, training) in enumerate(own_rows):
+        field_rows = sorted((row for row in rows if row[0] == field), key=lambda row: float(row[1]))
+        for index, (_, _, own, training) in enumerate(field_rows):
             if training.accuracy is None:
                 place = {"xycoords": ("data", "axes fraction"), "ha": "center", "fontsize": 7}
                 panel.annotate("failed", (index, 0.02), **place)
                 continue
             low, high = training.interval or (training.accuracy, training.accuracy)
             reach = [[100 * (training.accuracy - low)], [100 * (high - training.accuracy)]]
-            color = _OWN_COLOR if own else _OTHER_COLOR
+            color = _BLUE if own else _GRAY
             panel.errorbar(index, 100 * training.accuracy, yerr=reach, fmt="o", color=color, capsize=3)
-        panel.set_xticks(range(len(own_rows)), [row[1] for row in own_rows])
-        panel.set_xlim(-0.6, len(own_rows) - 0.4)
+        panel.set_xticks(range(len(field_rows)), [row[1] for row in field_rows])
+        panel.set_xlim(-0.6, len(field_rows) - 0.4)
         panel.set_title(field.replace("_", " "), fontsize=10)
         panel.grid(axis="y", alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("correct test images, %")
     # without the software's version in it, the same numbers give the same file
-    figure.savefig(path, dpi=_STUDY_DPI, metadata={"Software": None})
+    figure.savefig(path, dpi=_DPI, metadata={"Software": None})
     return path

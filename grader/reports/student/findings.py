@@ -221,9 +221,9 @@ def _findings(assignment: Assignment, evidence: Evidence, score: Score) -> Itera
 
 def _forbidden(assignment: Assignment, evidence: Evidence) -> Iterator[LineNote]:
     for row in forbidden_rows(assignment, evidence):
-        word = "✗ Not allowed" if row.costs else "– Note"
+        word = "✗ Not allowed" if row.loses_points else "– Note"
         message = f"{row.reason} {row.consequence}".strip()
-        kind = "failed" if row.costs else "skipped"
+        kind = "failed" if row.loses_points else "skipped"
         yield LineNote(row.where, _at(row.where), kind, word, named(row.name), message)
 
 

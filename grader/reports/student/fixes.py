@@ -41,14 +41,14 @@ class ForbiddenRow:
 
     Attributes:
         consequence: What follows from it, in a sentence.
-        costs: Whether points are lost.
+        loses_points: Whether points are lost.
     """
 
     name: str
     where: str
     reason: str
     consequence: str
-    costs: bool
+    loses_points: bool
 
 
 def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[ForbiddenCost, ...]:
@@ -57,7 +57,7 @@ def forbidden_costs(assignment: Assignment, evidence: Evidence, score: Score) ->
     uses: dict[str, list[tuple[ForbiddenRule, ForbiddenUse]]] = {}
     for use in evidence.forbidden:
         rule = rules.get(use.rule)
-        if rule is not None and _costs(rule, use):
+        if rule is not None and _takes_points(rule, use):
             uses.setdefault(rule.costs, []).append((rule, use))
     found: list[ForbiddenCost] = []
     taken: set[str] = set()
@@ -88,7 +88,7 @@ def forbidden_rows(assignment: Assignment, evidence: Evidence) -> tuple[Forbidde
     rows: list[ForbiddenRow] = []
     for use in evidence.forbidden:
         rule = rules.get(use.rule)
-        forbids = rule is not None and _costs(rule, use)
+        forbids = rule is not None and _takes_points(rule, use)
         users = listed([_user(name) for name in use.reached_from])
         if rule is not None and forbids:
             target = titles.get(rule.costs, rule.costs)
@@ -110,8 +110,8 @@ def _user(name: str) -> str:
     return name.capitalize() if " " in name else name
 
 
-def _costs(rule: ForbiddenRule, use: ForbiddenUse) -> bool:
-    """Whether a use costs points: a graded name reaches it, and it is no business of another part."""
+def _takes_points(rule: ForbiddenRule, use: ForbiddenUse) -> bool:
+    """Whether a use takes points: a graded name reaches it, and no person has to judge it first."""
     return rule.policy == "forbid" and bool(use.reached_from) and not (use.inside or use.in_training)
 
 
@@ -177,8 +177,8 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
     Returns:
         Fixes by points, descending; equal ones in the order of the assignment's components.
     """
-    costs = forbidden_costs(assignment, evidence, score)
-    zeroed = {component for cost in costs for component in cost.components}
+    forbidden = forbidden_costs(assignment, evidence, score)
+    zeroed = {component for cost in forbidden for component in cost.components}
     found: list[Fix] = []
     orphans: list[tuple[Finding, float]] = []
     for component in _components(assignment, evidence.findings):
@@ -198,7 +198,7 @@ def fixes(assignment: Assignment, evidence: Evidence, score: Score) -> tuple[Fix
     explained: dict[str, float] = {}
     for fix in found:
         explained[fix.component] = explained.get(fix.component, 0.0) + fix.points
-    for cost in costs:
+    for cost in forbidden:
         rest = cost.lost - sum(explained.get(component, 0.0) for component in cost.components)
         found.append(
             Fix(
@@ -284,7 +284,7 @@ def _groups(failed: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def _folded(findings: Sequence[Finding], failed: Sequence[Finding]) -> list[Finding]:
-    """What the student lost for the cause of one of the failed checks: one change fixes both."""
+    """The findings that fail for the same cause as one of the failed checks: one change fixes both."""
     known = {finding.check for finding in failed}
     causes = {finding.check for finding in failed if finding.because not in known}
     lost = [one for one in findings if _is_students(one, Status.FAILED) or _is_students(one, Status.SKIPPED)]

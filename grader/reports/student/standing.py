@@ -135,7 +135,7 @@ def headline(assignment: Assignment, evidence: Evidence, score: Score) -> str:
         if name not in missing and any(one.status is Status.FAILED for one in own)
     ]
     if len(right) == len(parts):
-        if any(row.costs for row in forbidden_rows(assignment, evidence)):
+        if any(row.loses_points for row in forbidden_rows(assignment, evidence)):
             return (
                 "Every automatic check passed, but a part that this assignment does not allow costs points."
             )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
+from urllib.parse import unquote
 
 from grader.domain.assignment import Assignment, RubricItem
 from grader.domain.evidence import Evidence
@@ -73,6 +74,7 @@ def class_page(
     attention: Mapping[str, str] = MappingProxyType({}),
     download: DownloadRecord | None = None,
     similarity: SimilarityRecord | None = None,
+    top: str = "",
 ) -> str:
     """The class's results as a self-contained HTML page.
 
@@ -84,12 +86,13 @@ def class_page(
         attention: Student id -> relative address of the page about the model's attention, where there is one.
         download: The account of the files.
         similarity: What was found when the submissions were compared; `similarity.html` is beside the page.
+        top: The way up to the folder that all links stay in, such as `../`; empty: that of the page.
 
     Returns:
         HTML text. The same arguments give the same text, whatever the order of the results.
     """
     overview = class_overview(assignment, results, download, similarity)
-    return overview_page(overview, links=links, generated_at=generated_at, attention=attention)
+    return overview_page(overview, links=links, generated_at=generated_at, attention=attention, top=top)
 
 
 def overview_page(
@@ -98,8 +101,10 @@ def overview_page(
     links: Mapping[str, str],
     generated_at: datetime,
     attention: Mapping[str, str] = MappingProxyType({}),
+    top: str = "",
 ) -> str:
-    """The class page of what was looked up already; the arguments are those of `class_page`."""
+    """The class page of an overview that was made before; the arguments are those of `class_page`."""
+    links = {student_id: _within(link, top) for student_id, link in links.items()}
     assignment, ordered, download = overview.assignment, overview.results, overview.download
     items = _items_in_sight(assignment, [score for _, score in ordered])
     totals = [score.total for _, score in ordered if score.total is not None]
@@ -108,17 +113,15 @@ def overview_page(
         .get_template("class.html.j2")
         .render(
             assignment=assignment,
-            links={student_id: _relative(link) for student_id, link in links.items()},
+            links=links,
             names={
                 score.student_id: evidence.origin.person
                 for evidence, score in ordered
                 if evidence.origin.person
             },
-            code_pages={student_id: beside(_relative(link)) for student_id, link in links.items()},
-            answer_pages={
-                student_id: beside(_relative(link), ANSWERS_PAGE) for student_id, link in links.items()
-            },
-            attention_pages={student_id: _relative(link) for student_id, link in attention.items()},
+            code_pages={student_id: beside(link) for student_id, link in links.items()},
+            answer_pages={student_id: beside(link, ANSWERS_PAGE) for student_id, link in links.items()},
+            attention_pages={student_id: _within(link, top) for student_id, link in attention.items()},
             status_words=STATUS_WORDS,
             overview=overview,
             queue=overview.queue,
@@ -176,7 +179,7 @@ def leaderboard_page(assignment: Assignment, results: Results, *, generated_at: 
 
     Args:
         assignment: What was asked for.
-        results: What was found and scored, in any order: it does not show.
+        results: What was found and scored. Their order does not affect the page.
         generated_at: When the page is made.
     """
     boards = []
@@ -229,7 +232,7 @@ def _measured_section(
             (
                 class_charts.claims_scatter(claim_dots(results), CLAIM_TOLERANCE),
                 "Measured accuracy against what the student reports; on the line both agree, "
-                "between the dotted lines within 5 points",
+                f"between the dotted lines within {100 * CLAIM_TOLERANCE:g} points",
             )
         )
     several = len(assignment.measures) > 1
@@ -284,6 +287,11 @@ def _isolation(evidence: Evidence) -> str:
     return "" if found.level == "unofficial" and not found.weak else found.level
 
 
-def _relative(link: str) -> str:
-    """The link if it stays within the folder of the page; else nothing, as it could run or call something."""
-    return "" if ":" in link or link.startswith(("/", "\\")) else link
+def _within(link: str, top: str) -> str:
+    """The link if it stays within a folder; else nothing, as it could run or call something.
+
+    Args:
+        top: The way up to the folder, such as `../`; empty: it is that of the page.
+    """
+    below = unquote(link.removeprefix(top)).replace("\\", "/")  # as a browser takes it
+    return "" if ":" in below or below.startswith("/") or ".." in below.split("/") else link

@@ -349,8 +349,8 @@ def _code(assignment: Assignment, evidence: Evidence) -> Told:
     rows = forbidden_rows(assignment, evidence)
     reached = {str(use.place) for use in evidence.forbidden if use.reached_from}
     for cause, word, shown in (
-        (FORBIDDEN, "Forbidden part used", [row for row in rows if row.costs]),
-        (FLAGGED, "Decide about", [row for row in rows if not row.costs and row.where in reached]),
+        (FORBIDDEN, "Forbidden part used", [row for row in rows if row.loses_points]),
+        (FLAGGED, "Decide about", [row for row in rows if not row.loses_points and row.where in reached]),
     ):
         names = dict.fromkeys(row.name for row in shown)
         for index, row in enumerate({(row.name, row.consequence): row for row in shown}.values()):

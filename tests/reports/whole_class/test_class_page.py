@@ -166,6 +166,29 @@ def test_hostile_ids_reasons_and_links_are_shown_and_never_obeyed(assignment, cl
     assert html.count("&lt;script&gt;") >= 4
 
 
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("../secret/report.html", "students/../../secret/report.html", "..\\secret/report.html"),
+        *("%2e%2e/secret/report.html", "/secret/report.html", "file:secret/report.html"),
+    ],
+)
+@pytest.mark.parametrize("top", ["", "../"])
+def test_links_that_leave_the_folder_are_not_there(assignment, class_results, examples, link, top):
+    """Only a page that lies in a folder of its own may say how far up its links begin."""
+    one = class_results["refused"]
+    student_id, pairs = one.score.student_id, [(one.evidence, one.score)]
+
+    def made(report):
+        links = {student_id: report}
+        return class_page(
+            assignment, pairs, links=links, attention=links, generated_at=examples.WHEN, top=top
+        )
+
+    assert "secret" not in made(f"{top}{link}")
+    assert f'href="{top}students/1/report.html"' in made(f"{top}students/1/report.html")
+
+
 @pytest.fixture(scope="module")
 def drawn(large, examples, assignment):
     """A class of so many, drawn at random with a fixed seed, as a page."""
