@@ -51,7 +51,7 @@ def format_command(one: ExportFormat) -> click.Command:
     ) -> None:
         from grader.publishing.exporting import ExportRequest, export_grades
 
-        wanted = ExportRequest(one, into, to, _choices(chosen), partial)
+        wanted = ExportRequest(one, template=into, to=to, choices=_choices(chosen), partial=partial)
         with session(request) as at:
             done = export_grades(at.assignment, at.book, at.out, wanted, who=at.who, now=at.clock())
             _tell_exported(one.noun, done)
@@ -67,7 +67,7 @@ def format_command(one: ExportFormat) -> click.Command:
         ),
         click.option("--partial", is_flag=True, help="Leave out grades that await a person."),
         session_options,
-        *([_input_option(one.into)] if one.into else []),
+        *([_input_option(one.template)] if one.template else []),
         *map(_option, one.options),
     ]
     made: Any = run

@@ -359,7 +359,7 @@ BLACKBOARD = Lms(
       grader export blackboard results --into gc_lab_fullgc.xls --column "Lab 8"
     """,
             write=blackboard,
-            into=InputFile("The grade center as Blackboard downloaded it."),
+            template=InputFile("The grade center as Blackboard downloaded it."),
             options=(COLUMN, SCALE, ANYWAY),
         ),
     ),

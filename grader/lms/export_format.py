@@ -161,7 +161,7 @@ class ExportFormat:
         name: Of the subcommand.
         help: The subcommand's help, as click takes it.
         write: Writes it, or raises `UsageError` where it cannot.
-        into: The file that the LMS made; None where none is of use.
+        template: The file that the LMS made (`--into`); None where none is of use.
         options: Besides those that every format has.
         noun: What an export holds, in the plural.
         several: The pattern of the files of an export of several files; empty where it is a single one.
@@ -170,7 +170,7 @@ class ExportFormat:
     name: str
     help: str
     write: Callable[[Order], Export]
-    into: InputFile | None = None
+    template: InputFile | None = None
     options: tuple[Option, ...] = ()
     noun: str = "grades"
     several: str = ""

@@ -125,11 +125,11 @@ class SubmissionList:
         return notes
 
 
-def submissions_in_time(lms: str, submissions: Iterable[ListedSubmission]) -> SubmissionList:
-    """The list of an LMS, in which of a student's submissions the last in time counts."""
+def submissions_sorted_by_time(lms: str, submissions: Iterable[ListedSubmission]) -> SubmissionList:
+    """The list of an LMS, sorted by time: of a student's submissions, the latest counts."""
     known = {one.folder: one for one in submissions}
-    in_time = sorted(known.values(), key=lambda one: (one.created_at or _LONG_AGO, one.folder))
-    return SubmissionList(lms, known, {student: one.folder for one in in_time for student in one.students})
+    by_time = sorted(known.values(), key=lambda one: (one.created_at or _LONG_AGO, one.folder))
+    return SubmissionList(lms, known, {student: one.folder for one in by_time for student in one.students})
 
 
 # --- system ----------------------------------------------------------------------------------------------

@@ -25,13 +25,13 @@ class ExportRequest:
     """What is asked for.
 
     Attributes:
-        into: The file that the LMS made; None where none is given.
+        template: The file that the LMS made, which is filled or whose names are read; None: none is given.
         to: Where the export goes; None: into the folder of the results.
         partial: Grades that await a person are left out.
     """
 
     format: ExportFormat
-    into: Path | None = None
+    template: Path | None = None
     to: Path | None = None
     choices: Choices = field(default_factory=Choices)
     partial: bool = False
@@ -44,7 +44,7 @@ class Exported:
     Attributes:
         place: The file, or the folder of several.
         export: What it came to; its remarks are all that somebody should know.
-        unnoted: Why the gradebook does not know that these grades left; empty where it does.
+        unnoted: Why the gradebook does not know that these grades were released; empty where it does.
     """
 
     place: Path
@@ -55,11 +55,11 @@ class Exported:
 def export_grades(
     assignment: Assignment, book: Gradebook, out: Path, request: ExportRequest, *, who: str, now: datetime
 ) -> Exported:
-    """Write the results of a folder in a format, and note in the book that the grades left.
+    """Write the results of a folder in a format, and note in the book that the grades were released.
 
     Args:
         out: The folder of the results.
-        now: When they leave.
+        now: When they are released.
 
     Raises:
         UsageError: The reports say something else, grades await a person or a submission is not there and
@@ -70,7 +70,7 @@ def export_grades(
     downloads = standing_downloads(book, out, seen)
     if not request.partial:
         require_nothing_lacking(results, downloads)
-    file = None if request.into is None else _given(request.into)
+    file = None if request.template is None else _given(request.template)
     order = Order(
         assignment,
         [(one.evidence, one.score) for one in results],

@@ -287,6 +287,6 @@ GRADEBOOK = ExportFormat(
       grader export canvas results --into gradebook.csv --column "Lab 8"
     """,
     write=canvas,
-    into=InputFile("The gradebook as Canvas exported it."),
+    template=InputFile("The gradebook as Canvas exported it."),
     options=(COLUMN, SCALE, ANYWAY),
 )

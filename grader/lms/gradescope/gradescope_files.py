@@ -4,8 +4,8 @@ Gradescope documents the export (`submission_metadata.yml` beside one folder for
 what it writes; as several published readers of it agree, the file maps each folder (`submission_123`) to
 `:submitters:` (a list of `:name:`, `:sid:`, `:email:`), `:created_at:`, `:score:` and `:history:`
 (earlier attempts, which are not in the export). Ruby wrote it, so keys keep their colon, and results may
-carry tags of Ruby's own. Students choose the strings in it: it is read where archives are, apart from
-everything else, and what comes back is judged again.
+carry tags of Ruby's own. Students choose the strings in it: it is parsed in the sandboxed parser, and the
+result is validated again here.
 
 By the autograder specifications, in `results.json` `score` at the top overrides the tests' sum; a test
 has `score`, `max_score`, `name`, `number`, `output`, `tags`, `status` (`passed`, `failed`) and
@@ -32,7 +32,7 @@ from grader.lms.system import (
     ListedSubmission,
     Row,
     SubmissionList,
-    submissions_in_time,
+    submissions_sorted_by_time,
 )
 
 FILE = "results.json"
@@ -54,16 +54,16 @@ def gradescope(order: Order) -> Export:
         f"{student_id}/{FILE}": gradescope_results(*by_student[student_id], grades[student_id], visibility)
         for student_id in known
     }
-    left = [
+    left_out = [
         f"{grade.student_id}: is left out ({grade.reason})"
         for grade in grades.values()
         if grade.points is None
     ]
-    return Export(files, len(files), tuple(left), {} if visibility == HIDDEN else known)
+    return Export(files, len(files), tuple(left_out), {} if visibility == HIDDEN else known)
 
 
 def gradescope_results(evidence: Evidence, score: Score, grade: Grade, visibility: str) -> bytes:
-    """One student's `results.json`: the rubric items with their points, then every check without."""
+    """One student's `results.json`: the rubric items with their points, then every check, without points."""
     tests = [*_items(score, visibility), *_checks(evidence, _whys(score), visibility)]
     told = [f"{points(grade.points)} of {points(score.maximum)} points."]
     if score.late is not None and score.late.penalty:
@@ -139,7 +139,7 @@ def sentences(finding: Finding, waived: str = "", cause: str = "") -> Iterator[s
 
     Args:
         waived: Why it was given back to the class, if it was.
-        cause: What the check that has its cause asks for, if one has: its message is told there.
+        cause: The title of a check that failed for the same reason: the message is shown there instead.
     """
     if waived:
         yield f"Given back to the whole class: {waived}"
@@ -243,7 +243,7 @@ def listed_submission(row: Any) -> ListedSubmission | None:
 
 def submission_list(rows: Sequence[Row]) -> SubmissionList:
     """What the rows of the metadata tell, those that make no sense left out."""
-    return submissions_in_time(LMS, (one for one in map(listed_submission, rows) if one is not None))
+    return submissions_sorted_by_time(LMS, (one for one in map(listed_submission, rows) if one is not None))
 
 
 def _require_shallow(content: bytes) -> None:

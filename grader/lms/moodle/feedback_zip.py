@@ -4,8 +4,8 @@ mod/assign/feedback/file/importziplib.php splits a name at its first four unders
 name>_<participant>_assignfeedback_file_<file>`, and goes by the participant's number alone; names that
 begin with a dot or a tilde it leaves out. Files side by side, as here, it puts where students find them;
 within folders it would give them the path `//`. The names come from the teacher's grading worksheet, or
-from the download that was graded: none is made up, and of whom a person said that a submission is theirs
-the download does not tell the name.
+from the download that was graded; none is made up. Where a person said whose a submission is, the name in
+the download may be somebody else's, and is not used.
 """
 
 import re
@@ -51,7 +51,7 @@ def feedback_zip(order: Order) -> Export:
         raise UsageError(
             "Nothing tells how Moodle calls these students. Give the grading worksheet by --into."
         )
-    remarks, files, left = [], [], {}
+    remarks, files, delivered = [], [], {}
     for student_id, grade in grades.items():
         if grade.points is None:
             remarks.append(f"{student_id}: is left out ({grade.reason})")
@@ -61,8 +61,8 @@ def feedback_zip(order: Order) -> Export:
             remarks.append(f"{student_id}: is left out (there is no report; `grader regrade` writes it)")
         else:
             files.append((f"{holders[student_id]}_{PLUGIN}_{FILE}", reports[student_id]))
-            left[student_id] = grade.points
-    return Export({"feedback.zip": zipped(files)}, len(files), (*remarks, *rows), left)
+            delivered[student_id] = grade.points
+    return Export({"feedback.zip": zipped(files)}, len(files), (*remarks, *rows), delivered)
 
 
 def holders_of_worksheet(
@@ -140,7 +140,7 @@ FEEDBACK_ZIP = ExportFormat(
       grader export feedback-zip results --into Grades-Lab8.csv
     """,
     write=feedback_zip,
-    into=InputFile(
+    template=InputFile(
         "The grading worksheet, for the names. Default: the names in the Moodle download that was graded.",
         required=False,
     ),

@@ -166,7 +166,7 @@ WORKSHEET = ExportFormat(
       grader export moodle-worksheet results --into Grades-Lab8.csv
     """,
     write=moodle_worksheet,
-    into=InputFile("The assignment's grading worksheet, as Moodle made it."),
+    template=InputFile("The assignment's grading worksheet, as Moodle made it."),
     options=(COLUMN, SCALE, ANYWAY),
 )
 
@@ -255,6 +255,8 @@ GRADEBOOK = ExportFormat(
       grader export moodle-gradebook results --into "Course Grades.csv" --column "Lab 8"
     """,
     write=moodle_gradebook,
-    into=InputFile("The gradebook as Moodle exported it (plain text). Default: a new table.", required=False),
+    template=InputFile(
+        "The gradebook as Moodle exported it (plain text). Default: a new table.", required=False
+    ),
     options=(COLUMN, ANYWAY),
 )
