@@ -183,11 +183,11 @@ class Listed(Edit):
 
 @dataclass(frozen=True, kw_only=True)
 class Released(Edit):
-    """The grade left for the student.
+    """The grade was released to the student.
 
     Attributes:
         way: `publish`, or the format that was exported.
-        points: The grade as it left; None: there was none.
+        points: The grade as it was released; None: there was none.
         lines: Rubric item, or part of one -> the points that it had; None: it was open.
     """
 

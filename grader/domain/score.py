@@ -197,12 +197,13 @@ class Ownership:
 
 @dataclass(frozen=True)
 class Release:
-    """That a grade left for the student: on published pages, or in an export for the LMS.
+    """That a grade was released to the student: on published pages, or in an export for the LMS.
 
     Attributes:
-        first: When it did so first.
-        last: When it did so last, and `points` what it was then, after what lateness costs; None: no grade.
-        whole: The first grade in which nothing was open, and when it left; None: there was none.
+        first: When it was released first.
+        last: When it was released last, and `points` what it was then, after what lateness costs; None: no
+            grade.
+        whole: The first released grade in which nothing was open, and when that was; None: there was none.
         lines: Rubric item, or part of one (`q10.patches`), its points when they were first released, and when
             that was; without those that nobody knew.
     """
@@ -245,7 +246,7 @@ class Score:
         claim: The accuracy that the student claims: as a person typed it, else as it was read.
         lower: The latest run gave less than was told before.
         ownership: What was found out, or said, of whose it is; None where nothing had to be.
-        released: That the grade left for the student; None while it did not.
+        released: That the grade was released to the student; None while it was not.
         accepted: The file that counts as the report although it was set aside; None where there is none.
     """
 
@@ -389,7 +390,7 @@ def is_less_than_released(after: float | None, before: float | None, released: R
     Args:
         after: What the grade would be.
         before: The grade that there is now, after what lateness costs (`Score.final`); None: there is none.
-        released: What left for the student so far.
+        released: What has been released to the student so far.
     """
     if released is None or released.points is None or before is None:
         return False

@@ -163,18 +163,18 @@ def note_releases(
     when: datetime,
     out: Path,
 ) -> int:
-    """Note that grades left for their students.
+    """Note that grades were released to their students.
 
     No page says anything else because of it: those that told of the state before tell of the new one.
 
     Args:
         out: The folder of the results.
         seen: The state of the book that the results are of.
-        grades: Of those whose grade left, as it did, after what lateness costs; None: none was known.
+        grades: The released grades, after what lateness costs; None: none was known.
         way: `publish`, or the format that was exported.
 
     Returns:
-        How many are new: a grade that left by this way already, and is the last that did, is noted.
+        How many are new: a grade that was the last one released this way is noted already.
 
     Raises:
         UsageError: The book does not take it.

@@ -36,7 +36,7 @@ class Change:
 
     Attributes:
         before: None when none was ever told.
-        released: What left for the student so far.
+        released: What has been released to the student so far.
     """
 
     before: Total | None
@@ -134,7 +134,7 @@ def revised(
         who: Who runs the command, and `cause` which it is.
         decide: New edits, from the book and its results so far; by default none. It is asked again when
             somebody else adds to the book meanwhile.
-        absent: What is recorded of students who handed in nothing, where nothing is in the book.
+        absent: Evidence to record for students without a submission who are not in the book yet.
         allow_lower: Grades that were released may fall.
 
     Raises:
@@ -144,16 +144,18 @@ def revised(
     for _ in range(_ATTEMPTS):
         snapshot = book.snapshot()
         added = {one.student_id: one for one in absent if one.student_id not in snapshot.evidence}
-        state, snapshot = snapshot.state, snapshot.with_evidence(added) if added else snapshot
+        old_state = snapshot.state
+        if added:
+            snapshot = snapshot.with_evidence(added)
         so_far = results_now(assignment, snapshot, known) if decide else []
         new = tuple(decide(snapshot, so_far)) if decide else ()
         now = clock()  # not before what was decided
-        after = _with_runs(book, snapshot, new).with_edits(new)
-        results = results_now(assignment, after, known)
-        told = _with_lateness(snapshot.totals, so_far)
+        decided = _with_runs(book, snapshot, new).with_edits(new)
+        results = results_now(assignment, decided, known)
+        recorded_totals = _with_lateness(snapshot.totals, so_far)
         changes = [
             Change(
-                told.get(result.score.student_id),
+                recorded_totals.get(result.score.student_id),
                 Total.of(result.score, who=who, when=now, cause=cause),
                 result.score.released,
             )
@@ -162,16 +164,17 @@ def revised(
         if not allow_lower:
             _require_no_loss(changes)
         moved = [change.after for change in changes if change.moves]
-        then = book.append(new, moved, after=state, absent=list(added.values()), who=who)
-        if then is not None:
+        # None: somebody else added to the book meanwhile
+        new_state = book.append(new, moved, after=old_state, absent=list(added.values()), who=who)
+        if new_state is not None:
             break
     else:
         raise UsageError(
             "Others kept adding to the gradebook meanwhile. Nothing was changed: run this again."
         )
-    made = replace(after, state=then)
+    final = replace(decided, state=new_state)
     try:
-        write_pages(assignment, book, out, now, made=made, only_changed=decide is not None, known=known)
+        write_pages(assignment, book, out, now, made=final, only_changed=decide is not None, known=known)
     except UsageError as error:
         raise UsageError(
             f"{error}\nWhat was decided is in the gradebook; the next command about {out} writes the pages."
@@ -180,7 +183,7 @@ def revised(
         results=tuple(results),
         changes=tuple(change for change in changes if change.moves),
         edits=new,
-        stray=stray_targets(assignment, after.edits),
+        stray=stray_targets(assignment, decided.edits),
     )
 
 

@@ -1,9 +1,9 @@
 """What people decided about a submission and about the points of its items.
 
 The last word of each kind counts: checks that were given back, the accuracy that is claimed, whose the
-submission is, a file that was accepted, the run that counts, what left for the student, and what becomes
-of one that cannot be graded. Marks of people go over what the evidence says of an item. It never says who
-may decide.
+submission is, a file that was accepted, the run that counts, what has been released to the student, and
+what becomes of a submission that cannot be graded. Marks of people go over what the evidence says of an
+item. It never says who may decide.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -159,7 +159,7 @@ def lower_run(edits: Sequence[Edit]) -> LowerRun | None:
 
 
 def release(edits: Sequence[Edit]) -> Release | None:
-    """When the grade left for the student first and last; None while it did not.
+    """When the grade was released to the student first and last; None while it was not.
 
     Args:
         edits: Those about the student, oldest first, of any kind.
