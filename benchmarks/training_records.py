@@ -18,7 +18,7 @@ from grader.domain.errors import EngineError
 from grader.domain.evidence import TrainingOutcome
 from grader.domain.measure import Measure
 from grader.kit.splits import Splits
-from grader.students.own_machine import OwnWorkers, own_program, patient
+from grader.students.own_machine import OwnWorkers, own_program, with_own_machine_limits
 from grader.training import EpochReport, job_of, trained_once
 
 LOAD_SECONDS = 1800.0  # a busy machine is no reason to lose a night of training
@@ -131,7 +131,7 @@ def trained(
     Raises:
         EngineError: The training did not complete, or the homework's own loop could not be used.
     """
-    limits = replace(patient(assignment).limits, load_seconds=LOAD_SECONDS)
+    limits = replace(with_own_machine_limits(assignment).limits, load_seconds=LOAD_SECONDS)
     before = children_seconds()
     with tempfile.TemporaryDirectory() as folder, OwnWorkers(assignment, Path(folder)) as workers:
         homework = Path(folder) / "homework.py"

@@ -178,26 +178,26 @@ def print_results(
     overview: Overview,
     out: Path,
     seconds: float,
-    firsts: Mapping[str, bool] | None = None,
+    representatives: Mapping[str, bool] | None = None,
 ) -> None:
     """The totals, where the time went, what the whole class came to, and where everything is.
 
     Args:
         results: Of this run.
         overview: Of the whole class, as its page says it.
-        firsts: One student for each submission of this run, and whether it was not examined again; by
-            default all were.
+        representatives: One student for each submission of this run, and whether it was not examined again;
+            by default all were.
     """
-    if firsts is None:
-        firsts = {result.score.student_id: False for result in results}
-    assignment, unchanged = overview.assignment, sum(firsts.values())
+    if representatives is None:
+        representatives = {result.score.student_id: False for result in results}
+    assignment, unchanged = overview.assignment, sum(representatives.values())
     screen = console(markup=False)
     items = [item.id for item in assignment.rubric if not item.by_person]
     if screen.width < WIDE:
         items = []
     of_all = f" of {len(overview.results)}" if len(results) < len(overview.results) else ""
     table = Table(
-        title=f"{assignment.title}: {_count(len(firsts), len(results))}{of_all}",
+        title=f"{assignment.title}: {_count(len(representatives), len(results))}{of_all}",
         title_justify="left",
         box=SIMPLE,
     )
@@ -216,7 +216,7 @@ def print_results(
     screen.print(table, soft_wrap=False)
     if len(results) > MOST_ROWS:
         screen.print(f"... and {len(results) - MOST_ROWS} more: see the class page.\n")
-    _print_times([one for one in results if firsts.get(one.score.student_id) is False], screen)
+    _print_times([one for one in results if representatives.get(one.score.student_id) is False], screen)
     _print_overview(overview, screen)
     screen.print(f"class page   {out / 'index.html'}", soft_wrap=True)
     screen.print(f"reports      {report_path(out, '<student>')}", soft_wrap=True)

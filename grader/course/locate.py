@@ -18,7 +18,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.assignment_versions import DrawnValue, Value, drawn_values
 from grader.domain.errors import CourseError, UsageError
 from grader.language import ENGLISH, language, require_language
-from grader.language.translation import FOLDER as CATALOGUES
+from grader.language.translation import FOLDER as CATALOGUE_FOLDER
 
 FILE = "course.toml"
 COURSE_VARIABLE = "GRADER_COURSE"
@@ -46,7 +46,7 @@ class Course:
         root: The folder of `course.toml`.
         secret: What the hidden splits and all seeds are made from.
         minimum_level: The least isolation that a grade may come from, `strict` or `standard`.
-        term: `2026-fall`; the values that assignments draw are another term's own.
+        term: `2026-fall`; in each term, assignments draw other values.
         language: The code of the language that students' reports are written in.
     """
 
@@ -66,8 +66,8 @@ class Course:
     def split_seed(self) -> int:
         """The seed that a data set is loaded with: the first 8 bytes of the secret's SHA-256.
 
-        It decides which images a data set makes. The hidden splits are drawn anew from all of them; graders
-        before that took the split that came of it.
+        It decides which images a synthetic data set contains. The hidden splits are drawn from all of these
+        images; older versions of the grader used the split that this seed gave.
         """
         return int.from_bytes(sha256(self.secret.encode()).digest()[:8], "big")
 
@@ -77,10 +77,10 @@ class Course:
         return self.secret == PLACEHOLDER
 
     def require_secret(self) -> None:
-        """Refuse to draw values that are to last from a secret that will change, and that everybody knows.
+        """Refuse to draw values for good while the secret is the one that everybody knows.
 
         Raises:
-            UsageError: It is the one that the course was handed out with.
+            UsageError: The secret is still the one that the course was handed out with.
         """
         if self.secret_is_public:
             raise UsageError(
@@ -94,7 +94,7 @@ class Course:
         """What is drawn of an assignment's values this term.
 
         Args:
-            student_id: Empty: what is drawn for each student has its first choice.
+            student_id: If it is empty, values that differ from student to student take their first choice.
         """
         return drawn_values(self.secret, assignment_id, stated, self.term, student_id)
 
@@ -110,7 +110,8 @@ class Course:
             CourseError: One of its files is malformed, a catalogue among them.
         """
         found = read_assignment(self.reference(assignment_id))
-        language(self.language, (self.root / CATALOGUES, found.folder / CATALOGUES))  # it is well-formed
+        # raises where a catalogue is malformed
+        language(self.language, (self.root / CATALOGUE_FOLDER, found.folder / CATALOGUE_FOLDER))
         return replace(found, language=self.language)
 
     def reference(self, assignment_id: str) -> Path:
@@ -152,7 +153,7 @@ def located_course(
     table = toml_table(root / FILE, _CourseTable)
     if table.term:
         require_term(table.term, f"{FILE}: 'term'")
-    require_language(table.language, f"{FILE}: 'language'", root / CATALOGUES)
+    require_language(table.language, f"{FILE}: 'language'", root / CATALOGUE_FOLDER)
     return Course(
         root=root,
         title=table.title,
@@ -167,7 +168,7 @@ def require_term(term: str, what: str) -> None:
     """Refuse what is not a name of a term.
 
     Raises:
-        CourseError: It has a character that the text from which values are drawn keeps for itself, or none.
+        CourseError: It is empty, or holds a character that is reserved: values are drawn from a text with it.
     """
     if not re.fullmatch(r"\w[\w ./-]*", term):
         raise CourseError(

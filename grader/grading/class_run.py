@@ -44,24 +44,25 @@ def graded(
         book: The gradebook, which stays open.
         who: Who grades, for the record.
         force: Examine also what nothing has changed about.
-        allow_lower: Totals that were told may fall.
+        allow_lower: Totals that students have seen may become lower.
 
     Returns:
         The results in the order of the submissions.
     """
     keeper = Keeper(run.assignment, book, out, who, allow_lower)
     work = _SubmissionsAtWork(run, keeper, mates(submissions), clock, watch, force)
-    firsts = [one for one in submissions if one.student_id in work.teams]
-    side_by_side(work.first, firsts, jobs, interrupted=work.stop)
-    side_by_side(work.longer, work.waiting(firsts), jobs, interrupted=work.stop)
+    representatives = [one for one in submissions if one.student_id in work.teams]
+    side_by_side(work.examine, representatives, jobs, interrupted=work.stop)
+    side_by_side(work.retrain_longer, work.needing_more_time(representatives), jobs, interrupted=work.stop)
     return [work.results[submission.student_id] for submission in submissions]
 
 
 class _SubmissionsAtWork:
-    """The work on each submission of a run, of which some is done at once.
+    """The work on all submissions of a run, several at a time.
 
     Attributes:
-        teams: The student for whom a submission is examined -> the others of the team.
+        teams: The id of a team's representative -> the submissions of the other members. Whoever has no team
+            represents nobody else.
         results: Student -> the result so far.
     """
 
@@ -83,8 +84,8 @@ class _SubmissionsAtWork:
         self._recorded = frozenset() if force else frozenset(keeper.book.students())
         self._recording, self._stopped = threading.Lock(), threading.Event()
 
-    def first(self, submission: Submission) -> None:
-        """Examine a submission, unless nothing has changed about it."""
+    def examine(self, submission: Submission) -> None:
+        """Examine a submission and record it for its whole team, unless nothing has changed about it."""
         if self._is_unchanged(submission):
             self._watch(Progress(submission.student_id, GradingStage.DONE, 1.0, UNCHANGED))
             self._hand_on(submission, None)
@@ -94,8 +95,8 @@ class _SubmissionsAtWork:
         self._keep(submission, found)
         self._hand_on(submission, found)
 
-    def waiting(self, submissions: Sequence[Submission]) -> list[Submission]:
-        """Of them, those that are to get more time, now that all others are done."""
+    def needing_more_time(self, submissions: Sequence[Submission]) -> list[Submission]:
+        """Those of the submissions that are to get more time, now that all others are done."""
         if self._run.splits is None:
             return []
         return [
@@ -104,7 +105,7 @@ class _SubmissionsAtWork:
             if waits_for_more_time(self._run.assignment, self._keeper.examined(self.results[one.student_id]))
         ]
 
-    def longer(self, submission: Submission) -> None:
+    def retrain_longer(self, submission: Submission) -> None:
         """Train a submission again, with more time."""
         student_id = submission.student_id
         earlier, images = self._keeper.latest(student_id), self._keeper.latest_images(student_id)
@@ -144,10 +145,10 @@ class _SubmissionsAtWork:
         return True
 
     def _hand_on(self, submission: Submission, found: EvidenceBuilder | None) -> None:
-        """What was found out is the others' of the team too.
+        """Record the same result for the other members of the team.
 
         Args:
-            found: None: what the book has of the submission.
+            found: What was found out just now; None: what the book has of the submission.
         """
         for mate in self.teams[submission.student_id]:
             if found is None and self._is_unchanged(mate):

@@ -265,8 +265,10 @@ def _works(
                 uploads = submissions(source, assignment, own_scratch, ParserOpener(parsers), known)
                 notes += [about_file(refused.name, refused.reason) for refused in uploads.unmatched]
                 notes += uploads.notes
-                firsts = mates(uploads.submissions)  # what a team handed in together is compared once
-                listed += [(one, earlier) for one in uploads.submissions if one.student_id in firsts]
+                representatives = mates(
+                    uploads.submissions
+                )  # what a team handed in together is compared once
+                listed += [(one, earlier) for one in uploads.submissions if one.student_id in representatives]
             watch.taken_in(notes, len(listed))
             works = read_works(parsers, assignment, listed, jobs=request.jobs, report=watch.read)
     return works, notes

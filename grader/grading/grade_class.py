@@ -247,11 +247,11 @@ class _ClassBeingGraded:
                 run = Run(self.course, self.assignment, running, splits, device, turns)
                 results = self._graded(run, chosen)
         students = {result.evidence.student_id: result.known for result in results}
-        firsts = {student: students[student] for student in mates(chosen)}
+        representatives = {student: students[student] for student in mates(chosen)}
         written = {result.evidence.student_id: digest(result) for result in results if not result.known}
         del results  # of a large class, nothing is held twice
         everybody, overview = self._written(account, written)
-        return ClassResult(everybody, overview, students, firsts, time.monotonic() - started)
+        return ClassResult(everybody, overview, students, representatives, time.monotonic() - started)
 
     def _require_book(self) -> None:
         """Raises where nothing can be kept, before anything runs; what is older than the book is written."""
@@ -303,9 +303,11 @@ class _ClassBeingGraded:
                 force=request.force,
                 allow_lower=request.allow_lower,
             )
-        firsts = mates(chosen)  # what a team handed in together was examined once
+        representatives = mates(chosen)  # what a team handed in together was examined once
         examined = [
-            result.evidence for result in results if result.evidence.student_id in firsts and not result.known
+            result.evidence
+            for result in results
+            if result.evidence.student_id in representatives and not result.known
         ]
         rates.keep(self.assignment.id, work, stage_times(examined))
         return results

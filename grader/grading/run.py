@@ -141,10 +141,10 @@ def mates(submissions: Sequence[Submission]) -> dict[str, tuple[Submission, ...]
     Args:
         submissions: In the order in which they are graded; a team is who of it is among them.
     """
-    firsts: dict[tuple[str, ...], str] = {}
+    representatives: dict[tuple[str, ...], str] = {}
     found: dict[str, list[Submission]] = {}
     for one in submissions:
-        first = firsts.setdefault(one.team, one.student_id) if one.team else one.student_id
+        first = representatives.setdefault(one.team, one.student_id) if one.team else one.student_id
         others = found.setdefault(first, [])
         if first != one.student_id:
             others.append(one)

@@ -132,9 +132,9 @@ def planned(
     """
     latest = {} if force else book.latest_runs()
     alone = mates(submissions)
-    firsts = [one for one in submissions if one.student_id in alone]
-    unchanged = sum(_needs_nothing(run, book, latest.get(one.student_id), one) for one in firsts)
-    return Workload(len(firsts) - unchanged, unchanged, jobs, rates)
+    representatives = [one for one in submissions if one.student_id in alone]
+    unchanged = sum(_needs_nothing(run, book, latest.get(one.student_id), one) for one in representatives)
+    return Workload(len(representatives) - unchanged, unchanged, jobs, rates)
 
 
 def _needs_nothing(run: Run, book: Gradebook, last: RunRecord | None, submission: Submission) -> bool:

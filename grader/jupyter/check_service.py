@@ -80,11 +80,11 @@ class CheckService:
     def _about_one_assignment(self, first: CheckRequest) -> CheckRequest | None:
         """Answer requests that are about the assignment of the first; returns the one that is not."""
         from grader.students.own_check import with_checks
-        from grader.students.own_machine import OwnWorkers, patient
+        from grader.students.own_machine import OwnWorkers, with_own_machine_limits
 
         local, version = _assignment(first), _version(first)
         _of_part(local, first.part)  # what is not there is told before anything slow
-        assignment = patient(local.assignment)
+        assignment = with_own_machine_limits(local.assignment)
         with OwnWorkers(assignment, Path(first.working)) as workers:
 
             def used(checks: "Checks") -> CheckRequest | None:
@@ -107,12 +107,12 @@ class CheckService:
         from grader.cli.homework_view import CheckView
         from grader.jupyter.notebook_page import NotebookPage
         from grader.students.own_check import found_by
-        from grader.students.own_machine import own_program, patient
+        from grader.students.own_machine import own_program, with_own_machine_limits
         from grader.students.prospect import Outcome
 
         path, page = Path(request.working) / NAME, NotebookPage()
         code = executed_notebook(Execution(*one) for one in request.executions)
-        assignment, done = patient(local.assignment), 0
+        assignment, done = with_own_machine_limits(local.assignment), 0
         page.title(f"{NAME}: {assignment.title}")
         with CheckView(path, local.assignment, page, local.values, local.part) as view:
             program = own_program(path, assignment, code)

@@ -166,8 +166,8 @@ def result_of(answer: Mapping[str, Any], shown_in: int) -> CheckResult:
     return CheckResult(answer["passed"], findings, answer["shown"], answer["metadata"], shown_in)
 
 
-def refused(sentence: str, shown_in: int = 0) -> CheckResult:
-    """The result where nothing could be checked, which says why."""
+def message_only(sentence: str, shown_in: int = 0) -> CheckResult:
+    """A result that only shows a sentence, such as why nothing could be checked."""
     shown = {"text/plain": sentence, "text/html": f"<strong>{html.escape(sentence)}</strong>"}
     return CheckResult(False, (), shown, shown_in=shown_in)
 
@@ -209,17 +209,17 @@ class KernelChecks:
         """What the checks find out about what was executed so far; it is shown, too."""
         self._folder = assignment if assignment is not None else self._folder
         output = _Output(self._shell)
-        output.show(refused(STARTING))
+        output.show(message_only(STARTING))
         try:
             for answer in self._process.answers(self._request(part)):
                 result = result_of(answer, len(self._executed()))
                 output.show(result)
         except GraderError as error:
-            result = refused(str(error), len(self._executed()))
+            result = message_only(str(error), len(self._executed()))
             output.show(result)
         except KeyboardInterrupt:
             self._process.close()
-            output.show(refused("Stopped."))
+            output.show(message_only("Stopped."))
             raise
         output.end()
         return result

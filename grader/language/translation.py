@@ -118,8 +118,9 @@ class Language:
     def pieces(self, text: str) -> tuple[Piece, ...]:
         """A composed text in the language, piece by piece; what has no translation stays as it is.
 
-        An exact entry wins over an entry with placeholders; of these the one that leaves fewest words as they
-        are, then that which begins soonest, then that with most words of its own.
+        An exact entry wins over an entry with placeholders. Of these, one that says something by itself wins
+        over one that only orders what it is given. Then the one that leaves fewest words as they are wins, then the
+        one whose own words begin soonest, then the one with most words of its own.
         What the placeholders stand for is translated where it is a sentence of ours itself.
         """
         if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
@@ -166,7 +167,7 @@ class Language:
         exact = self._exact.get(text)
         if exact is not None and not (exact.is_pattern and pattern(text)):
             return exact.translations[0]
-        known, best, least = marks(text), None, (True, _LONGEST, 0)
+        known, best, best_rank = marks(text), None, (True, _LONGEST, 0)
         for shape, message in self._patterns:  # the most specific first
             values = shape.match(text, known)
             if values is None or not (alone or all(len(sentences(value)) == 1 for value in values.values())):
@@ -175,12 +176,12 @@ class Language:
             left = [each for value in shown.values() for each in _LEFT.findall(value)]
             if shape.orders and any(map(_is_prose, left)):
                 continue
-            # what is told of something stands at the end of a sentence rather than at its beginning
+            # a pattern that begins with words of its own is preferred
             first = 0 if shape.literals[0] else len(values[shape.names[0]])
-            words = (shape.orders, sum(len(each.split()) for each in left), first)
-            if words < least:
+            rank = (shape.orders, sum(len(each.split()) for each in left), first)
+            if rank < best_rank:
                 number = next((int(at[0]) for value in values.values() if (at := _NUMBER.match(value))), 1)
-                best, least = filled(self._of_number(message, number), shown), words
+                best, best_rank = filled(self._of_number(message, number), shown), rank
         return best if best is not None else self._with_tail(text, depth)
 
     def _with_tail(self, text: str, depth: int) -> str | None:

@@ -11,7 +11,7 @@ from grader.sandbox.limits import ProcessLimits
 from grader.similarity.compared_work import MOST_TENSORS, PREVIEW, SAMPLES
 
 MODULE = "grader.parser.service"  # what the parsers' host runs
-VIEWS = "--views"  # the parsers' host loads what rendering takes
+VIEWS = "--views"  # the option with which the parsers' host loads in advance what rendering needs
 
 # --- a source, which a request carries: its program is the answer, and its view the next one ----------------
 
@@ -36,8 +36,8 @@ class FileRequest(StrEnum):
 
 
 FILE_LIMITS = ProcessLimits(memory_mb=500, cpu_seconds=30, file_mb=1, scratch_mb=16)
-# the same as a parser of a source may use, so that one spare is ready for both; of this it gives up what is
-# more than drawing takes before it sees a byte of the PDF
+# equal to SOURCE_LIMITS, so that one parser that is ready serves both; to draw a PDF, it lowers its own
+# limits before it reads the file
 PAGE_LIMITS = SOURCE_LIMITS
 
 FILE_PART = FrameLimit(document=100_000, arrays=CHUNK)  # to a parser: the bytes that it asked for

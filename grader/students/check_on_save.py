@@ -12,7 +12,7 @@ from grader.domain.evidence import Finding
 from grader.files.file_names import modules_beside
 from grader.students.homework import LocalAssignment
 from grader.students.own_check import LocalCheck, checked_again, with_checks
-from grader.students.own_machine import OwnWorkers, patient
+from grader.students.own_machine import OwnWorkers, with_own_machine_limits
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -39,7 +39,7 @@ def check_on_every_save(
     Raises:
         CourseError: The checks cannot be collected.
     """
-    assignment = patient(local.assignment)
+    assignment = with_own_machine_limits(local.assignment)
     with OwnWorkers(assignment, path.parent) as workers:
 
         def check_again(checks: "Checks") -> None:

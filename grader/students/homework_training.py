@@ -20,7 +20,7 @@ from grader.domain.measure import Measure
 from grader.domain.program_run import Plan
 from grader.files import atomic
 from grader.students.homework import Homework
-from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
+from grader.students.own_machine import OwnWorkers, own_program, own_seed, with_own_machine_limits
 from grader.students.own_training import (
     LocalTraining,
     chosen_device,
@@ -76,7 +76,7 @@ def training_estimates(
         UsageError: There are no such images, or no such device.
         SubmissionError: The file cannot be read as a script or a notebook.
     """
-    assignment = patient(found.local.assignment)
+    assignment = with_own_machine_limits(found.local.assignment)
     source = image_source(found.local, data, beside=found.path.parent)
     splits, where = None, chosen_device(device)
     for measure in assignment.measures:

@@ -19,7 +19,13 @@ from grader.domain.evidence import Finding, FindingKind, Status
 from grader.domain.measure import Measure
 from grader.domain.program_run import Plan, plan_of
 from grader.students.homework import Homework, LocalAssignment
-from grader.students.own_machine import OwnWorkers, own_program, own_seed, own_student, patient
+from grader.students.own_machine import (
+    OwnWorkers,
+    own_program,
+    own_seed,
+    own_student,
+    with_own_machine_limits,
+)
 
 if TYPE_CHECKING:
     from grader.judge.examination import Checks
@@ -54,7 +60,7 @@ def own_plans(
     """What would be trained, by the measure's id, tried where there is something to try. Imports torch.
 
     Args:
-        assignment: With the limits that hold here: see `patient`.
+        assignment: With the limits that hold here: see `with_own_machine_limits`.
         findings: What the checks have found out before.
         seconds: How long each trial may take at most; None: as long as where it is graded.
         code: The file's content, where it is not a file.
@@ -100,7 +106,7 @@ def tried_plan(
 
     Args:
         program: As it is read for this model.
-        assignment: With the limits that hold here: see `patient`.
+        assignment: With the limits that hold here: see `with_own_machine_limits`.
     """
     plan = plan_of(program.script)
     if measure.call is not None or not assignment.required_data().are_images:
@@ -115,7 +121,7 @@ def tried_program(found: Homework) -> tuple[Program, dict[str, Plan]]:
         UsageError: There is no such file.
         SubmissionError: It cannot be read as a script or a notebook.
     """
-    assignment = patient(found.local.assignment)
+    assignment = with_own_machine_limits(found.local.assignment)
     with OwnWorkers(assignment, found.path.parent) as workers:
         program = own_program(found.path, assignment)
         return program, own_plans(found.path, program, assignment, workers)
@@ -182,7 +188,7 @@ def local_check(
         SubmissionError: It cannot be read as a script or a notebook.
         CourseError: The checks cannot be collected.
     """
-    assignment = patient(local.assignment)
+    assignment = with_own_machine_limits(local.assignment)
     with OwnWorkers(
         assignment, path.parent
     ) as workers:  # its first worker loads torch while we read and import
@@ -211,7 +217,7 @@ def checked_again(
     """What checks that stay collected find out about a file as it is now.
 
     Args:
-        assignment: With the limits that hold here: see `patient`.
+        assignment: With the limits that hold here: see `with_own_machine_limits`.
         read, report, tried: See `local_check`.
         part: See `found_by`.
 
@@ -239,7 +245,7 @@ def found_by(
     """What the collected checks find out about a program.
 
     Args:
-        assignment: With the limits that hold here: see `patient`.
+        assignment: With the limits that hold here: see `with_own_machine_limits`.
         tried: Try the training, too.
         part: The only part that is asked for: its checks alone are made, and of the program that alone is
             told which concerns it; empty: all are.

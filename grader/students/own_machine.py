@@ -104,8 +104,10 @@ def own_seed(path: Path, purpose: str, run: int = 1, code: bytes | None = None) 
     return submission_seed(PUBLIC_KEY, purpose, digest, run, bits=31)
 
 
-def patient(assignment: Assignment) -> Assignment:
-    """The assignment with the limits of one's own machine: it starts cold, and nobody waits for the next."""
+def with_own_machine_limits(assignment: Assignment) -> Assignment:
+    """The assignment with the limits of one's own machine: the first worker starts cold, and no other
+    submission is waiting.
+    """
     limits = assignment.limits
     longer = replace(
         limits,
@@ -137,7 +139,7 @@ class OwnWorkers:
         """Start the first worker.
 
         Args:
-            assignment: Of its limits only the bound on output is enforced on one's own machine.
+            assignment: Of its limits for processes, only the one on output is enforced on one's own machine.
             folder: Of the homework, where files lie that the course provides.
             processes: Where workers come from; None: new processes.
         """
@@ -206,7 +208,7 @@ def own_student(
     """The student's file as the checks see it. Imports torch.
 
     Args:
-        assignment: With the limits that hold here: see `patient`.
+        assignment: With the limits that hold here: see `with_own_machine_limits`.
         code: The file's content, where it is not a file.
     """
     import torch

@@ -24,7 +24,7 @@ from grader.domain.measure import Measure
 from grader.domain.program_run import Plan
 from grader.students.homework import LocalAssignment
 from grader.students.own_check import tried_plan
-from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
+from grader.students.own_machine import OwnWorkers, own_program, own_seed, with_own_machine_limits
 
 if TYPE_CHECKING:
     from grader.kit.splits import Examples, Splits
@@ -177,7 +177,7 @@ def local_training(
             epochs is not written as a number.
         SubmissionError: The file cannot be read as a script or a notebook.
     """
-    assignment = patient(local.assignment)
+    assignment = with_own_machine_limits(local.assignment)
     chosen = chosen_measure(assignment, measure)
     with OwnWorkers(assignment, path.parent) as workers:
         program = own_program(path, assignment)

@@ -20,7 +20,7 @@ from grader.intake import intake
 from grader.students.candidates import RoleCandidate, candidate, checked_id, inferred_id, named_ids, stubs
 from grader.students.homework import local_assignment
 from grader.students.own_check import LocalCheck, local_check
-from grader.students.own_machine import OwnWorkers, own_program, own_seed, patient
+from grader.students.own_machine import OwnWorkers, own_program, own_seed, with_own_machine_limits
 
 FOLDER = "handin"
 
@@ -260,7 +260,7 @@ def _tried(program: Program, code: Path, weights: Path, assignment: Assignment) 
     splits = Splits("black", data.classes, images, labels, names, images, labels, names)
     job = Job(
         program,
-        patient(assignment).limits,
+        with_own_machine_limits(assignment).limits,
         splits=splits,
         seed=own_seed(code, "training"),
         assignment=assignment.id,

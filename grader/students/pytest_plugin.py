@@ -169,9 +169,9 @@ class _Submission:
         """
         if self._assignment is None:
             from grader.course.locate import student_assignment
-            from grader.students.own_machine import patient
+            from grader.students.own_machine import with_own_machine_limits
 
-            self._assignment = patient(student_assignment(self._folder))
+            self._assignment = with_own_machine_limits(student_assignment(self._folder))
         return self._assignment
 
     def student(self) -> "Student":

@@ -32,7 +32,7 @@ from grader.domain.submission_result import looks
 from grader.grading.concurrent_work import side_by_side
 from grader.sandbox.host_client import Host
 from grader.sandbox.readable_files import enter_folders, given_files, lay_out
-from grader.students.own_machine import OwnWorkers, patient
+from grader.students.own_machine import OwnWorkers, with_own_machine_limits
 
 if TYPE_CHECKING:
     from grader.grading.judging import Judged
@@ -277,7 +277,7 @@ def _local_outcomes(
     from grader.judge.examination import run_pytest
     from grader.judge.student import Student
 
-    assignment, files = patient(assignment), reference_files(assignment)
+    assignment, files = with_own_machine_limits(assignment), reference_files(assignment)
     code = CodeByValues(assignment)
     found: list[TrialOutcome] = []
     raised: list[BaseException] = []

@@ -113,14 +113,14 @@ def opened_pdf(file: BinaryIO) -> Opened:
     return Opened(document, count) if count > 0 else Opened(None, 0, Undrawn.DAMAGED)
 
 
-def drawn_pages(document: "PdfDocument", first: int, most: int = MOST_PAGES) -> Iterator[Pixels | None]:
+def drawn_pages(document: "PdfDocument", first: int, last: int = MOST_PAGES) -> Iterator[Pixels | None]:
     """The pages from one on, in order; None for one that cannot be drawn.
 
     Args:
         first: 1-based.
-        most: The last page that is drawn.
+        last: The last page that is drawn, 1-based.
     """
-    for number in range(first, min(len(document), most) + 1):
+    for number in range(first, min(len(document), last) + 1):
         yield _drawn(document, number)
 
 

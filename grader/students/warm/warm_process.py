@@ -141,9 +141,9 @@ def _run_once(door: _Door, idle: float, assignment: Path, datasets: Path) -> boo
 def _serve(local: "LocalAssignment", workers: WorkerSource, make: "Callable[[_Maker], bool]") -> bool:
     """Collect the public checks, load what they need, and have checks made."""
     from grader.students.own_check import with_checks
-    from grader.students.own_machine import patient
+    from grader.students.own_machine import with_own_machine_limits
 
-    assignment = patient(local.assignment)
+    assignment = with_own_machine_limits(local.assignment)
 
     def made(checks: "Checks") -> bool:
         _load_what_checks_need()

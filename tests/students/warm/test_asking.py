@@ -14,7 +14,7 @@ from grader.domain.evidence import Finding, Status
 from grader.files.typed_json import validator
 from grader.students.homework import local_assignment
 from grader.students.own_check import LocalCheck
-from grader.students.own_machine import own_program, patient
+from grader.students.own_machine import own_program, with_own_machine_limits
 from grader.students.warm import asking
 from grader.students.warm.address import Messages, fingerprint, tell
 from grader.students.warm.asking import quick_check
@@ -39,7 +39,7 @@ def folder(course_root, tmp_path, monkeypatch, runtime_folder):
 def check(folder, monkeypatch):
     """Check the homework: what was reported, and whether it was made here and a process was started."""
     local, path = local_assignment([folder]), Path("homework.py")
-    program = own_program(path, patient(local.assignment))
+    program = own_program(path, with_own_machine_limits(local.assignment))
     found = LocalCheck(program, FINDINGS, 7, (), ())
     made: list[str] = []
 
