@@ -119,8 +119,8 @@ class Language:
         """A composed text in the language, piece by piece; what has no translation stays as it is.
 
         An exact entry wins over an entry with placeholders. Of these, one that says something by itself wins
-        over one that only orders what it is given. Then the one that leaves fewest words as they are wins, then the
-        one whose own words begin soonest, then the one with most words of its own.
+        over one that only orders what it is given. Then the one that leaves fewest words as they are wins,
+        then the one whose own words begin soonest, then the one with most words of its own.
         What the placeholders stand for is translated where it is a sentence of ours itself.
         """
         if self.is_english or not text.strip() or len(text) > _LONGEST or BEGIN in text or END in text:
