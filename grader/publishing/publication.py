@@ -1,6 +1,6 @@
 """A class, published: its pages for students, as a static folder or a zip, kept up to date.
 
-It holds the class page apart, one page per student, and the note in the gradebook that the grades left.
+It holds the class page apart, one page per student, and the note in the gradebook of their release.
 Only pages that say something else are written again, and it is told whose. A publication lists its pages,
 each with a digest and when it was made. A page says the same if it comes out the same when it is made
 with that time again. It never decides what a page says, nor which grade leaves (`releases` does).
@@ -395,10 +395,10 @@ class PublishedClass:
     """What was published.
 
     Attributes:
-        grades: Student -> the grade that left, after what lateness costs; None: there is none.
+        grades: Student -> the released grade, after what lateness costs; None: there is none.
         update: What became of the pages; None of a new publication.
         left_out: Whose submissions have no page, a sentence each.
-        unnoted: That the gradebook does not know that the grades left, and why; empty where it does.
+        unnoted: That the gradebook does not know that the grades were released, and why; empty where it does.
     """
 
     grades: Mapping[str, float | None]

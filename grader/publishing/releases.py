@@ -214,7 +214,7 @@ def unnoted_releases(
     when: datetime,
     out: Path,
 ) -> str:
-    """Note that grades left, as `note_releases` does.
+    """Note that grades were released, as `note_releases` does.
 
     Returns:
         Why the book does not take it, where it does not: what was made stands all the same. Else empty.
@@ -222,7 +222,7 @@ def unnoted_releases(
     try:
         note_releases(book, seen, results, grades, way=way, who=who, when=when, out=out)
     except UsageError as error:
-        return f"the gradebook does not know that these grades left: {error}"
+        return f"the gradebook does not know that these grades were released: {error}"
     return ""
 
 

@@ -268,7 +268,7 @@ def test_a_release_that_cannot_be_noted_is_told_and_nothing_is_lost(
 
     monkeypatch.setattr(Gradebook, "note", refused)
     output = said("publish", graded_class, "--to", tmp_path / "published", "--partial")
-    assert "note: the gradebook does not know that these grades left: gradebook.sqlite" in output
+    assert "note: the gradebook does not know that these grades were released: gradebook.sqlite" in output
     assert len(list((tmp_path / "published").glob("students/*/report.html"))) == 4
 
 
