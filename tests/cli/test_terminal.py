@@ -39,4 +39,4 @@ def test_every_command_prints_by_it(course_root: Path) -> None:
     made = [
         path.name for path in (course_root / "grader").rglob("*.py") if "Console(" in path.read_text("utf-8")
     ]
-    assert made == ["terminal.py"]
+    assert made == ["terminal_page.py"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grader.kit import Mismatch, losses, reported
+from grader.kit import Mismatch, evaluations, losses
 from grader.kit.reported import HITS, LOSS_SPREAD, LOSSES, Quantity, beside, counts, places, said, shares
 
 pytestmark = pytest.mark.component("evaluate")
@@ -13,7 +13,7 @@ SMOOTHINGS = (0.0, 0.05, 0.1, 0.15, 0.2)
 
 def evaluated(student, class_names):
     """The data sets, and what evaluate did with each; it must at least have asked the model."""
-    found = reported(student, "evaluate", class_names)
+    found = evaluations(student, "evaluate", class_names)
     if not all(run.forwards for _, run in found):
         raise Mismatch("evaluate never calls the model.", hint="scores = model(images) for every batch.")
     return [data for data, _ in found], [run for _, run in found]

@@ -586,12 +586,12 @@ def images(student, count=2):
 @pytest.mark.weight(0.125)
 def test_vit_sees_the_whole_image(student):
     """Every pixel of every channel reaches the tokens, in one patch; images do not influence each other."""
-    from grader.kit.transformers import token_behavior
+    from grader.kit.transformers import fields
 
     model = vit_around(student)
     if model is None:
         return
-    found = token_behavior(lambda batch: tokens(model, batch), images(student, 1)[0])
+    found = fields(lambda batch: tokens(model, batch), images(student, 1)[0])
     if not found.images_apart:
         raise Mismatch(
             "The tokens of one image change with another image of the batch.",
@@ -860,10 +860,10 @@ def test_train_epoch_keeps_floats(student, class_names):
 @pytest.mark.weight(0.2)
 def test_evaluate_runs(student, class_names):
     """evaluate goes through the loader once and reports numbers, other ones for another data set."""
-    from grader.kit import reported
+    from grader.kit import evaluations
     from grader.kit.reported import places
 
-    found = reported(student, "evaluate", class_names)
+    found = evaluations(student, "evaluate", class_names)
     for data, run in found:
         count, seen = sum(data.batch_sizes), sum(forward.size for forward in run.forwards)
         if seen != count:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grader.kit import Cause, Mismatch, StandIn, named, same
-from grader.kit.transformers import token_behavior
+from grader.kit.transformers import fields
 
 pytestmark = pytest.mark.component("ViT")
 
@@ -87,7 +87,7 @@ def test_vit_cuts_patches(student, reference):
     if not is_steady(image):
         alike = filled(square(student, sizes), sizes)  # whose patches may be exchanged and nobody sees it
         raise reference.named("patches_shuffled" if is_steady(alike) else "random_in_forward")
-    found = token_behavior(lambda images: tokens(model, reference, images, sizes), image[0])
+    found = fields(lambda images: tokens(model, reference, images, sizes), image[0])
     if not found.images_apart:
         raise reference.named("images_mixed")
     if not bool(found.seen.any(dim=0).any(dim=(1, 2)).all()):

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from grader.kit.transformers import Fields, token_behavior
+from grader.kit.transformers import Fields, fields
 
 CHANNELS, SIDE, PATCH, DIM = 2, 12, 4, 5
 RANDOM = torch.Generator().manual_seed(1)
@@ -29,7 +29,7 @@ def windows(images: torch.Tensor) -> torch.Tensor:
 
 
 def test_patches_are_a_grid_whatever_their_order_and_with_tokens_that_see_nothing() -> None:
-    found = token_behavior(with_class_token, IMAGE)
+    found = fields(with_class_token, IMAGE)
     assert found.seen.shape == (10, CHANNELS, SIDE, SIDE)
     assert not found.seen[0].any()
     expected = torch.zeros(SIDE, SIDE, dtype=torch.bool)
@@ -39,20 +39,20 @@ def test_patches_are_a_grid_whatever_their_order_and_with_tokens_that_see_nothin
     assert found.are_windows()
     assert not found.overlap()
     assert found.images_apart
-    assert token_behavior(lambda images: patches(images).flip(1), IMAGE).are_patches(PATCH)
+    assert fields(lambda images: patches(images).flip(1), IMAGE).are_patches(PATCH)
 
 
 def test_patches_of_another_size_or_twice_the_same_are_no_grid() -> None:
-    assert not token_behavior(patches, IMAGE).are_patches(PATCH // 2)
-    assert not token_behavior(patches, IMAGE).are_patches(2 * PATCH)
-    twice = token_behavior(lambda images: patches(images)[:, [0, 1, 2, 3, 4, 5, 6, 7, 7]], IMAGE)
+    assert not fields(patches, IMAGE).are_patches(PATCH // 2)
+    assert not fields(patches, IMAGE).are_patches(2 * PATCH)
+    twice = fields(lambda images: patches(images)[:, [0, 1, 2, 3, 4, 5, 6, 7, 7]], IMAGE)
     assert not twice.are_patches(PATCH)
-    once_more = token_behavior(lambda images: torch.cat([patches(images)] * 2, dim=1), IMAGE)
+    once_more = fields(lambda images: torch.cat([patches(images)] * 2, dim=1), IMAGE)
     assert not once_more.are_patches(PATCH)
 
 
 def test_windows_that_overlap_are_windows_and_no_patches() -> None:
-    found = token_behavior(windows, IMAGE)
+    found = fields(windows, IMAGE)
     assert found.are_windows()
     assert found.overlap()
     assert not found.are_patches(PATCH)
@@ -71,13 +71,13 @@ def test_narrow_convolutions_with_relu_are_windows() -> None:
             inner = F.conv2d(images, first, padding=1).relu()
             return F.conv2d(inner, second, stride=2, padding=1).flatten(2).transpose(1, 2)
 
-        assert token_behavior(stem, IMAGE).are_windows()
+        assert fields(stem, IMAGE).are_windows()
 
 
 def test_a_reshape_that_tears_the_image_is_no_window() -> None:
-    found = token_behavior(lambda images: images.reshape(len(images), 9, -1) @ WEIGHT.T, IMAGE)
+    found = fields(lambda images: images.reshape(len(images), 9, -1) @ WEIGHT.T, IMAGE)
     assert not found.are_patches(PATCH)
-    torn = token_behavior(
+    torn = fields(
         lambda images: images.view(len(images), CHANNELS, 4, 3, 4, 3).permute(0, 3, 5, 1, 2, 4).flatten(1, 2)
         .flatten(2) @ WEIGHT.T,
         IMAGE,
@@ -87,14 +87,14 @@ def test_a_reshape_that_tears_the_image_is_no_window() -> None:
 
 
 def test_a_channel_that_is_not_seen_shows() -> None:
-    found = token_behavior(lambda images: patches(images * torch.tensor([1.0, 0.0]).view(2, 1, 1)), IMAGE)
+    found = fields(lambda images: patches(images * torch.tensor([1.0, 0.0]).view(2, 1, 1)), IMAGE)
     assert found.are_patches(PATCH)
     assert found.seen[:, 0].any()
     assert not found.seen[:, 1].any()
 
 
 def test_images_that_are_mixed_are_told() -> None:
-    assert not token_behavior(lambda images: patches(images - images.mean(dim=0)), IMAGE).images_apart
+    assert not fields(lambda images: patches(images - images.mean(dim=0)), IMAGE).images_apart
 
 
 def test_tokens_that_see_nothing_are_no_patches() -> None:
