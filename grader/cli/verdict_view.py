@@ -206,6 +206,8 @@ def _first(findings: Sequence[Finding]) -> str:
         first = open_[0].component
         begin = THE_FILE if first == SUBMISSION else f"`{first}`"
         text = f" Begin with {begin}" + (f" ({open_[0].where})." if open_[0].where else ".")
+        if first == SUBMISSION and not open_[0].where:
+            text = f" Begin with this: {open_[0].message}"
     ours = [finding for finding in findings if finding.status is Status.ERRORED]
     if ours:
         text += f" {counted(len(ours), 'check')} could not be decided, which is not your fault."

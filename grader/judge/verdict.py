@@ -178,9 +178,22 @@ def _cannot_be_had(
             diagnosis=FindingKind.BROKEN_CELL,
             where=str(broken.place),
         )
-    similar = difflib.get_close_matches(name, [n for s in program.statements for n in s.binds], 1, 0.6)
+    similar = difflib.get_close_matches(name, [n for s in program.statements for n in s.binds], 1, 0.6) or [
+        n for s in program.statements if s.kind != "import" for n in s.binds if _abbreviates(name, n)
+    ]
     hint = f"There is a {named(similar[0])}: is it meant?" if similar else "Keep the template's names."
     return Mismatch(f"The file defines no {kind} `{name}`.", hint=hint, diagnosis=FindingKind.MISSING_NAME)
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Whether a name is another one written out: `ViT` and `VisionTransformer` have the same capitals."""
+    capitals = [letter for letter in short if letter.isupper()]
+    return (
+        len(capitals) > 1
+        and len(short) < len(name)
+        and [letter for letter in name if letter.isupper()] == capitals
+        and name.startswith(short[0])
+    )
 
 
 def _not_handed_in(name: str, module: str) -> str:

@@ -86,6 +86,16 @@ def test_what_else_a_student_should_know(desk, run, solved):
     assert "49 of 50 public checks pass. Begin with the file (homework.py:" in left_out
 
 
+def test_a_part_under_another_name_is_told_at_the_end(desk, run, solved):
+    """By its capitals, `VisionTransformer` may be what `ViT` is short for."""
+    text = solved.replace("ViT(", "VisionTransformer(").replace("super(ViT", "super(VisionTransformer")
+    (desk / "homework.py").write_text(text, encoding="utf-8")
+    result = run("check", "homework.py")
+    assert "There is a `VisionTransformer`: is it meant?" in " ".join(result.output.split())
+    last = result.output.strip().splitlines()[-1]
+    assert "Begin with this: " in last and "`ViT`" in last
+
+
 def test_details_list_every_statement(desk, run):
     result = run("check", "--details")
     assert "torch.manual_seed(42)" in result.output and "Line by line" not in result.output

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli.class_view import live_display
-from grader.cli.terminal_page import FILE_WIDTH, console
+from grader.cli.terminal_page import FILE_WIDTH, KERNEL, Page, console
 from grader.grading.concurrent_work import GradingStage, Progress
 from grader.grading.time_estimate import Workload
 
@@ -33,6 +33,14 @@ def test_progress_is_a_line_for_each_submission(capsys: pytest.CaptureFixture[st
         watch(Progress("4" * 90, GradingStage.DONE, 1.0, "with a text of its own"))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and lines[1].endswith("(1 of 1 done; 0 s)")
+
+
+def test_a_notebooks_command_shows_nothing_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its output looks like a terminal, and each frame would be kept in the notebook."""
+    monkeypatch.delenv(KERNEL, raising=False)
+    assert Page(io.StringIO(), terminal=True).live
+    monkeypatch.setenv(KERNEL, "1")
+    assert not Page(io.StringIO(), terminal=True).live
 
 
 def test_every_command_prints_by_it(course_root: Path) -> None:
