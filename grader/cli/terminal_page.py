@@ -66,7 +66,7 @@ class Page:
 
     @property
     def live(self) -> bool:
-        """Whether somebody watches: in a notebook's `!command`, which looks like a terminal, frames pile up."""
+        """Whether somebody watches. A notebook's `!command` looks like a terminal, but keeps every frame."""
         return self.console.is_terminal and KERNEL not in os.environ
 
     def mark(self, kind: str) -> Text:
