@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +84,9 @@ def answering(folder):
                         return
                     with connection:
                         heard.append(Messages(connection).next())
-                        for message in script(heard[-1]):
-                            tell(connection, message)
+                        with suppress(BrokenPipeError):  # who asked may have left
+                            for message in script(heard[-1]):
+                                tell(connection, message)
 
             threading.Thread(target=run, daemon=True).start()
             return heard
