@@ -14,7 +14,7 @@ from grader.cli.terminal_page import Page
 from grader.domain.analyzed_program import Program
 from grader.domain.assignment import Assignment
 from grader.domain.evidence import Evidence, TrainingOutcome
-from grader.domain.formatting import counted, duration, percent, points
+from grader.domain.formatting import counted, duration, listed, named, percent, points
 from grader.domain.program_run import Plan
 from grader.kit.splits import Splits
 from grader.reports.measured_words import MeasuredWords, measured_words
@@ -22,6 +22,7 @@ from grader.reports.student.training_texts import training_fix_text
 from grader.scoring import passes
 from grader.students.homework_training import StoppedTraining, TrainingEstimate
 from grader.students.own_training import LocalTraining
+from grader.students.prospect import absent_for_training
 
 if TYPE_CHECKING:
     from grader.training import EpochReport
@@ -46,6 +47,7 @@ class TrainView:
             transient=True,
         )
         self._task: TaskID | None = None
+        self._absent = ""  # what is said of libraries that are not here
 
     def __enter__(self) -> "TrainView":
         self._page.console.print(f"{self._path.name}: {self._assignment.title}", style="bold")
@@ -63,6 +65,12 @@ class TrainView:
         calls = call_rows(self._assignment)
         parameters = plan.rehearsal.parameters if plan.rehearsal is not None else None
         self._page.pairs(calls or training_rows(program, parameters, plan), width=WIDTH)
+        absent = [named(library) for library in absent_for_training(program)]
+        if absent:
+            verb = "is" if len(absent) == 1 else "are"
+            self._absent = (
+                f" {listed(absent)} {verb} not installed here, so what uses it was left out: install it."
+            )
         if self._page.live:
             self._bar.start()
             self._task = self._bar.add_task(
@@ -134,17 +142,17 @@ class TrainView:
         """Show the verdict; whether training was completed, and reached what is asked for."""
         page, training, words = self._page, found.training, self._words(found)
         if training.outcome is not TrainingOutcome.COMPLETED or training.measured is None:
-            page.verdict(False, training.reason or "Training did not come to its end.")
+            page.verdict(False, (training.reason or "Training did not come to its end.") + self._absent)
             if training.where:
                 page.code(training.where, line_at(self._program, training.where), indent=2)
             return False
         self._advise(found)
         if not found.tells_points:
-            page.verdict(True, _short_verdict(found, words))
+            page.verdict(True, _short_verdict(found, words) + self._absent)
             return True
         threshold = found.item.threshold if found.item is not None else None
         reached = threshold is None or passes(training, threshold, words.scale)
-        page.verdict(reached, _verdict(found, words))
+        page.verdict(reached, _verdict(found, words) + self._absent)
         return True
 
     def _words(self, found: LocalTraining) -> MeasuredWords:

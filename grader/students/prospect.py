@@ -1,12 +1,14 @@
 """What a check on a student's own machine says of the grade: what is sure, and what is decided later."""
 
 import ast
+import importlib.util
 import re
+import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from grader.domain.analyzed_program import Place, Program
+from grader.domain.analyzed_program import Place, Program, Statement
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Status
 from grader.domain.measure import Measure
@@ -177,17 +179,41 @@ def _trainings(assignment: Assignment, found: LocalCheck) -> Iterator[PlannedTra
             yield PlannedTraining(measure, plan, _builds(program, plan), _absent(program, found.stand_ins))
 
 
+def absent_for_training(program: Program) -> tuple[str, ...]:
+    """The libraries that the training needs and that are not installed here: what uses them does nothing."""
+    tops = [
+        top
+        for statement in _imports(program)
+        for top in re.findall(r"^\s*(?:from|import)\s+(\w+)", statement.source)
+    ]
+    return _absent(program, [top for top in dict.fromkeys(tops) if not _is_here(top)])
+
+
+def _imports(program: Program) -> list[Statement]:
+    """Those on top of the file, and those of the training script."""
+    every = (*program.statements, *program.script.statements)
+    return [statement for statement in every if statement.kind == "import"]
+
+
+def _is_here(library: str) -> bool:
+    try:
+        return library in sys.modules or importlib.util.find_spec(library) is not None
+    except (ImportError, ValueError):
+        return False
+
+
 def _absent(program: Program, stand_ins: Collection[str]) -> tuple[str, ...]:
     """The modules that are not there and that the training needs; what only reports is left out of it."""
-    imported = [statement for statement in program.script.statements if statement.kind == "import"]
+    imported = _imports(program)
     others = "\n".join(s.source for s in program.script.statements if s.kind != "import")
-    return tuple(
+    found = (
         module
         for module in stand_ins
         for statement in imported
         if re.search(rf"\b{re.escape(module)}\b", statement.source)
         and any(re.search(rf"\b{re.escape(name)}\b", others) for name in statement.binds)
     )
+    return tuple(dict.fromkeys(found))
 
 
 def _builds(program: Program, plan: Plan) -> tuple[Place, ...]:

@@ -12,7 +12,7 @@ from grader.domain.evidence import Blame, Finding, Status
 from grader.domain.formatting import SPACE
 from grader.domain.program_run import Plan, Rehearsal, Stage
 from grader.students.own_check import LocalCheck
-from grader.students.prospect import Outcome, known_points, prospect
+from grader.students.prospect import Outcome, absent_for_training, known_points, prospect
 
 CHECKS = (
     CheckSpec("loads", "submission", "It loads.", public=True),
@@ -180,3 +180,26 @@ def test_a_model_that_is_built_again_is_told(small: Assignment, checked: Callabl
     assert "it is built at line 1 and again at line 6: the last one counts" in training_in_a_line(
         training, "homework.py"
     )
+
+
+@pytest.mark.parametrize("beneath", [False, True])
+def test_a_library_that_the_training_needs_and_that_is_not_here_is_named(
+    analyzed: Callable[[str], Program], beneath: bool
+) -> None:
+    """Wherever it is imported; one that nothing of the training uses is left alone."""
+    line = "from no_such_library.scheduler import Falling\n"
+    text = (
+        "import no_other_library\nimport torch\nfrom torch import nn, optim\n"
+        f"{'' if beneath else line}"
+        "model = nn.Linear(4, 2)\n"
+        "optimizer = optim.Adam(model.parameters())\n"
+        f"{line if beneath else ''}"
+        "scheduler = Falling(optimizer)\n"
+        "for epoch in range(3):\n"
+        "    for images, labels in train_loader:\n"
+        "        optimizer.zero_grad()\n"
+        "        nn.functional.cross_entropy(model(images), labels).backward()\n"
+        "        optimizer.step()\n"
+        "    scheduler.step()\n"
+    )
+    assert absent_for_training(analyzed(text)) == ("no_such_library",)
