@@ -26,11 +26,19 @@ ENDLESS = "class PreNorm(nn.Module):\n    def __init__(self, *a):\n        while
 
 
 @pytest.fixture
-def desk(course_root, tmp_path, solved, monkeypatch, runtime_folder):
+def homework(solved):
+    """The solution with few epochs, which a trial finishes on any machine: how far it comes is printed."""
+    few = solved.replace("N_EPOCHS = 30", "N_EPOCHS = 2")
+    assert few != solved
+    return few
+
+
+@pytest.fixture
+def desk(course_root, tmp_path, homework, monkeypatch, runtime_folder):
     """A student's folder with the solution, which is the working folder too."""
     folder = tmp_path / "vit"
     shutil.copytree(course_root / "template" / "vit_defects", folder)
-    (folder / "homework.py").write_text(solved, encoding="utf-8")
+    (folder / "homework.py").write_text(homework, encoding="utf-8")
     monkeypatch.chdir(folder)
     monkeypatch.delenv("GRADER_COURSE", raising=False)
     return folder
@@ -115,13 +123,13 @@ def family(pid: int) -> set[int]:
     return found
 
 
-def test_it_finds_what_a_new_process_finds(desk, solved):
+def test_it_finds_what_a_new_process_finds(desk, homework):
     texts = {
-        "right": solved,
-        "wrong": solved.replace("return self.fn(self.norm(x), **kwargs)", "return None"),
+        "right": homework,
+        "wrong": homework.replace("return self.fn(self.norm(x), **kwargs)", "return None"),
         "no Python": "class (",
-        "sets what others share": "import os, torch\ntorch.set_default_dtype(torch.float64)\n" + solved,
-        "dies": solved.replace("class PreNorm(nn.Module):", "class PreNorm(nn.Module):\n    os.abort()"),
+        "sets what others share": "import os, torch\ntorch.set_default_dtype(torch.float64)\n" + homework,
+        "dies": homework.replace("class PreNorm(nn.Module):", "class PreNorm(nn.Module):\n    os.abort()"),
     }
     new = {}
     for name, text in texts.items():
