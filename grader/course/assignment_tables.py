@@ -98,6 +98,7 @@ class LateTable(Table):
     grace_minutes: NotNegative = LatePolicy.grace_minutes
     points_per_day: Positive | None = None
     most_points: Positive | None = None
+    tokens: bool = LatePolicy.tokens
 
 
 class ComponentTable(Table):

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from grader.course.assignment_file import read_assignment
 from grader.course.check_files import PUBLIC_FILE
+from grader.course.token_order import late_tokens
 from grader.course.toml_file import FILE as ASSIGNMENT_FILE
 from grader.course.toml_file import Table, listing, remedy, toml_table
 from grader.domain.assignment import Assignment
@@ -30,12 +31,19 @@ class _SandboxTable(Table):
     minimum: Literal["strict", "standard"] = "standard"
 
 
+class _CourseLateTable(Table):
+    """`[late]`: what students have for all assignments together."""
+
+    tokens: Annotated[int, Field(ge=1)]
+
+
 class _CourseTable(Table):
     title: Annotated[str, Field(min_length=1)]
     secret: Annotated[str, Field(min_length=1)]
     term: str = ""
     language: Annotated[str, Field(min_length=1)] = ENGLISH.code
     sandbox: _SandboxTable = _SandboxTable()
+    late: _CourseLateTable | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class Course:
         minimum_level: The least isolation that a grade may come from, `strict` or `standard`.
         term: `2026-fall`; in each term, assignments draw other values.
         language: The code of the language that students' reports are written in.
+        late_tokens: The late days that a student has for all assignments together; 0: there is no such rule.
     """
 
     root: Path
@@ -56,6 +65,7 @@ class Course:
     minimum_level: str = "standard"
     term: str = ""
     language: str = ENGLISH.code
+    late_tokens: int = 0
 
     @property
     def datasets(self) -> Path:
@@ -112,7 +122,8 @@ class Course:
         found = read_assignment(self.reference(assignment_id))
         # raises where a catalogue is malformed
         language(self.language, (self.root / CATALOGUE_FOLDER, found.folder / CATALOGUE_FOLDER))
-        return replace(found, language=self.language)
+        tokens = late_tokens(self.root, found, self.late_tokens)
+        return replace(found, language=self.language, late_tokens=tokens)
 
     def reference(self, assignment_id: str) -> Path:
         """The assignment's folder, which only instructors see.
@@ -161,6 +172,7 @@ def located_course(
         minimum_level=table.sandbox.minimum,
         term=table.term,
         language=table.language,
+        late_tokens=table.late.tokens if table.late is not None else 0,
     )
 
 

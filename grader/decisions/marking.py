@@ -90,10 +90,11 @@ def _lowered(
     """The marks of one student that lower the grade, each taken by itself; none where all together do not."""
     student_id = result.score.student_id
     earlier = [edit for edit in snapshot.edits if edit.student_id in (None, student_id)]
+    history = snapshot.history(student_id, attempts=assignment.compares_attempts)
 
     def change(rows: Sequence[Row]) -> Change:
         edits = [*earlier, *(one for _, new in rows for one in new)]
-        after = score(assignment, result.evidence, edits=edits)
+        after = score(assignment, result.evidence, edits=edits, history=history)
         return Change(Total.of(result.score), Total.of(after), result.score.released)
 
     if not change(marks).lowers:

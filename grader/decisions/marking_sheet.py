@@ -190,7 +190,7 @@ def export_sheets(session: ClassSession, request: SheetRequest) -> tuple[Written
     """
     require_sheet(request.file)
     _require_items(session.assignment, request.items)
-    snapshot = session.book.snapshot()
+    snapshot = session.book.snapshot(attempts=session.assignment.compares_attempts)
     results = [(result.evidence, result.score) for result in results_now(session.assignment, snapshot)]
     teams = shared_by(snapshot.evidence.values())
     names = {evidence.student_id: evidence.origin.person for evidence, _ in results}

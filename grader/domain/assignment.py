@@ -264,11 +264,28 @@ class LatePolicy:
         points_per_day: Taken off the total for each day that has begun since the deadline; None: the course
             has no rule, and a person decides.
         most_points: No more than this is taken off; None: down to zero.
+        tokens: The late days of the course may be used here.
     """
 
     grace_minutes: float = 0.0
     points_per_day: float | None = None
     most_points: float | None = None
+    tokens: bool = True
+
+
+@dataclass(frozen=True)
+class LateTokens:
+    """The late days that a student has for all assignments of the course, as one assignment sees them.
+
+    Attributes:
+        count: How many there are for the whole course.
+        earlier: The assignments that use them before this one does: those with earlier deadlines.
+        later: Those that use them after it.
+    """
+
+    count: int
+    earlier: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -424,6 +441,7 @@ class Assignment:
         hidden_checks: Of a student's copy: what it tells of the checks that it lacks.
         example_id: Of a student's copy: the id in the homework as it was handed out, which is nobody's.
         language: The code of the language that reports are written in; the course says it.
+        late_tokens: The late days of the course; None where it has none, or they are not used here.
     """
 
     id: str
@@ -454,6 +472,12 @@ class Assignment:
     hidden_checks: tuple[HiddenCheck, ...] = ()
     example_id: str = ""
     language: str = "en"
+    late_tokens: LateTokens | None = None
+
+    @property
+    def compares_attempts(self) -> bool:
+        """Whether a score depends on the student's other attempts."""
+        return False
 
     @property
     def replays_training(self) -> bool:

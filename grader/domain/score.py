@@ -147,6 +147,8 @@ class LateRecord:
         due: The student's deadline.
         extended: It is the student's own.
         decided: Who said when it came, and why, for staff; empty where nobody did.
+        tokens_used: The late days of the course that were used here; 0 where the course has none.
+        tokens_left: Those that are left for the assignments that follow; None where the course has none.
     """
 
     state: str
@@ -160,6 +162,8 @@ class LateRecord:
     due: datetime | None = None
     extended: bool = False
     decided: str = ""
+    tokens_used: int = 0
+    tokens_left: int | None = None
 
     @property
     def how_late(self) -> str:
@@ -319,6 +323,7 @@ class Total:
         final: The points after what lateness costs; None where there are none, or nobody knows what it costs.
         lateness: How the submission came, as `LateRecord.state` says it, `none` where there is no deadline;
             None in records of older versions, which tell nothing of lateness: `final` is None there, too.
+        tokens: The late days of the course that were used; None in records of older versions.
     """
 
     student_id: str
@@ -332,6 +337,7 @@ class Total:
     cause: str
     final: float | None = None
     lateness: str | None = None
+    tokens: int | None = None
 
     @classmethod
     def of(cls, score: Score, *, who: str = "", when: datetime = datetime.min, cause: str = "") -> Self:
@@ -348,6 +354,7 @@ class Total:
             cause=cause,
             final=score.final,
             lateness=score.late.state if score.late is not None else "none",
+            tokens=score.late.tokens_used if score.late is not None else 0,
         )
 
     def falls_from(self, before: "Total | None") -> bool:
@@ -367,6 +374,10 @@ class Total:
         if self._told() != other._told():
             return False
         return self.lateness is None or other.lateness is None or self.final == other.final
+
+    def uses_other_tokens_than(self, other: "Total") -> bool:
+        """Whether another number of late days was used, whatever is left of the points."""
+        return (self.tokens or 0) != (other.tokens or 0)
 
     def differs_in_lateness_alone(self, other: "Total") -> bool:
         """Whether the points are the same and what is left of them after lateness is not."""

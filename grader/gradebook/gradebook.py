@@ -15,6 +15,8 @@ from grader.domain.edit import Edit, Listed, Released
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
+from grader.domain.student_history import History
+from grader.gradebook.attempts import attempts_of
 from grader.gradebook.database import Database
 from grader.gradebook.records import (
     NOTHING,
@@ -43,6 +45,7 @@ from grader.gradebook.statements import (
     edits_of,
     last_number,
     last_numbers,
+    late_days_of,
     listing_of,
     of,
     state_of,
@@ -271,8 +274,11 @@ class Gradebook:
         with self._database.reading() as connection:
             return accounts_of(connection, self._assignment())
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, *, attempts: bool = False) -> Snapshot:
         """All that counts, as it was at one moment.
+
+        Args:
+            attempts: Of students with several attempts, read them all (`Assignment.compares_attempts`).
 
         Raises:
             UsageError: The book is empty, or a record is damaged.
@@ -295,8 +301,26 @@ class Gradebook:
                     edits=edits_of(connection, assignment_id),
                     totals={total.student_id: total for total in totals_of(connection, assignment_id)},
                     runs=runs,
+                    attempts=attempts_of(connection, assignment_id) if attempts else None,
+                    late_days=late_days_of(connection, assignment_id),
                 ),
             )
+
+    def student_history(self, student_id: str, *, attempts: bool = False) -> History:
+        """What else the student's score depends on: see `Snapshot.history`.
+
+        Raises:
+            UsageError: A record is damaged, or the database cannot be used.
+        """
+        assignment_id = self._assignment()
+        with self._database.reading() as connection:
+            row = listing_of(connection, assignment_id).row(student_id)
+            own = attempts_of(connection, assignment_id, row).get(row, ()) if attempts else ()
+            late_days = late_days_of(connection, assignment_id).get(student_id, {})
+        return History(
+            tuple(replace(one, evidence=listed_as(one.evidence, student_id)) for one in own),
+            tuple(sorted(late_days.items())),
+        )
 
     def state(self) -> State:
         """How far the book is.

@@ -239,6 +239,7 @@ def total_values(assignment_id: str, total: Total) -> dict[str, Any]:
         "cause": total.cause,
         "final": total.final,
         "lateness": total.lateness,
+        "tokens": total.tokens,
     }
 
 
@@ -256,6 +257,7 @@ def total_of(row: Row[Any]) -> Total:
         cause=row.cause,
         final=row.final,
         lateness=row.lateness,
+        tokens=row.tokens,
     )
 
 

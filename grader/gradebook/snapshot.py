@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from grader.domain.edit import Edit, Listed, Released
+from grader.domain.errors import EngineError
 from grader.domain.evidence import Evidence
 from grader.domain.score import Total
+from grader.domain.student_history import Attempt, History
 from grader.domain.submission import KnownUpload
 from grader.gradebook.statements import Listing, State, listing
 
@@ -21,12 +23,16 @@ class BookRows:
         totals: Row -> the last total that was told.
         runs: Row -> the number that the record of its evidence has in the whole book; none of what is not in
             it.
+        attempts: Row -> all attempts, of rows that have several; None: they were not read.
+        late_days: Student -> other assignment of the book -> the late days that were used there.
     """
 
     evidence: Mapping[str, Evidence]
     edits: tuple[Edit, ...]
     totals: Mapping[str, Total]
     runs: Mapping[str, int] = field(default_factory=dict)
+    attempts: Mapping[str, tuple[Attempt, ...]] | None = None
+    late_days: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,27 @@ class Snapshot:
         known = {row: run for row, run in self.rows.runs.items() if row not in chosen}
         rows = replace(self.rows, evidence={**self.rows.evidence, **chosen}, runs=known)
         return type(self).of(self.state, rows)
+
+    def history(self, student_id: str, *, attempts: bool) -> History:
+        """What else a student's score depends on.
+
+        Args:
+            attempts: The rubric compares attempts: they must have been read.
+
+        Raises:
+            EngineError: They were not.
+        """
+        if attempts and self.rows.attempts is None:
+            raise EngineError(
+                "The gradebook was read without the attempts that the rule on resubmissions compares. "
+                "Report this to the grader's authors."
+            )
+        row = self.listing.row(student_id)
+        own = (self.rows.attempts or {}).get(row, ()) if attempts else ()
+        return History(
+            tuple(replace(one, evidence=listed_as(one.evidence, student_id)) for one in own),
+            tuple(sorted(self.rows.late_days.get(student_id, {}).items())),
+        )
 
     def run(self, student_id: str) -> int | None:
         """The number that the record of a student's evidence has in the whole book: no other has it.

@@ -113,6 +113,7 @@ TOTALS = Table(
     Column("cause", Text, nullable=False),
     Column("final", Float),
     Column("lateness", Text),
+    Column("tokens", Integer),
 )
 
 # One row per download that was graded: the account of its files, as JSON. Of each source, the last counts.
@@ -289,6 +290,25 @@ def totals_of(connection: Connection, assignment_id: str, student_id: str | None
     return tuple(map(total_of, rows))
 
 
+def late_days_of(connection: Connection, assignment_id: str) -> dict[str, dict[str, int]]:
+    """Student -> other assignment of the book -> the late days that were used there, by the last total."""
+    others = connection.scalars(
+        select(TOTALS.c.assignment_id)
+        .where(TOTALS.c.assignment_id != assignment_id, TOTALS.c.tokens > 0)
+        .distinct()
+        .order_by(TOTALS.c.assignment_id)
+    ).all()
+    late_days: dict[str, dict[str, int]] = {}
+    for other in others:
+        listed = listing_of(connection, other)
+        last = {total.student_id: total.tokens for total in totals_of(connection, other)}
+        for row, tokens in last.items():
+            student_id = listed.listed(row)
+            if tokens and student_id is not None:
+                late_days.setdefault(student_id, {})[other] = tokens
+    return late_days
+
+
 def accounts_of(connection: Connection, assignment_id: str) -> dict[str, str]:
     """Download -> its last account, in the order in which these were added."""
     wanted = select(DOWNLOADS.c.source, DOWNLOADS.c.record).where(of(DOWNLOADS, assignment_id))
@@ -316,7 +336,7 @@ def add_images(connection: Connection, run_id: int, images: Mapping[str, bytes])
 
 
 def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Total]) -> None:
-    """Add the totals that differ from the last ones, or tell of lateness where those do not."""
+    """Add the totals that differ from the last ones, or tell of lateness or late days where those do not."""
     if not totals:
         return
     only = totals[0].student_id if len(totals) == 1 else None
@@ -327,6 +347,7 @@ def add_totals(connection: Connection, assignment_id: str, totals: Sequence[Tota
         if (before := last.get(total.student_id)) is None
         or not total.says_the_same_as(before)
         or (before.lateness is None and total.lateness is not None)
+        or total.uses_other_tokens_than(before)
     ]
     if new:
         connection.execute(insert(TOTALS), [total_values(assignment_id, total) for total in new])

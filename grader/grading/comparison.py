@@ -282,7 +282,7 @@ def _write_class_page(
         if assignment.id not in book.assignments():
             return
         try:
-            told_results(assignment, book.snapshot())
+            told_results(assignment, book.snapshot(attempts=assignment.compares_attempts))
         except UsageError:
             watch.rubric_changed()
             return

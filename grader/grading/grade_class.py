@@ -17,6 +17,7 @@ from typing import Protocol
 
 from grader.course.dataset_file import SYNTHETIC
 from grader.course.extensions import read_extensions
+from grader.course.locate import FILE as COURSE_FILE
 from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
@@ -225,6 +226,7 @@ class _ClassBeingGraded:
         """Do all of it."""
         request, deadline = self.request, self.assignment.deadline
         own_deadlines = read_extensions(request.extensions, deadline) if request.extensions else {}
+        self._require_common_book()
         self._require_book()
         started = time.monotonic()
         if self.course.secret_is_public and request.data not in (None, SYNTHETIC):
@@ -252,6 +254,18 @@ class _ClassBeingGraded:
         del results  # of a large class, nothing is held twice
         everybody, overview = self._written(account, written)
         return ClassResult(everybody, overview, students, representatives, time.monotonic() - started)
+
+    def _require_common_book(self) -> None:
+        """Raises where late days are counted over several assignments, and this book holds one alone."""
+        tokens = self.assignment.late_tokens
+        others = {*tokens.earlier, *tokens.later} if tokens is not None else set()
+        if others and self.request.gradebook is None and others.isdisjoint(self.book.assignments()):
+            raise UsageError(
+                f"{COURSE_FILE}: [late] tokens are counted over all assignments of the course, and the "
+                f"gradebook in {self.request.out} holds one alone. Give every command the same --gradebook, "
+                "as in --gradebook sqlite:///course.sqlite, or set 'tokens = false' in [late] of the "
+                "assignments that do not use them."
+            )
 
     def _require_book(self) -> None:
         """Raises where nothing can be kept, before anything runs; what is older than the book is written."""
@@ -321,7 +335,8 @@ class _ClassBeingGraded:
         Returns:
             Everybody's results, and what the class came to.
         """
-        out, snapshot = self.request.out, self.book.snapshot()
+        out = self.request.out
+        snapshot = self.book.snapshot(attempts=self.assignment.compares_attempts)
         known = KnownScores(self.assignment, self.book.identity())
         everybody = results_now(self.assignment, snapshot, known)
         found = candidates((result.evidence, result.score) for result in everybody)

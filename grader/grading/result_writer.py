@@ -15,6 +15,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Because, Edit, Listed, RunChosen, standing_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures
+from grader.domain.student_history import NO_HISTORY, History
 from grader.domain.submission import Submission
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
@@ -99,6 +100,7 @@ def outcome(
     """
     student_id = evidence.student_id
     edits = book.edits(student_id)
+    history = student_history(assignment, book, student_id)
     if held and standing_owner(edits) is None:
         edit = Listed(
             who=who,
@@ -109,8 +111,8 @@ def outcome(
             by_person=False,
             held=True,
         )
-        return _with(assignment, evidence, edits, (edit,))  # the first run of it
-    new = CountedRun(evidence, score(assignment, evidence, edits=edits))
+        return _with(assignment, evidence, edits, (edit,), history)  # the first run of it
+    new = CountedRun(evidence, score(assignment, evidence, edits=edits, history=history))
     totals = book.totals(student_id)
     if not totals:
         return new
@@ -137,7 +139,7 @@ def outcome(
     earlier = [record.submission_digest for record in records.values()]
     if digest != records[counting].submission_digest and digest in earlier:
         again = decided(Because.CAME_AGAIN, counting, fallen=False)
-        return _with(assignment, book.evidence(student_id, counting), edits, again)
+        return _with(assignment, book.evidence(student_id, counting), edits, again, history)
 
     same_files = digest == records[counting].submission_digest
     falls = after.has_fewer_points_than(told)
@@ -146,23 +148,34 @@ def outcome(
     if not same_files and after.final is not None:
         falls = after.falls_from(told)
     # what was ruled of the files before gave nothing, and is not about these
-    ruled = not same_files and score(assignment, book.evidence(student_id, counting), edits=edits).closed
+    before = book.evidence(student_id, counting)
+    ruled = not same_files and score(assignment, before, edits=edits, history=history).closed
     if allow_lower or ruled or not falls:
         stands = any(isinstance(edit, RunChosen) for edit in edits)
         latest = decided(Because.LATEST, fallen=False) if stands else ()
-        return _with(assignment, evidence, edits, latest)
+        return _with(assignment, evidence, edits, latest, history)
     if not same_files:
-        return _with(assignment, evidence, edits, decided(Because.FELL))
-    old = book.evidence(student_id, counting)
-    if after.has_fewer_points_than(Total.of(score(assignment, old, edits=edits))):
-        return _with(assignment, old, edits, decided(Because.KEPT, counting))
-    return _with(assignment, evidence, edits, decided(Because.FELL_AGAIN))
+        return _with(assignment, evidence, edits, decided(Because.FELL), history)
+    if after.has_fewer_points_than(Total.of(score(assignment, before, edits=edits, history=history))):
+        return _with(assignment, before, edits, decided(Because.KEPT, counting), history)
+    return _with(assignment, evidence, edits, decided(Because.FELL_AGAIN), history)
 
 
 def _with(
-    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], new: tuple[Edit, ...]
+    assignment: Assignment,
+    evidence: Evidence,
+    edits: Sequence[Edit],
+    new: tuple[Edit, ...],
+    history: History,
 ) -> CountedRun:
-    return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new)), new)
+    return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new), history=history), new)
+
+
+def student_history(assignment: Assignment, book: Gradebook, student_id: str) -> History:
+    """What else the book holds of a student that a score depends on; nothing where it holds nothing."""
+    if not book.assignments():
+        return NO_HISTORY
+    return book.student_history(student_id, attempts=assignment.compares_attempts)
 
 
 # --- result writer ---------------------------------------------------------------------------------------
@@ -233,7 +246,9 @@ class Keeper:
         if evidence.submission_digest == submission.digest and evidence != now_delivered:
             evidence = now_delivered
             return replace(self.kept(evidence, self.book.images(student_id), now), known=True)
-        result = Result(evidence, score(self.assignment, evidence, edits=self.book.edits(student_id)), True)
+        history = student_history(self.assignment, self.book, student_id)
+        edits = self.book.edits(student_id)
+        result = Result(evidence, score(self.assignment, evidence, edits=edits, history=history), True)
         if not report_path(self.out, student_id).exists():
             write_student(self.assignment, result, self.book.images(student_id), self.out, now)
         return result

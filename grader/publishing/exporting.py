@@ -65,7 +65,7 @@ def export_grades(
         UsageError: The reports say something else, grades await a person or a submission is not there and
             that is not allowed, the LMS's file does not fit, or the disk does not take the export.
     """
-    seen = book.snapshot()
+    seen = book.snapshot(attempts=assignment.compares_attempts)
     results = told_results(assignment, seen)
     downloads = standing_downloads(book, out, seen)
     if not request.partial:

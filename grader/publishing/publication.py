@@ -414,7 +414,7 @@ def publish_class(session: ClassSession, request: PublicationRequest) -> Publish
         UsageError: Something awaits a person and that is not allowed, or the pages cannot be written.
     """
     assignment, out = session.assignment, session.out
-    seen = session.book.snapshot()
+    seen = session.book.snapshot(attempts=assignment.compares_attempts)
     results = results_now(assignment, seen)
     download = summed(standing_downloads(session.book, out, seen))
     reasons = open_reasons(assignment, results, download)

@@ -212,7 +212,7 @@ def write_pages(
     """
     with writing(out):
         if made is None or book.state() != made.state:
-            made = book.snapshot()
+            made = book.snapshot(attempts=assignment.compares_attempts)
         if known is None:
             known = KnownScores(assignment, book.identity(), kept_scores(out) if only_changed else None)
         pages = ClassPages(assignment, made, known)
@@ -239,9 +239,11 @@ class ClassPages:
         self._assignment = assignment
         self._known = known
         self.results = results_now(assignment, snapshot, known)
-        edits = edits_by_student(snapshot)
+        edits, compares = edits_by_student(snapshot), assignment.compares_attempts
         self._keys = {
-            student_id: known.key(evidence, run, edits[student_id])
+            student_id: known.key(
+                evidence, run, edits[student_id], snapshot.history(student_id, attempts=compares)
+            )
             for student_id, evidence in snapshot.evidence.items()
             if (run := snapshot.run(student_id)) is not None
         }
@@ -379,7 +381,7 @@ def caught_up(
         return None
     if not os.access(out, os.W_OK):
         return CatchUp(CatchUpOutcome.READ_ONLY, out)
-    snapshot = book.snapshot()
+    snapshot = book.snapshot(attempts=assignment.compares_attempts)
     try:
         told_results(assignment, snapshot)
     except UsageError:

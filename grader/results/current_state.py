@@ -39,8 +39,17 @@ def results_now(assignment: Assignment, snapshot: Snapshot, known: KnownScores |
         known: Scores that need not be worked out again.
     """
     edits, known = edits_by_student(snapshot), known or KnownScores(assignment, "")
+    compares = assignment.compares_attempts
     return [
-        Result(evidence, known.of(evidence, snapshot.run(student_id), edits[student_id]))
+        Result(
+            evidence,
+            known.of(
+                evidence,
+                snapshot.run(student_id),
+                edits[student_id],
+                snapshot.history(student_id, attempts=compares),
+            ),
+        )
         for student_id, evidence in snapshot.evidence.items()
     ]
 

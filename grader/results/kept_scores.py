@@ -13,6 +13,7 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Edit
 from grader.domain.evidence import Evidence
 from grader.domain.score import Score
+from grader.domain.student_history import NO_HISTORY, History
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.files.typed_json import validator
@@ -77,30 +78,38 @@ class KnownScores:
         self._basis = sha256(f"{_code_digest()}{book}{assignment!r}".encode()).hexdigest()
         self._said = functools.cache(_edit_digest)
 
-    def key(self, evidence: Evidence, run: int, edits: Sequence[Edit]) -> str:
+    def key(self, evidence: Evidence, run: int, edits: Sequence[Edit], history: History = NO_HISTORY) -> str:
         """Of what a score is worked out from.
 
         Args:
             run: The number that the record of the evidence has in the gradebook.
             edits: All that are about the student, oldest first.
+            history: What else the gradebook holds of the student.
         """
         record = f"{evidence.student_id} {run} {evidence.submission_digest} {evidence.graded_at.isoformat()}"
-        parts = [self._basis, record, *map(self._said, edits)]
+        attempts = [
+            f"{attempt.number} {attempt.first_run} {attempt.digest} {attempt.evidence.graded_at.isoformat()}"
+            for attempt in history.attempts
+        ]
+        parts = [self._basis, record, *map(self._said, edits), *attempts, repr(history.late_days)]
         return sha256("\n".join(parts).encode()).hexdigest()
 
-    def of(self, evidence: Evidence, run: int | None, edits: Sequence[Edit]) -> Score:
+    def of(
+        self, evidence: Evidence, run: int | None, edits: Sequence[Edit], history: History = NO_HISTORY
+    ) -> Score:
         """The score of one submission.
 
         Args:
             run: None for what is in no gradebook yet, of which nothing is known.
             edits: All that are about the student, oldest first.
+            history: What else the gradebook holds of the student.
         """
         if run is None:
-            return score(self._assignment, evidence, edits=edits)
-        key = self.key(evidence, run, edits)
+            return score(self._assignment, evidence, edits=edits, history=history)
+        key = self.key(evidence, run, edits, history)
         if key not in self._scores:
             self._scores[key] = self._from_file(evidence.student_id, key) or score(
-                self._assignment, evidence, edits=edits
+                self._assignment, evidence, edits=edits, history=history
             )
         return self._scores[key]
 

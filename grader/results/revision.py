@@ -69,6 +69,11 @@ class Change:
         """Whether the total says something else now."""
         return self.before is None or not self.after.says_the_same_as(self.before)
 
+    @property
+    def uses_other_tokens(self) -> bool:
+        """Whether another number of the course's late days is used now."""
+        return self.before is not None and self.after.uses_other_tokens_than(self.before)
+
     def __str__(self) -> str:
         if self.before is not None and self.after.differs_in_lateness_alone(self.before):
             before = "unknown" if self.before.final is None else points(self.before.final)
@@ -142,7 +147,7 @@ def revised(
     """
     known = KnownScores(assignment, book.identity(), kept_scores(out) if decide else None)
     for _ in range(_ATTEMPTS):
-        snapshot = book.snapshot()
+        snapshot = book.snapshot(attempts=assignment.compares_attempts)
         added = {one.student_id: one for one in absent if one.student_id not in snapshot.evidence}
         old_state = snapshot.state
         if added:
@@ -163,7 +168,7 @@ def revised(
         ]
         if not allow_lower:
             _require_no_loss(changes)
-        moved = [change.after for change in changes if change.moves]
+        moved = [change.after for change in changes if change.moves or change.uses_other_tokens]
         # None: somebody else added to the book meanwhile
         new_state = book.append(new, moved, after=old_state, absent=list(added.values()), who=who)
         if new_state is not None:

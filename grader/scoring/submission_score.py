@@ -14,6 +14,7 @@ from grader.domain.edit import Edit, Extended, InTime, Received
 from grader.domain.errors import EngineError, UsageError
 from grader.domain.evidence import Evidence
 from grader.domain.score import GradeStatus, LateRecord, LineState, Score, how_late, rounded
+from grader.domain.student_history import NO_HISTORY, History
 from grader.domain.submission import Arrival, Role
 from grader.scoring.decided_by_people import (
     acceptance,
@@ -29,6 +30,7 @@ from grader.scoring.decided_by_people import (
     with_acceptance,
     with_waived,
 )
+from grader.scoring.late_days import penalty, tokens_left, tokens_used, tokens_words
 from grader.scoring.measurements import plain
 from grader.scoring.rubric_lines import forbidden, lost_line, person_line, scored_line, undecided_line
 
@@ -36,7 +38,11 @@ DAY = 86_400  # seconds
 
 
 def late_record(
-    assignment: Assignment, evidence: Evidence, total: float | None, edits: Sequence[Edit] = ()
+    assignment: Assignment,
+    evidence: Evidence,
+    total: float | None,
+    edits: Sequence[Edit] = (),
+    history: History = NO_HISTORY,
 ) -> LateRecord | None:
     """How late a submission is and what that costs; None where there is no deadline.
 
@@ -45,13 +51,15 @@ def late_record(
         evidence: When the submission came, as far as that is known.
         total: The points before any penalty; None when they are withheld.
         edits: Those about the student, oldest first, of any kind.
+        history: The late days that other assignments have used.
     """
     came = _arrival(evidence, edits)
     due = came.extension or assignment.deadline
     if not came.marked and due is None:
         return None
     late = None if came.in_time else _seconds_late(assignment, came)
-    record = _record(assignment, came, late, total)
+    left = tokens_left(assignment.late_tokens, history) if assignment.late_tokens is not None else None
+    record = _record(assignment, came, late, total, left)
     reason = f"{record.reason} ({came.decided.why})" if came.decided else record.reason
     return replace(
         record,
@@ -97,11 +105,18 @@ def _seconds_late(assignment: Assignment, came: Arrival) -> float | None:
     return 0.0 if 0 < late <= assignment.late.grace_minutes * 60 else late
 
 
-def _record(assignment: Assignment, came: Arrival, late: float | None, total: float | None) -> LateRecord:
+def _record(
+    assignment: Assignment, came: Arrival, late: float | None, total: float | None, left: int | None
+) -> LateRecord:
+    """The record, without what is known of times.
+
+    Args:
+        left: The late days that there are for this assignment; None where the course has none.
+    """
     if came.in_time or (late is not None and late <= 0):
-        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.")
+        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.", tokens_left=left)
     if late is not None:
-        return _late(assignment, late, total)
+        return _late(assignment, late, total, left)
     if came.marked:
         return LateRecord(
             state="unknown",
@@ -111,37 +126,57 @@ def _record(assignment: Assignment, came: Arrival, late: float | None, total: fl
             asked=True,
             reason="It is marked as late without saying by how much: a person looks it up. "
             "Nothing was taken off.",
+            tokens_left=left,
         )
     reason = "Nothing tells when it was handed in, so nothing was taken off."
-    return LateRecord("unknown", None, None, total, asked=False, reason=reason)
+    return LateRecord("unknown", None, None, total, asked=False, reason=reason, tokens_left=left)
 
 
-def _late(assignment: Assignment, seconds: float, total: float | None) -> LateRecord:
+def _late(assignment: Assignment, seconds: float, total: float | None, left: int | None) -> LateRecord:
     rule, days = assignment.late, math.ceil(seconds / DAY)
+    used = tokens_used(rule, days, total, left or 0)
+    counting = days - used
+    spent = (
+        ""
+        if left is None or assignment.late_tokens is None
+        else tokens_words(assignment.late_tokens, used, left)
+    )
+    rest = None if left is None else left - used
+
+    def record(penalty: float | None, after: float | None, reason: str, *, asked: bool = False) -> LateRecord:
+        told = f"{reason} {spent}".rstrip()
+        return LateRecord("late", days, penalty, after, asked, told, tokens_used=used, tokens_left=rest)
+
+    late = how_late(seconds)
+    if used and not counting:
+        return record(0.0, total, f"{late}: nothing is taken off.")
     if rule.points_per_day is None:
         reason = "A person decides what follows from it; the points here do not."
-        return LateRecord("late", days, None, total, asked=True, reason=reason)
-    penalty = days * rule.points_per_day
-    counted = f"{days} {'day' if days == 1 else 'days'}"
-    late = how_late(seconds)
+        return record(None, total, reason, asked=True)
+    counted = f"{counting} {'day' if counting == 1 else 'days'}"
     begun = "" if late == f"{counted} late" else f" so {counted}"
     shown = f"{late},{begun} at {plain(rule.points_per_day)} points each"
-    if rule.most_points is not None and penalty > rule.most_points:
-        penalty = rule.most_points
-        shown += f" and at most {plain(penalty)} in all"
-    if total is not None:
-        penalty = min(penalty, total)
-    penalty = rounded(penalty)
-    after = None if total is None else rounded(total - penalty)
-    told = f"{shown}: {plain(penalty)} points are taken off"
+    if used:
+        shown = f"{late}, of which {counted} at {plain(rule.points_per_day)} points each"
+    if rule.most_points is not None and counting * rule.points_per_day > rule.most_points:
+        shown += f" and at most {plain(rule.most_points)} in all"
+    lost = rounded(penalty(rule, counting, total))
+    after = None if total is None else rounded(total - lost)
+    told = f"{shown}: {plain(lost)} points are taken off"
     told += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
-    return LateRecord("late", days, penalty, after, asked=False, reason=told)
+    return record(lost, after, told)
 
 
 # --- submission score ------------------------------------------------------------------------------------
 
 
-def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] = ()) -> Score:
+def score(
+    assignment: Assignment,
+    evidence: Evidence,
+    *,
+    edits: Sequence[Edit] = (),
+    history: History = NO_HISTORY,
+) -> Score:
     """The points that the evidence is worth under the assignment's rubric.
 
     Args:
@@ -149,6 +184,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         evidence: What was found out about the submission.
         edits: What people decided, oldest first. Those about other students do not count, nor those about
             items and checks that the assignment no longer has (`stray_targets` names them).
+        history: The student's other attempts, and the late days that other assignments have used.
 
     Returns:
         One line per rubric item, in its order. The total sums the known points; it is None for what was
@@ -198,7 +234,7 @@ def score(assignment: Assignment, evidence: Evidence, *, edits: Sequence[Edit] =
         closed=made.closed,
         edits=made.edits,
         waived=tuple(waived.items()),
-        late=late_record(assignment, evidence, made.points, own),
+        late=late_record(assignment, evidence, made.points, own, history),
         claim=claim,
         lower=lower_run(own),
         ownership=ownership(own),

@@ -311,6 +311,10 @@ class LatenessRecord(_Record):
     due: datetime | None = Field(default=None, description="the student's deadline")
     extended: bool = Field(default=False, description="it is the student's own")
     decided: str = Field(default="", description="who said when it came, and why; empty: nobody did")
+    tokens_used: int = Field(default=0, description="late days of the course that were used here")
+    tokens_left: int | None = Field(
+        default=None, description="late days that are left for later assignments; null: the course has none"
+    )
 
 
 class DownloadedFileRecord(_Record):

@@ -415,7 +415,8 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
     """The table as CSV text, ordered by student id.
 
     Columns: `student_id, status, total, decided, awaiting`, then one per rubric item; where the assignment
-    takes points off for lateness, then `days_late`, `penalty` and `total_after`. `decided` is the
+    takes points off for lateness, then `days_late`, `penalty` and `total_after`; where the course has late
+    days, then `tokens_used`. `decided` is the
     maximum of the decided items, `awaiting` the ids of those that a person still marks, with `;` between. A
     cell is empty when nobody knows the points yet or the total is withheld: never 0 for that.
 
@@ -429,9 +430,10 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     late = ["days_late", "penalty", "total_after"] if assignment.late.points_per_day is not None else []
+    tokens = ["tokens_used"] if assignment.late_tokens is not None else []
     items = [item.id for item in assignment.rubric]
     writer.writerow(
-        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late]),
+        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late, *tokens]),
     )
     for _, score in sorted(results, key=lambda result: result[1].student_id):
         known = {line.id: line.points for line in score.lines}
@@ -444,6 +446,7 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
                 _cell(";".join(score.awaiting)),
                 *(_number(known.get(item)) for item in items),
                 *(_lateness(score) if late else ()),
+                *((_number(score.late.tokens_used if score.late else 0),) if tokens else ()),
             ]
         )
     return buffer.getvalue()
