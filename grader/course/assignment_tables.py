@@ -101,6 +101,14 @@ class LateTable(Table):
     tokens: bool = LatePolicy.tokens
 
 
+class ResubmissionTable(Table):
+    """`[resubmission]`: what one submission after the deadline regains, and until when."""
+
+    regains: Annotated[float, Field(gt=0, le=1)]
+    until: datetime | None = None
+    days: Positive | None = None
+
+
 class ComponentTable(Table):
     """`[[component]]`: one stub, or one file that is handed in and judged by itself."""
 
@@ -242,6 +250,7 @@ class AssignmentTable(Table):
     provided: ProvidedTable | None = None
     limits: LimitsTable = LimitsTable()
     late: LateTable | None = None
+    resubmission: ResubmissionTable | None = None
     program: ProgramTable = ProgramTable()
     measure: list[MeasureTable] = Field(default_factory=list)
     study: StudyFileTable | None = None

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from grader.course.toml_file import remedy
+from grader.decisions.resubmission_window import chosen_by_the_window
 from grader.domain.assignment import Assignment
 from grader.domain.edit import Accepted, Claimed, Edit, Extended, InTime, Received, RunChosen, Waived
 from grader.domain.errors import UsageError
@@ -298,13 +299,15 @@ def regrade(
     deadlines = extensions or {}
 
     def decide(_: object, results: Sequence[Result]) -> Sequence[Edit]:
-        why = f"An extension, by {source}."
-        return extension_edits(results, deadlines, who=session.who, when=session.clock(), why=why)
+        why, when = f"An extension, by {source}.", session.clock()
+        extended = extension_edits(results, deadlines, who=session.who, when=when, why=why)
+        return [*extended, *chosen_by_the_window(session, extended)]
 
-    given = decide if extensions is not None else None
+    given = decide if extensions is not None or chosen_by_the_window(session) else None
     revision = session.revised("regrade", decide=given, allow_lower=allow_lower)
     known = {result.score.student_id for result in revision.results}
-    return Regrade(revision, len(revision.edits), tuple(sorted(deadlines.keys() - known)))
+    count = sum(isinstance(edit, Extended) for edit in revision.edits)
+    return Regrade(revision, count, tuple(sorted(deadlines.keys() - known)))
 
 
 def extension_edits(

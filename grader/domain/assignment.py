@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -289,6 +289,29 @@ class LateTokens:
 
 
 @dataclass(frozen=True)
+class Resubmission:
+    """That one submission after the deadline regains a share of the points that the one before it lost.
+
+    Attributes:
+        regains: The share, 0 to 1.
+        days: Resubmissions end so long after the student's deadline, in days; None: `until` says when.
+        until: When they end for everybody.
+    """
+
+    regains: float
+    days: float | None = None
+    until: datetime | None = None
+
+    def end(self, due: datetime) -> datetime:
+        """When resubmissions end for a student.
+
+        Args:
+            due: The student's deadline.
+        """
+        return self.until if self.until is not None else due + timedelta(days=self.days or 0.0)
+
+
+@dataclass(frozen=True)
 class DataUse:
     """Which data sets the assignment uses, by the file names under `datasets/`.
 
@@ -442,6 +465,7 @@ class Assignment:
         example_id: Of a student's copy: the id in the homework as it was handed out, which is nobody's.
         language: The code of the language that reports are written in; the course says it.
         late_tokens: The late days of the course; None where it has none, or they are not used here.
+        resubmission: What a submission after the deadline can regain; None: nothing, it is late.
     """
 
     id: str
@@ -473,11 +497,12 @@ class Assignment:
     example_id: str = ""
     language: str = "en"
     late_tokens: LateTokens | None = None
+    resubmission: Resubmission | None = None
 
     @property
     def compares_attempts(self) -> bool:
         """Whether a score depends on the student's other attempts."""
-        return False
+        return self.resubmission is not None
 
     @property
     def replays_training(self) -> bool:

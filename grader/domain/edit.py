@@ -123,6 +123,7 @@ class Because(StrEnum):
     CAME_AGAIN = "came_again"  # the files of an earlier attempt came again
     KEPT = "kept"  # the files of an earlier run gave less when they were examined again: that run counts
     FELL = "fell"  # a later attempt gives less than was told, and counts
+    TOO_LATE = "too_late"  # a later attempt came after resubmissions had ended: an earlier one counts
     FELL_AGAIN = "fell_again"  # the same files give less than was told, and no earlier run gives more
 
 
@@ -160,6 +161,8 @@ class RunChosen(Edit):
             Because.LATEST: "The latest run counts.",
             Because.CAME_AGAIN: f"An earlier attempt came again: run {self.number} counts.",
             Because.KEPT: f"The same files gave less when they were examined again: {change}. "
+            f"Run {self.number} counts.",
+            Because.TOO_LATE: f"A later attempt came after resubmissions had ended. "
             f"Run {self.number} counts.",
             Because.FELL: f"A later attempt gives less: {change}.",
             Because.FELL_AGAIN: f"The same files give less now: {change}.",

@@ -104,6 +104,14 @@ class PartScore:
 
 
 @dataclass(frozen=True)
+class TwoAttempts:
+    """The points of an item before the deadline and in the resubmission."""
+
+    first: float
+    resubmitted: float
+
+
+@dataclass(frozen=True)
 class ScoreLine:
     """One rubric item's points.
 
@@ -114,6 +122,7 @@ class ScoreLine:
         components: The shares, for items that are made of components.
         parts: For items that a person marks in parts.
         comments: What a person tells the student about it.
+        attempts: The points of both attempts that `points` were made of; None where there is one.
     """
 
     id: str
@@ -127,6 +136,39 @@ class ScoreLine:
     edits: tuple[ScoreEdit, ...] = ()
     parts: tuple[PartScore, ...] = ()
     comments: tuple[str, ...] = ()
+    attempts: TwoAttempts | None = None
+
+
+class ResubmissionState(StrEnum):
+    """What became of a submission that came after the deadline, beside one from before it."""
+
+    COUNTED = "counted"  # it regains a share of the lost points
+    UNUSABLE = "unusable"  # nothing in it could be graded: the points from before the deadline stand
+    TOO_LATE = "too_late"  # it came after the resubmissions had ended
+
+
+@dataclass(frozen=True)
+class ResubmissionRecord:
+    """What a resubmission came to.
+
+    Attributes:
+        regains: The share of the lost points that it can win back, 0 to 1.
+        until: When resubmissions ended for the student.
+        received_at: When it came.
+        first: The points from before the deadline; None where nothing is known of them.
+        resubmitted: The points of the resubmission by itself; None where it has none, or does not count.
+        asked: A person is asked about it: the grader failed.
+        reason: What follows, in a sentence for the student.
+    """
+
+    state: ResubmissionState
+    regains: float
+    until: datetime
+    received_at: datetime
+    first: float | None
+    resubmitted: float | None
+    reason: str
+    asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -252,6 +294,8 @@ class Score:
         ownership: What was found out, or said, of whose it is; None where nothing had to be.
         released: That the grade was released to the student; None while it was not.
         accepted: The file that counts as the report although it was set aside; None where there is none.
+        resubmission: What a submission after the deadline came to, beside one from before it; None where there
+            is no rule, or no such submission.
     """
 
     student_id: str
@@ -270,6 +314,7 @@ class Score:
     ownership: Ownership | None = None
     released: Release | None = None
     accepted: Acceptance | None = None
+    resubmission: ResubmissionRecord | None = None
 
     @property
     def held(self) -> bool:

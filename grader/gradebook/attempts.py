@@ -19,12 +19,13 @@ Runs = dict[int, int]
 
 
 def attempts_of(
-    connection: Connection, assignment_id: str, row: str | None = None
+    connection: Connection, assignment_id: str, row: str | None = None, *, least: int = 2
 ) -> dict[str, tuple[Attempt, ...]]:
-    """Row -> its attempts in the order of their first runs, of the rows that have several.
+    """Row -> its attempts in the order of their first runs, of the rows that have enough of them.
 
     Args:
         row: Only this one; None: all.
+        least: How many attempts are enough: one alone is compared with nothing.
 
     Raises:
         UsageError: A record is damaged.
@@ -35,7 +36,7 @@ def attempts_of(
         if run.status != NOTHING:
             own = by_row.setdefault(run.student_id, {})
             own.setdefault(run.submission_digest, {})[run.number] = run.id
-    several = {own_row: own for own_row, own in by_row.items() if len(own) > 1}
+    several = {own_row: own for own_row, own in by_row.items() if len(own) >= least}
     chosen = _chosen_numbers(connection, assignment_id, row) if several else {}
     return {
         own_row: tuple(_attempt(connection, own_row, runs, chosen.get(own_row, ())) for runs in own.values())

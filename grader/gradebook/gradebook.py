@@ -315,7 +315,7 @@ class Gradebook:
         assignment_id = self._assignment()
         with self._database.reading() as connection:
             row = listing_of(connection, assignment_id).row(student_id)
-            own = attempts_of(connection, assignment_id, row).get(row, ()) if attempts else ()
+            own = attempts_of(connection, assignment_id, row, least=1).get(row, ()) if attempts else ()
             late_days = late_days_of(connection, assignment_id).get(student_id, {})
         return History(
             tuple(replace(one, evidence=listed_as(one.evidence, student_id)) for one in own),

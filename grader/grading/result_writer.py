@@ -15,13 +15,13 @@ from grader.domain.assignment import Assignment
 from grader.domain.edit import Because, Edit, Listed, RunChosen, standing_owner
 from grader.domain.evidence import Evidence, TrainingOutcome
 from grader.domain.score import Score, Total, TotalFigures
-from grader.domain.student_history import NO_HISTORY, History
+from grader.domain.student_history import NO_HISTORY, Attempt, History
 from grader.domain.submission import Submission
 from grader.domain.submission_result import Result
 from grader.gradebook import Gradebook
 from grader.results.class_files import report_path, write_student
 from grader.results.class_pages import writing
-from grader.scoring import score
+from grader.scoring import counting_instead, score
 
 
 def attempt_number(book: Gradebook, submission: Submission) -> int:
@@ -90,7 +90,8 @@ def outcome(
 
     The new run does. But where it gives less than was told and its files are those of the run that counts so
     far, that one goes on counting if it gives more. Where the last attempt gives less, it counts and a person
-    is asked. An earlier attempt that a person chose outweighs the others that were there.
+    is asked. An earlier attempt that a person chose outweighs the others that were there. An attempt that
+    came after resubmissions had ended does not count.
 
     Args:
         evidence: What the new run found out.
@@ -113,6 +114,17 @@ def outcome(
         )
         return _with(assignment, evidence, edits, (edit,), history)  # the first run of it
     new = CountedRun(evidence, score(assignment, evidence, edits=edits, history=history))
+    instead = counting_instead(assignment, evidence, edits, history)
+    if instead is not None:
+        choice = RunChosen(
+            who=who,
+            when=now,
+            why="",
+            student_id=student_id,
+            number=instead.number,
+            because=Because.TOO_LATE,
+        )
+        return _too_late(assignment, evidence, edits, choice, history, instead)
     totals = book.totals(student_id)
     if not totals:
         return new
@@ -169,6 +181,23 @@ def _with(
     history: History,
 ) -> CountedRun:
     return CountedRun(evidence, score(assignment, evidence, edits=(*edits, *new), history=history), new)
+
+
+def _too_late(
+    assignment: Assignment,
+    evidence: Evidence,
+    edits: Sequence[Edit],
+    edit: Edit,
+    history: History,
+    instead: Attempt,
+) -> CountedRun:
+    """What counts where an attempt came after resubmissions had ended: the one before it, which says so."""
+    own = history.attempts
+    if history.first_run(evidence) is None:
+        # as the gradebook will have it, in a run after all others
+        run = 1 + max(attempt.number for attempt in own)
+        own = (*own, Attempt(evidence, run, run))
+    return _with(assignment, instead.evidence, edits, (edit,), replace(history, attempts=own))
 
 
 def student_history(assignment: Assignment, book: Gradebook, student_id: str) -> History:

@@ -5,9 +5,11 @@ What is unknown is never a pass and never a zero: its points are None, and a per
 
 from grader.scoring.decided_by_people import line_points, stray_targets
 from grader.scoring.measurements import interpolated, measured_points, passes, uncertainties
+from grader.scoring.resubmission import counting_instead
 from grader.scoring.submission_score import score
 
 __all__ = [
+    "counting_instead",
     "interpolated",
     "line_points",
     "measured_points",

@@ -49,6 +49,13 @@ class PartRecord(_Record):
     comments: list[str]
 
 
+class AttemptsRecord(_Record):
+    """The points of an item before the deadline and in the resubmission."""
+
+    first: float
+    resubmitted: float
+
+
 class ItemRecord(_Record):
     """One rubric item."""
 
@@ -63,6 +70,9 @@ class ItemRecord(_Record):
     parts: list[PartRecord] = Field(default_factory=list)
     comments: list[str] = Field(default_factory=list, description="what a person tells the student about it")
     edits: list[EditRecord]
+    attempts: AttemptsRecord | None = Field(
+        default=None, description="of both attempts, where a resubmission counts; null: there is one"
+    )
 
 
 class FindingRecord(_Record):
@@ -317,6 +327,21 @@ class LatenessRecord(_Record):
     )
 
 
+class ResubmittedRecord(_Record):
+    """What a submission after the deadline came to, beside one from before it."""
+
+    state: Literal["counted", "unusable", "too_late"]
+    regains: float = Field(description="the share of the lost points that it can win back, 0 to 1")
+    until: datetime = Field(description="when resubmissions ended for the student")
+    received_at: datetime
+    first: float | None = Field(description="the points from before the deadline, before any penalty")
+    resubmitted: float | None = Field(
+        description="the points of the resubmission by itself; null: it has none, or does not count"
+    )
+    asked: bool = Field(description="a person is asked about it: the grader failed")
+    reason: str
+
+
 class DownloadedFileRecord(_Record):
     """A file of the download, and what became of it."""
 
@@ -443,6 +468,9 @@ class SubmissionRecord(_Record):
         description="the latest run gave less than was told, and nobody has looked at that; else empty",
     )
     late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
+    resubmission: ResubmittedRecord | None = Field(
+        default=None, description="null: the assignment allows none, or nothing came after the deadline"
+    )
     held: str = Field(
         default="",
         description="why nobody knows whose it is, so that its points are nobody's yet; else empty",

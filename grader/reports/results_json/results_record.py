@@ -40,6 +40,7 @@ from grader.reports.results_json.results_contract import (
     ModelRecord,
     PlanRecord,
     RefusedFileRecord,
+    ResubmittedRecord,
     RosterRecord,
     SandboxRecord,
     StageRecord,
@@ -180,6 +181,9 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         extension=evidence.delivery.extension,
         lower_run=printable(score.lower.reason) if score.lower else "",
         late=LatenessRecord.model_validate(asdict(score.late)) if score.late else None,
+        resubmission=ResubmittedRecord.model_validate(asdict(score.resubmission))
+        if score.resubmission
+        else None,
         held=printable(score.ownership.reason) if score.ownership and score.held else "",
         carried_id=evidence.origin.carries if score.held else "",
         owner=printable(score.ownership.reason) if score.ownership and score.ownership.decided else "",
@@ -253,6 +257,7 @@ def _item(line: ScoreLine) -> ItemRecord:
             "state": line.state,
             "reason": printable(line.reason),
             "floor": line.floor,
+            "attempts": asdict(line.attempts) if line.attempts else None,
             "components": [
                 {
                     "component": share.component,
@@ -416,7 +421,8 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
 
     Columns: `student_id, status, total, decided, awaiting`, then one per rubric item; where the assignment
     takes points off for lateness, then `days_late`, `penalty` and `total_after`; where the course has late
-    days, then `tokens_used`. `decided` is the
+    days, then `tokens_used`; where it allows a resubmission, then `before_deadline` and `resubmitted`, the
+    points of each attempt. `decided` is the
     maximum of the decided items, `awaiting` the ids of those that a person still marks, with `;` between. A
     cell is empty when nobody knows the points yet or the total is withheld: never 0 for that.
 
@@ -430,10 +436,11 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     late = ["days_late", "penalty", "total_after"] if assignment.late.points_per_day is not None else []
+    both = ["before_deadline", "resubmitted"] if assignment.resubmission is not None else []
     tokens = ["tokens_used"] if assignment.late_tokens is not None else []
     items = [item.id for item in assignment.rubric]
     writer.writerow(
-        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late, *tokens]),
+        map(_cell, ["student_id", "status", "total", "decided", "awaiting", *items, *late, *tokens, *both]),
     )
     for _, score in sorted(results, key=lambda result: result[1].student_id):
         known = {line.id: line.points for line in score.lines}
@@ -447,6 +454,7 @@ def scores_csv(assignment: Assignment, results: Sequence[tuple[Evidence, Score]]
                 *(_number(known.get(item)) for item in items),
                 *(_lateness(score) if late else ()),
                 *((_number(score.late.tokens_used if score.late else 0),) if tokens else ()),
+                *(_both_attempts(score) if both else ()),
             ]
         )
     return buffer.getvalue()
@@ -456,6 +464,12 @@ def _lateness(score: Score) -> tuple[str, str, str]:
     if score.late is None:
         return "", "", _number(score.total)
     return _number(score.late.days), _number(score.late.penalty), _number(score.late.total_after)
+
+
+def _both_attempts(score: Score) -> tuple[str, str]:
+    """The points of the first attempt and of the resubmission; empty where there is no resubmission."""
+    record = score.resubmission
+    return ("", "") if record is None else (_number(record.first), _number(record.resubmitted))
 
 
 def _cell(text: str) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import listed, named, points, stamp
-from grader.domain.score import GradeStatus, Score
+from grader.domain.score import GradeStatus, ResubmissionRecord, ResubmissionState, Score
 from grader.reports.student.fixes import forbidden_rows, unimplemented
 from grader.reports.student.training_charts import Segment
 
@@ -235,6 +235,8 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
     if score.accepted is not None:
         told = f"{named(score.accepted.file)}: {score.accepted.why}"
         found.append(Banner("note", "A file that was set aside counts as your report", told))
+    if score.resubmission is not None:
+        found.append(_resubmission(score.resubmission))
     record = score.late
     if record is None or (score.closed and evidence.absent):
         return found
@@ -245,6 +247,17 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
     elif record.state == "unknown" and record.asked:
         found.append(Banner("note", "Marked as late", record.reason))
     return found
+
+
+def _resubmission(record: ResubmissionRecord) -> Banner:
+    """What a submission after the deadline came to, with the rule."""
+    titles = {
+        ResubmissionState.COUNTED: "Your resubmission counts",
+        ResubmissionState.UNUSABLE: "Your resubmission could not be graded",
+        ResubmissionState.TOO_LATE: "A submission came too late to count",
+    }
+    told = f"Resubmissions ended {stamp(record.until)}, received {stamp(record.received_at)}. {record.reason}"
+    return Banner("note", titles[record.state], told)
 
 
 def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding]]:

@@ -82,6 +82,12 @@ MARKS = Cause(
     "assistants), `grader marks import` takes it in.",
     holds=True,
 )
+RESUBMISSION = Cause(
+    "resubmission",
+    "A resubmission that the grader failed on",
+    "The points from before the deadline stand. Grade it again: what it regains is not known.",
+    holds=True,
+)
 NOT_RUN = Cause(
     "not-run",
     "Training was not run",
@@ -197,7 +203,7 @@ UNOFFICIAL = Cause("unofficial", "Unofficial grades", "Isolation was incomplete:
 PARTIAL = Cause("partial", "A single file was graded", "Other files were not looked for.")
 
 CAUSES = (
-    ENGINE, REFUSED, MISSING, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
+    ENGINE, REFUSED, MISSING, RESUBMISSION, LACKING, UNDECIDED, CHECKS, MARKS, NOT_RUN, LATE_ASKED, FALLEN,
     OWNER, SUSPECT, LOWER, SIMILAR, CLAIM, FORBIDDEN, DISTURBED, FLAGGED, NOTES, WEIGHTS, BOUNDARY, LATE,
     LATE_UNKNOWN, NOTHING, UNLISTED, ABSENT, UNDRAWN, FILES, ATTEMPTS, UNOFFICIAL, PARTIAL,
 )  # fmt: skip
@@ -262,6 +268,8 @@ def _outcome(evidence: Evidence, score: Score) -> Told:
     if score.status is GradeStatus.INCOMPLETE and score.total is None:
         told = f"Missing: {listed(list(map(str, evidence.missing)))}"
         yield MISSING, told, told
+    if score.resubmission is not None and score.resubmission.asked:
+        yield RESUBMISSION, evidence.reason or score.resubmission.reason, "The grader failed"
     if score.lower is not None:
         yield (
             LOWER if score.lower.kept else FALLEN,

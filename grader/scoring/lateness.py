@@ -1,0 +1,151 @@
+"""How late one submission is, and what that costs.
+
+It decides when a submission came and was due, by what the LMS records and what people decided, and takes
+off what the rule of the assignment says: never more than what is known of the time. Late days of the course
+are used first (`late_days`). It never decides which of several attempts counts.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.domain.assignment import Assignment
+from grader.domain.edit import Edit, Extended, InTime, Received
+from grader.domain.evidence import Evidence
+from grader.domain.score import LateRecord, how_late, rounded
+from grader.domain.student_history import NO_HISTORY, History
+from grader.domain.submission import Arrival
+from grader.scoring.late_days import penalty, tokens_left, tokens_used, tokens_words
+from grader.scoring.measurements import plain
+
+DAY = 86_400  # seconds
+
+
+def late_record(
+    assignment: Assignment,
+    evidence: Evidence,
+    total: float | None,
+    edits: Sequence[Edit] = (),
+    history: History = NO_HISTORY,
+) -> LateRecord | None:
+    """How late a submission is and what that costs; None where there is no deadline.
+
+    Args:
+        assignment: Its deadline and its rule.
+        evidence: When the submission came, as far as that is known.
+        total: The points before any penalty; None when they are withheld.
+        edits: Those about the student, oldest first, of any kind.
+        history: The late days that other assignments have used.
+    """
+    came = arrival(evidence, edits)
+    due = came.extension or assignment.deadline
+    if not came.marked and due is None:
+        return None
+    late = None if came.in_time else seconds_late(assignment, came)
+    left = tokens_left(assignment.late_tokens, history) if assignment.late_tokens is not None else None
+    record = _record(assignment, came, late, total, left)
+    reason = f"{record.reason} ({came.decided.why})" if came.decided else record.reason
+    return replace(
+        record,
+        reason=reason,
+        seconds=late,
+        received_at=came.received_at,
+        due=due,
+        extended=came.extension is not None,
+        decided=f"{came.decided.who}: {came.decided.why}" if came.decided else "",
+    )
+
+
+def arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
+    """What is known, the last decision first.
+
+    A decision about when a submission came is about those files alone. Of two deadlines of a student's own,
+    one given with the run and one decided since, the later counts.
+    """
+    delivery = evidence.delivery
+    own = [edit for edit in edits if isinstance(edit, Extended)][-1:]
+    given = [one for one in (delivery.extension, *(edit.deadline for edit in own)) if one is not None]
+    extension = max(given, default=None)
+    for edit in reversed(edits):
+        match edit:
+            case InTime(digest=evidence.submission_digest):
+                return Arrival(evidence.received_at, True, marked=False, extension=extension, decided=edit)
+            case Received(digest=evidence.submission_digest, moment=None):
+                break
+            case Received(digest=evidence.submission_digest):
+                return Arrival(edit.moment, False, marked=False, extension=extension, decided=edit)
+    return Arrival(evidence.received_at, False, delivery.marked_late, extension)
+
+
+def seconds_late(assignment: Assignment, came: Arrival) -> float | None:
+    """How long after the deadline the submission came, in seconds; None when that is unknown.
+
+    0 or less is in time, and so is what comes within the time of grace: it gives 0.
+    """
+    due, received = came.extension or assignment.deadline, came.received_at
+    if due is None or received is None or (due.tzinfo is None) != (received.tzinfo is None):
+        return None
+    late = (received - due).total_seconds()
+    return 0.0 if 0 < late <= assignment.late.grace_minutes * 60 else late
+
+
+def _record(
+    assignment: Assignment, came: Arrival, late: float | None, total: float | None, left: int | None
+) -> LateRecord:
+    """The record, without what is known of times.
+
+    Args:
+        left: The late days that there are for this assignment; None where the course has none.
+    """
+    if came.in_time or (late is not None and late <= 0):
+        return LateRecord("in_time", 0, 0.0, total, asked=False, reason="It came in time.", tokens_left=left)
+    if late is not None:
+        return _late(assignment, late, total, left)
+    if came.marked:
+        return LateRecord(
+            state="unknown",
+            days=None,
+            penalty=None,
+            total_after=total if assignment.late.points_per_day is None or total == 0 else None,
+            asked=True,
+            reason="It is marked as late without saying by how much: a person looks it up. "
+            "Nothing was taken off.",
+            tokens_left=left,
+        )
+    reason = "Nothing tells when it was handed in, so nothing was taken off."
+    return LateRecord("unknown", None, None, total, asked=False, reason=reason, tokens_left=left)
+
+
+def _late(assignment: Assignment, seconds: float, total: float | None, left: int | None) -> LateRecord:
+    rule, days = assignment.late, math.ceil(seconds / DAY)
+    used = tokens_used(rule, days, total, left or 0)
+    counting = days - used
+    spent = (
+        ""
+        if left is None or assignment.late_tokens is None
+        else tokens_words(assignment.late_tokens, used, left)
+    )
+    rest = None if left is None else left - used
+
+    def record(penalty: float | None, after: float | None, reason: str, *, asked: bool = False) -> LateRecord:
+        told = f"{reason} {spent}".rstrip()
+        return LateRecord("late", days, penalty, after, asked, told, tokens_used=used, tokens_left=rest)
+
+    late = how_late(seconds)
+    if used and not counting:
+        return record(0.0, total, f"{late}: nothing is taken off.")
+    if rule.points_per_day is None:
+        reason = "A person decides what follows from it; the points here do not."
+        return record(None, total, reason, asked=True)
+    counted = f"{counting} {'day' if counting == 1 else 'days'}"
+    begun = "" if late == f"{counted} late" else f" so {counted}"
+    shown = f"{late},{begun} at {plain(rule.points_per_day)} points each"
+    if used:
+        shown = f"{late}, of which {counted} at {plain(rule.points_per_day)} points each"
+    if rule.most_points is not None and counting * rule.points_per_day > rule.most_points:
+        shown += f" and at most {plain(rule.most_points)} in all"
+    lost = rounded(penalty(rule, counting, total))
+    after = None if total is None else rounded(total - lost)
+    told = f"{shown}: {plain(lost)} points are taken off"
+    told += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
+    return record(lost, after, told)

@@ -1,0 +1,247 @@
+"""One score of two attempts: what a resubmission regains of the points that the first one lost.
+
+The first is the last attempt that came before the student's deadline. One that comes after it, while
+resubmissions are open, regains the stated share of what the first lost, item by item, and takes nothing
+away: `first + share * max(0, later - first)`. Without a first the ordinary rule on late work applies. Marks
+that were given before the resubmission came are about the first. Points that a person types for an
+automatic item after it came stand as they are. It never decides how late an attempt is (`lateness` does).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from grader.domain.assignment import Assignment, Resubmission, RubricItem
+from grader.domain.edit import Edit, Marked
+from grader.domain.errors import EngineError
+from grader.domain.evidence import Evidence
+from grader.domain.score import (
+    GradeStatus,
+    LineState,
+    ResubmissionRecord,
+    ResubmissionState,
+    Score,
+    ScoreLine,
+    TwoAttempts,
+    rounded,
+)
+from grader.domain.student_history import Attempt, History
+from grader.scoring.lateness import arrival, seconds_late
+from grader.scoring.measurements import plain
+
+
+class When(Enum):
+    """When an attempt came."""
+
+    IN_TIME = auto()
+    RESUBMITTED = auto()  # after the deadline, while resubmissions are open
+    TOO_LATE = auto()
+    UNKNOWN = auto()
+
+
+def when_it_came(assignment: Assignment, evidence: Evidence, edits: Sequence[Edit]) -> When:
+    """When an attempt came, by the LMS and by what people decided.
+
+    Args:
+        edits: Those about the student, oldest first, of any kind.
+    """
+    came = arrival(evidence, edits)
+    late = seconds_late(assignment, came)
+    due = came.extension or assignment.deadline
+    if came.in_time or (late is not None and late <= 0):
+        return When.IN_TIME
+    if late is None or came.received_at is None or due is None:
+        return When.UNKNOWN
+    return When.RESUBMITTED if came.received_at <= _rule(assignment).end(due) else When.TOO_LATE
+
+
+@dataclass(frozen=True)
+class OwnAttempts:
+    """The two attempts that a score is made of.
+
+    Attributes:
+        first: The attempt from before the deadline; None where the one that is scored stands alone.
+        edits: What people decided that is about the first.
+        record: What the resubmission came to, as far as its points do not matter; None without a first.
+        ignored: The same of one that came too late and does not count; None where there is none.
+    """
+
+    first: Evidence | None = None
+    edits: tuple[Edit, ...] = ()
+    record: ResubmissionRecord | None = None
+    ignored: ResubmissionRecord | None = None
+
+
+def own_attempts(
+    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
+) -> OwnAttempts:
+    """The attempts that the score of a submission is made of.
+
+    Args:
+        evidence: Of the attempt that counts.
+        edits: Those about the student, oldest first, of any kind.
+    """
+    others = [attempt for attempt in history.attempts if attempt.digest != evidence.submission_digest]
+    came = {attempt.digest: when_it_came(assignment, attempt.evidence, edits) for attempt in others}
+    own = when_it_came(assignment, evidence, edits)
+    first = _last([attempt for attempt in others if came[attempt.digest] is When.IN_TIME], edits)
+    if own is When.RESUBMITTED and first is not None:
+        record = _record(assignment, evidence, edits, ResubmissionState.COUNTED)
+        after = [attempt.first_run for attempt in others if came[attempt.digest] is not When.IN_TIME]
+        this = history.first_run(evidence)
+        begun = min([*after, *([this] if this is not None else [])], default=None)
+        return OwnAttempts(first.evidence, _about_first(edits, begun), record)
+    ignored = _last([attempt for attempt in others if came[attempt.digest] is When.TOO_LATE], edits)
+    if ignored is None or own is When.TOO_LATE:
+        return OwnAttempts()
+    record = _record(assignment, ignored.evidence, edits, ResubmissionState.TOO_LATE)
+    reason = "A later submission came after resubmissions had ended, so it does not count."
+    return OwnAttempts(ignored=replace(record, reason=reason))
+
+
+def counting_instead(
+    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], history: History
+) -> Attempt | None:
+    """The attempt that counts in the place of one that came after resubmissions had ended.
+
+    Returns:
+        The resubmission that came before it, else the first; None where the attempt counts itself, because
+        it came earlier or nothing came before the deadline.
+    """
+    if assignment.resubmission is None or when_it_came(assignment, evidence, edits) is not When.TOO_LATE:
+        return None
+    others = [attempt for attempt in history.attempts if attempt.digest != evidence.submission_digest]
+    came = {attempt.digest: when_it_came(assignment, attempt.evidence, edits) for attempt in others}
+    first = _last([attempt for attempt in others if came[attempt.digest] is When.IN_TIME], edits)
+    again = _last([attempt for attempt in others if came[attempt.digest] is When.RESUBMITTED], edits)
+    return (again or first) if first is not None else None
+
+
+def is_first(score: Score) -> bool:
+    """Whether an attempt has points that a resubmission can add to; where the grader failed, it may have."""
+    return score.status is GradeStatus.ENGINE_ERROR or (score.total is not None and not score.closed)
+
+
+def resubmitted(assignment: Assignment, attempts: OwnAttempts, first: Score, later: Score) -> Score:
+    """The score of both attempts, without what lateness costs.
+
+    Args:
+        attempts: By `own_attempts`, with a first one.
+        first, later: The score of each by itself.
+    """
+    rule, record = _rule(assignment), attempts.record
+    if record is None:
+        raise EngineError(f"{later.student_id}: there is no resubmission to score. Report this.")
+    known = replace(record, first=first.total, resubmitted=later.total)
+    if later.closed or later.status in (GradeStatus.REFUSED, GradeStatus.ENGINE_ERROR):
+        unusable = replace(
+            known,
+            state=ResubmissionState.UNUSABLE,
+            resubmitted=None,
+            asked=later.status is GradeStatus.ENGINE_ERROR,
+            reason="The resubmission could not be graded, so the points from before the deadline stand.",
+        )
+        return replace(
+            later,
+            status=first.status,
+            lines=first.lines,
+            total=first.total,
+            decided=first.decided,
+            reason=first.reason,
+            closed=False,
+            edits=first.edits,
+            resubmission=unusable,
+        )
+    lacks_files = later.status is GradeStatus.INCOMPLETE
+    lines = tuple(
+        _line(rule, item, before, after, lacks_files=lacks_files)
+        for item, before, after in zip(assignment.rubric, first.lines, later.lines, strict=True)
+    )
+    total = rounded(sum(line.points for line in lines if line.points is not None))
+    sums = [rounded(sum(line.points or 0.0 for line in score.lines)) for score in (first, later)]
+    reason = (
+        f"{plain(sums[0])} points before the deadline, {plain(sums[1])} in the resubmission: "
+        f"{_percent(rule)} of the points that it wins back count, which makes {plain(total)}."
+    )
+    return replace(
+        later,
+        status=GradeStatus.GRADED,
+        lines=lines,
+        total=total,
+        decided=rounded(sum(line.maximum for line in lines if line.state == LineState.DECIDED)),
+        reason=first.reason if lacks_files else later.reason,
+        edits=(),
+        resubmission=replace(known, first=sums[0], resubmitted=sums[1], reason=reason),
+    )
+
+
+def _line(
+    rule: Resubmission, item: RubricItem, first: ScoreLine, later: ScoreLine, *, lacks_files: bool
+) -> ScoreLine:
+    """The line of both attempts.
+
+    Args:
+        lacks_files: A required file is missing from the resubmission: what it has no points for is not open.
+    """
+    typed = len(later.edits) > len(first.edits) and later.edits[-1].new is not None
+    if typed and not item.by_person:
+        return later
+    if first.points is None:
+        if item.by_person or later.points is None:
+            return later
+        reason = f"Before the deadline: {first.reason} A person decides what the resubmission regains."
+        return replace(later, points=None, state=LineState.AWAITING, floor=None, reason=reason)
+    if later.points is None:
+        return first if lacks_files else replace(later, floor=first.points)
+    both = TwoAttempts(first.points, later.points)
+    points = rounded(first.points + rule.regains * max(0.0, later.points - first.points))
+    if points == later.points:
+        return replace(later, attempts=both)
+    reason = (
+        f"{later.reason} {plain(first.points)} points before the deadline, {plain(later.points)} in the "
+        f"resubmission: {plain(points)} count."
+    )
+    return replace(later, points=points, reason=reason.lstrip(), attempts=both)
+
+
+def _last(attempts: Sequence[Attempt], edits: Sequence[Edit]) -> Attempt | None:
+    """The attempt that came last; of those of which nobody knows the time, the one examined last."""
+
+    def order(attempt: Attempt) -> tuple[float, int]:
+        received_at = arrival(attempt.evidence, edits).received_at
+        return (received_at.timestamp() if received_at is not None else 0.0, attempt.first_run)
+
+    return max(attempts, key=order, default=None)
+
+
+def _about_first(edits: Sequence[Edit], begun: int | None) -> tuple[Edit, ...]:
+    """What people decided, without the marks that were given after a resubmission had come.
+
+    Args:
+        begun: The number of the first run of a resubmission; None: none is in the gradebook yet.
+    """
+    return tuple(
+        edit
+        for edit in edits
+        if not isinstance(edit, Marked) or begun is None or edit.run is None or edit.run < begun
+    )
+
+
+def _record(
+    assignment: Assignment, evidence: Evidence, edits: Sequence[Edit], state: ResubmissionState
+) -> ResubmissionRecord:
+    came, rule = arrival(evidence, edits), _rule(assignment)
+    due = came.extension or assignment.deadline
+    if due is None or came.received_at is None:
+        raise EngineError(f"{evidence.student_id}: nothing tells when it was resubmitted. Report this.")
+    return ResubmissionRecord(state, rule.regains, rule.end(due), came.received_at, None, None, "")
+
+
+def _rule(assignment: Assignment) -> Resubmission:
+    if assignment.resubmission is None:
+        raise EngineError(f"{assignment.id} has no rule on resubmissions. Report this.")
+    return assignment.resubmission
+
+
+def _percent(rule: Resubmission) -> str:
+    return f"{plain(rule.regains * 100)} %"
