@@ -167,14 +167,15 @@ class Term:
         """Give the points of an item by hand."""
         edit = Marked(who="ta1", when=self.now, why="Read.", student_id=student, target=item, points=points)
         with self.book(name) as book:
-            self._session(name, book).revised("mark", decide=lambda *_: [edit], allow_lower=True)
+            self.session(name, book).revised("mark", decide=lambda *_: [edit], allow_lower=True)
 
     def regrade(self, name: str, **more: Any) -> Regrade:
         """Score everything again, as `grader regrade`."""
         with self.book(name) as book:
-            return regrade(self._session(name, book), **more)
+            return regrade(self.session(name, book), **more)
 
-    def _session(self, name: str, book: Gradebook) -> ClassSession:
+    def session(self, name: str, book: Gradebook) -> ClassSession:
+        """What people decide about an assignment goes through it."""
         return ClassSession(self.out(name), book, self.read(name), "ta1", lambda: self.now)
 
     def record(self, name: str, student: str = STUDENT) -> Mapping[str, Any]:

@@ -294,8 +294,8 @@ class Score:
         ownership: What was found out, or said, of whose it is; None where nothing had to be.
         released: That the grade was released to the student; None while it was not.
         accepted: The file that counts as the report although it was set aside; None where there is none.
-        resubmission: What a submission after the deadline came to, beside one from before it; None where there
-            is no rule, or no such submission.
+        resubmission: What a submission after the deadline came to, beside one from before it; None where the
+            assignment has no such rule, or nothing came.
     """
 
     student_id: str

@@ -217,13 +217,15 @@ def _last(attempts: Sequence[Attempt], edits: Sequence[Edit]) -> Attempt | None:
 def _about_first(edits: Sequence[Edit], begun: int | None) -> tuple[Edit, ...]:
     """What people decided, without the marks that were given after a resubmission had come.
 
+    A mark without a run is being given just now.
+
     Args:
         begun: The number of the first run of a resubmission; None: none is in the gradebook yet.
     """
     return tuple(
         edit
         for edit in edits
-        if not isinstance(edit, Marked) or begun is None or edit.run is None or edit.run < begun
+        if not isinstance(edit, Marked) or begun is None or (edit.run is not None and edit.run < begun)
     )
 
 
