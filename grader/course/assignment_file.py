@@ -26,7 +26,7 @@ from grader.course.editions import edition_of
 from grader.course.homework_files import file_stem, provided_files, submitted_files
 from grader.course.measures import MEASURES_FILE, measures, require_functions, study_table
 from grader.course.rubric import forbidden_rules, rubric_items, told_checks
-from grader.course.second_chances import resubmission
+from grader.course.second_chances import resubmission, tries
 from grader.course.toml_file import (
     FILE,
     Table,
@@ -175,6 +175,7 @@ def read_assignment(folder: Path, *, public_only: bool = False) -> Assignment:
         deadline=_deadline(table.deadline),
         late=_late(table.late, table.deadline),
         resubmission=resubmission(table.resubmission, table.deadline),
+        tries=tries(table.tries, table.deadline),
         policies=dict(table.policies),
         boundaries=_boundaries(table.boundaries, sum(item.points for item in rubric)),
         leaderboard=table.leaderboard,

@@ -101,6 +101,12 @@ class LateTable(Table):
     tokens: bool = LatePolicy.tokens
 
 
+class TriesTable(Table):
+    """`[tries]`: how many submissions before the deadline get feedback on hidden checks."""
+
+    feedback: Annotated[int, Field(ge=0)]
+
+
 class ResubmissionTable(Table):
     """`[resubmission]`: what one submission after the deadline regains, and until when."""
 
@@ -251,6 +257,7 @@ class AssignmentTable(Table):
     limits: LimitsTable = LimitsTable()
     late: LateTable | None = None
     resubmission: ResubmissionTable | None = None
+    tries: TriesTable | None = None
     program: ProgramTable = ProgramTable()
     measure: list[MeasureTable] = Field(default_factory=list)
     study: StudyFileTable | None = None

@@ -1,4 +1,4 @@
-"""The tables that are about a student's several submissions: `[resubmission]`.
+"""The tables that are about a student's several submissions: `[tries]` and `[resubmission]`.
 
 It refuses rules that nobody can meet, each with one sentence. It never applies a rule: `grader.scoring`
 does.
@@ -6,9 +6,22 @@ does.
 
 from datetime import datetime
 
-from grader.course.assignment_tables import ResubmissionTable
+from grader.course.assignment_tables import ResubmissionTable, TriesTable
 from grader.course.toml_file import fault
-from grader.domain.assignment import Resubmission
+from grader.domain.assignment import Resubmission, Tries
+
+
+def tries(table: TriesTable | None, deadline: datetime | None) -> Tries | None:
+    """The rule on feedback before the deadline; None where there is none.
+
+    Raises:
+        CourseError: There is no deadline.
+    """
+    if table is None:
+        return None
+    if deadline is None:
+        raise fault("[tries] has no deadline to count up to. Add 'deadline' above the first table.")
+    return Tries(table.feedback)
 
 
 def resubmission(table: ResubmissionTable | None, deadline: datetime | None) -> Resubmission | None:

@@ -312,6 +312,18 @@ class Resubmission:
 
 
 @dataclass(frozen=True)
+class Tries:
+    """How often a student sees, before the deadline, what hidden checks found.
+
+    Attributes:
+        feedback: So many submissions get this feedback, the first ones; of the others it is shown when grades
+            are released.
+    """
+
+    feedback: int
+
+
+@dataclass(frozen=True)
 class DataUse:
     """Which data sets the assignment uses, by the file names under `datasets/`.
 
@@ -466,6 +478,7 @@ class Assignment:
         language: The code of the language that reports are written in; the course says it.
         late_tokens: The late days of the course; None where it has none, or they are not used here.
         resubmission: What a submission after the deadline can regain; None: nothing, it is late.
+        tries: How often hidden checks give feedback before the deadline; None: whenever pages are made.
     """
 
     id: str
@@ -498,11 +511,12 @@ class Assignment:
     language: str = "en"
     late_tokens: LateTokens | None = None
     resubmission: Resubmission | None = None
+    tries: Tries | None = None
 
     @property
     def compares_attempts(self) -> bool:
         """Whether a score depends on the student's other attempts."""
-        return self.resubmission is not None
+        return self.resubmission is not None or self.tries is not None
 
     @property
     def replays_training(self) -> bool:

@@ -36,6 +36,7 @@ class LineState(StrEnum):
     DECIDED = "decided"
     AWAITING = "awaiting"  # a person
     NOT_RUN = "not_run"
+    WITHHELD = "withheld"  # on a page of before the deadline: it is shown when grades are released
 
 
 class GradeStatus(StrEnum):
@@ -172,6 +173,41 @@ class ResubmissionRecord:
 
 
 @dataclass(frozen=True)
+class SubmissionTimes:
+    """The times that decide whether a submission gets feedback on hidden checks.
+
+    Attributes:
+        submitted_at: When it came.
+        earlier: When the student's earlier submissions for this assignment came, in any order.
+        due: The student's deadline.
+    """
+
+    submitted_at: datetime
+    earlier: tuple[datetime, ...]
+    due: datetime
+
+
+@dataclass(frozen=True)
+class FeedbackTry:
+    """Whether a submission gets feedback on hidden checks before grades are released.
+
+    Attributes:
+        number: Which of the student's submissions before the deadline it is, from 1; 0: it came after it.
+        feedback: How many of them get feedback.
+        left: How many more will.
+        due: The student's deadline.
+        reason: What follows, in a sentence for the student.
+    """
+
+    shown: bool
+    number: int
+    feedback: int
+    left: int
+    due: datetime
+    reason: str
+
+
+@dataclass(frozen=True)
 class LateRecord:
     """How late a submission is, and what that costs.
 
@@ -296,6 +332,7 @@ class Score:
         accepted: The file that counts as the report although it was set aside; None where there is none.
         resubmission: What a submission after the deadline came to, beside one from before it; None where the
             assignment has no such rule, or nothing came.
+        tries: Whether it gets feedback on hidden checks before the deadline; None: there is no such rule.
     """
 
     student_id: str
@@ -315,6 +352,7 @@ class Score:
     released: Release | None = None
     accepted: Acceptance | None = None
     resubmission: ResubmissionRecord | None = None
+    tries: FeedbackTry | None = None
 
     @property
     def held(self) -> bool:

@@ -30,6 +30,7 @@ from grader.publishing.releases import left_out, owned, unnoted_releases
 from grader.reports.results_json.results_contract import DownloadRecord
 from grader.reports.results_json.results_record import attended
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
+from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_page import class_page, leaderboard_page
 from grader.reports.whole_class.review_cases import LACKING, cases
 from grader.reports.whole_class.review_queue import still_lacking, summed
@@ -129,8 +130,9 @@ def pages(
             continue
         own_images = images(score.student_id)
         # all pages of a student are made at once; an update may have made one of them later
+        shown = as_shown(assignment, evidence, score, now)
         own = {
-            stamp: student_pages(assignment, evidence, score, own_images, stamp)
+            stamp: student_pages(assignment, *shown, own_images, stamp)
             for stamp in dict.fromkeys(map(made_at, places.values()))
         }
         for name, place in places.items():

@@ -23,6 +23,7 @@ from grader.reports.results_json.results_file import (
 )
 from grader.reports.results_json.results_record import attended, scores_csv
 from grader.reports.student.student_pages import attention_page, shows_attention, student_pages
+from grader.reports.student.withheld_feedback import as_shown
 from grader.reports.whole_class.class_overview import Overview, class_overview
 from grader.reports.whole_class.class_page import leaderboard_page, overview_page
 from grader.reports.whole_class.review_queue import summed
@@ -58,7 +59,7 @@ def write_student(
     """
     folder = report_path(out, result.evidence.student_id).parent
     atomic.make_folder(folder)
-    made = student_pages(assignment, result.evidence, result.score, images, now)
+    made = student_pages(assignment, *as_shown(assignment, result.evidence, result.score, now), images, now)
     attention = attention_page(assignment, result.evidence, images=images, generated_at=now)
     if attention is not None:
         made[ATTENTION_PAGE] = attention.encode("utf-8")

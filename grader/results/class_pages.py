@@ -22,6 +22,7 @@ from pathlib import Path
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.formatting import counted
+from grader.domain.score import Score
 from grader.domain.submission_result import Result
 from grader.files import atomic
 from grader.gradebook import Gradebook, Snapshot, State
@@ -268,6 +269,7 @@ class ClassPages:
             for result in self.results
             if told.get(result.score.student_id) != self.digest(result)
             or not report_path(out, result.score.student_id).exists()
+            or may_show_more(result.score, now)
         ]
         for result in stale:
             images = book.images(result.score.student_id, but=lying_beside(out, result.evidence))
@@ -297,6 +299,11 @@ class ClassPages:
             ),
         )
         return overview
+
+
+def may_show_more(score: Score, now: datetime) -> bool:
+    """Whether a report left out what hidden checks found, and need not do so any more."""
+    return score.tries is not None and not score.tries.shown and now > score.tries.due
 
 
 def told_digests(out: Path) -> dict[str, str]:

@@ -7,9 +7,11 @@ from grader.scoring.decided_by_people import line_points, stray_targets
 from grader.scoring.measurements import interpolated, measured_points, passes, uncertainties
 from grader.scoring.resubmission import counting_instead
 from grader.scoring.submission_score import score
+from grader.scoring.tries import feedback_try
 
 __all__ = [
     "counting_instead",
+    "feedback_try",
     "interpolated",
     "line_points",
     "measured_points",

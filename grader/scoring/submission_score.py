@@ -33,6 +33,7 @@ from grader.scoring.decided_by_people import (
 from grader.scoring.lateness import late_record
 from grader.scoring.resubmission import is_first, own_attempts, resubmitted
 from grader.scoring.rubric_lines import forbidden, lost_line, person_line, scored_line, undecided_line
+from grader.scoring.tries import own_try
 
 
 def score(
@@ -67,6 +68,18 @@ def score(
             f"not '{assignment.id}'. Score it with its own assignment."
         )
     own = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
+    made = _score_of_attempts(assignment, evidence, own, history)
+    return replace(made, tries=own_try(assignment, evidence, own, history))
+
+
+def _score_of_attempts(
+    assignment: Assignment, evidence: Evidence, own: Sequence[Edit], history: History
+) -> Score:
+    """The points of the attempt that counts, and what it regains of those that an earlier one lost.
+
+    Args:
+        own: The edits about the student, oldest first.
+    """
     newest = _attempt_score(assignment, evidence, own, history)
     if assignment.resubmission is None:
         return newest

@@ -342,6 +342,17 @@ class ResubmittedRecord(_Record):
     reason: str
 
 
+class TryRecord(_Record):
+    """Whether a submission gets feedback on hidden checks before grades are released."""
+
+    shown: bool
+    number: int = Field(description="of the submissions before the deadline, from 1; 0: it came after it")
+    feedback: int = Field(description="how many of them get feedback")
+    left: int = Field(description="how many more will")
+    due: datetime = Field(description="the student's deadline")
+    reason: str
+
+
 class DownloadedFileRecord(_Record):
     """A file of the download, and what became of it."""
 
@@ -470,6 +481,9 @@ class SubmissionRecord(_Record):
     late: LatenessRecord | None = Field(default=None, description="null: the assignment has no deadline")
     resubmission: ResubmittedRecord | None = Field(
         default=None, description="null: the assignment allows none, or nothing came after the deadline"
+    )
+    tries: TryRecord | None = Field(
+        default=None, description="null: feedback on hidden checks is not limited before the deadline"
     )
     held: str = Field(
         default="",

@@ -48,6 +48,7 @@ from grader.reports.results_json.results_contract import (
     StudyRowRecord,
     SubmissionRecord,
     TrainingRecord,
+    TryRecord,
     TunedRecord,
     UnfinishedRunRecord,
 )
@@ -184,6 +185,7 @@ def submission_record(evidence: Evidence, score: Score) -> SubmissionRecord:
         resubmission=ResubmittedRecord.model_validate(asdict(score.resubmission))
         if score.resubmission
         else None,
+        tries=TryRecord.model_validate(asdict(score.tries)) if score.tries else None,
         held=printable(score.ownership.reason) if score.ownership and score.held else "",
         carried_id=evidence.origin.carries if score.held else "",
         owner=printable(score.ownership.reason) if score.ownership and score.ownership.decided else "",

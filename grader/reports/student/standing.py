@@ -12,7 +12,7 @@ from datetime import datetime
 from grader.domain.assignment import SUBMISSION, Assignment
 from grader.domain.evidence import Evidence, Finding, Status, TrainingOutcome
 from grader.domain.formatting import listed, named, points, stamp
-from grader.domain.score import GradeStatus, ResubmissionRecord, ResubmissionState, Score
+from grader.domain.score import GradeStatus, LineState, ResubmissionRecord, ResubmissionState, Score
 from grader.reports.student.fixes import forbidden_rows, unimplemented
 from grader.reports.student.training_charts import Segment
 
@@ -76,6 +76,7 @@ class Standing:
         decided: The maximum of the decided lines.
         awaiting: The maximum of the lines that a person still marks.
         not_run: The maximum of the lines that were not run.
+        later: The maximum of the lines that are shown when grades are released.
         withheld: There is no total for now.
         segments: The bar.
     """
@@ -84,6 +85,7 @@ class Standing:
     decided: float
     awaiting: float
     not_run: float
+    later: float
     maximum: float
     withheld: bool
     segments: tuple[Segment, ...]
@@ -97,12 +99,14 @@ def standing(score: Score) -> Standing:
     awaiting = score.open_points
     not_run = sum(line.maximum for line in score.lines if line.id in score.not_run)
     lost = max(0.0, score.decided - earned)
-    open_points = max(0.0, score.maximum - earned - lost - not_run)
+    later = sum(line.maximum for line in score.lines if line.state is LineState.WITHHELD)
+    open_points = max(0.0, score.maximum - earned - lost - not_run - later)
     return Standing(
         earned=earned,
         decided=score.decided,
         awaiting=awaiting,
         not_run=not_run,
+        later=later,
         maximum=score.maximum,
         withheld=score.total is None,
         segments=(
@@ -110,6 +114,7 @@ def standing(score: Score) -> Standing:
             Segment("lost", lost, "not earned"),
             Segment("awaiting", open_points, "awaiting a person"),
             Segment("not-run", not_run, "not run"),
+            Segment("not-run", later, "shown later"),
         ),
     )
 
@@ -235,6 +240,8 @@ def _circumstances(evidence: Evidence, score: Score) -> list[Banner]:
     if score.accepted is not None:
         told = f"{named(score.accepted.file)}: {score.accepted.why}"
         found.append(Banner("note", "A file that was set aside counts as your report", told))
+    if score.tries is not None:
+        found.append(Banner("note", "Feedback before the deadline", score.tries.reason))
     if score.resubmission is not None:
         found.append(_resubmission(score.resubmission))
     record = score.late
@@ -276,4 +283,6 @@ def points_sentence(stands: Standing) -> str:
         told += f", {points(stands.awaiting)} awaiting a person"
     if stands.not_run:
         told += f", {points(stands.not_run)} not run"
+    if stands.later:
+        told += f", {points(stands.later)} shown later"
     return told

@@ -1,0 +1,91 @@
+"""Tries with feedback in `grader grade`: what a student's report leaves out, and until when."""
+
+from pathlib import Path
+
+import pytest
+
+from grader.domain.errors import CourseError
+from tests.scripted_terms import DAY, START, STUDENT, Term
+
+LAB = "lab"
+HIDDEN_CHECK = "It does hidden_"
+
+
+@pytest.fixture
+def term(tmp_path: Path) -> Term:
+    """One assignment with two tries, each graded an hour after it came."""
+    made = Term(tmp_path)
+    made.course()
+    made.assignment(LAB, START, "[tries]\nfeedback = 2\n", report=True)
+    return made
+
+
+def hand_in(term: Term, days: float, passed: int) -> str:
+    """The report of a submission that came so long before the deadline."""
+    term.now = START - days * DAY + DAY / 24
+    term.hand_in(LAB, START - days * DAY, passed)
+    return term.page(LAB)
+
+
+def test_the_report_has_feedback_until_the_tries_are_used(term: Term) -> None:
+    first = hand_in(term, 5, 4)
+    assert HIDDEN_CHECK in first and "Try 1 of 2 with feedback on hidden checks, 1 left." in first
+    assert HIDDEN_CHECK in hand_in(term, 4, 5)
+    third = hand_in(term, 3, 1)
+    assert HIDDEN_CHECK not in third and "It does public_1" in third
+    assert "None of the 2 tries with feedback on hidden checks is left" in third
+    assert "<b>10</b> of 100" not in third, "the points would tell what hidden checks found"
+
+
+def test_the_gradebook_and_the_staff_have_everything(term: Term) -> None:
+    for days in (5, 4, 3):
+        hand_in(term, days, 6)
+    record = term.record(LAB)
+    assert (record["total"], len(record["findings"])) == (60, 10)
+    assert (record["tries"]["shown"], record["tries"]["number"], record["tries"]["left"]) == (False, 3, 0)
+
+
+@pytest.mark.parametrize("command", ["grade", "regrade"])
+def test_after_the_deadline_everything_is_shown(term: Term, command: str) -> None:
+    for days in (5, 4, 3):
+        hand_in(term, days, 6)
+    assert HIDDEN_CHECK not in term.page(LAB)
+    term.now = START + DAY
+    if command == "regrade":
+        term.regrade(LAB)
+    else:
+        term.hand_in(LAB, START - DAY, 3, student="400101205")
+    page = term.page(LAB)
+    assert HIDDEN_CHECK in page and "tries with feedback" not in page
+
+
+def test_the_same_files_again_use_no_further_try(term: Term) -> None:
+    term.now = START - 2 * DAY
+    for _ in range(3):
+        term.hand_in(LAB, START - 3 * DAY, 5, files="the same")
+    assert HIDDEN_CHECK in term.page(LAB)
+    assert term.record(LAB)["tries"]["number"] == 1
+
+
+def test_a_deadline_of_ones_own_is_the_end_of_the_tries(term: Term) -> None:
+    for days in (5, 4, 3):
+        hand_in(term, days, 6)
+    term.now = START + DAY
+    term.regrade(LAB, extensions={STUDENT: START + 2 * DAY}, source="list.csv")
+    assert HIDDEN_CHECK not in term.page(LAB), "it could be handed in again with what the report says"
+
+
+@pytest.mark.parametrize(
+    ("table", "told"), [("feedback = -1\n", "at least 0"), ("feedback = 1.5\n", "a whole number")]
+)
+def test_an_assignment_says_what_is_wrong_with_the_table(term: Term, table: str, told: str) -> None:
+    term.assignment(LAB, START, f"[tries]\n{table}")
+    with pytest.raises(CourseError, match=told):
+        term.read(LAB)
+
+
+def test_tries_need_a_deadline(term: Term) -> None:
+    path = term.root / "course" / "reference" / LAB / "assignment.toml"
+    path.write_text(path.read_text().replace("deadline", "# deadline"))
+    with pytest.raises(CourseError, match=r"\[tries\] has no deadline to count up to"):
+        term.read(LAB)
