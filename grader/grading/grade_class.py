@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from grader.course.locate import Course, located_course
 from grader.domain.assignment import Assignment
 from grader.domain.errors import UsageError
 from grader.domain.stage_time import stage_times
-from grader.domain.submission import Submission
+from grader.domain.submission import Fate, Submission
 from grader.domain.submission_result import Result
 from grader.files.user_folders import cache_folder
 from grader.gradebook import Gradebook
@@ -238,6 +238,7 @@ class _ClassBeingGraded:
         with self._parsers() as (scratch, hidden, parsers):
             uploads, account = self._taken_in(scratch, parsers, own_deadlines)
             chosen = only(uploads.submissions, request.only)
+            firsts = self._first_attempts(scratch, parsers, uploads, chosen)
             # whatever interrupts what follows
             keep_account(self.book, request.out, account, who=request.who, when=self.clock())
             self.watch.starting()
@@ -247,6 +248,8 @@ class _ClassBeingGraded:
             with hosts as running:
                 turns = turns_on(device, self.assignment.limits.gpu_memory_mb)
                 run = Run(self.course, self.assignment, running, splits, device, turns)
+                if firsts:
+                    self._graded(run, firsts)
                 results = self._graded(run, chosen)
         students = {result.evidence.student_id: result.known for result in results}
         representatives = {student: students[student] for student in mates(chosen)}
@@ -297,6 +300,38 @@ class _ClassBeingGraded:
         account = Account.of(uploads, nameless(path.resolve().name))
         self.watch.taken_in(TakenIn(uploads, account.download))
         return uploads, account
+
+    def _first_attempts(
+        self, scratch: Path, parsers: Host, uploads: Uploads, chosen: Sequence[Submission]
+    ) -> list[Submission]:
+        """What the download holds from before the deadline of those who resubmitted, unless the book has it.
+
+        Args:
+            uploads: What counts of the download, as the last attempts do.
+            chosen: Of that, what is graded.
+        """
+        deadline, late = self.assignment.deadline, self.assignment.late
+        if self.assignment.resubmission is None or deadline is None:
+            return []
+        if not any(file.fate is Fate.SUPERSEDED for file in uploads.account):
+            return []
+        folder = scratch / "before-the-deadline"
+        folder.mkdir()
+        known = Known(self.class_list.directory(), lambda _: None, known_uploads(self.book))
+        until = deadline + timedelta(minutes=late.grace_minutes)
+        opener = ParserOpener(parsers)
+        before = submissions(self.request.path, self.assignment, folder, opener, known, until=until)
+        again = {one.student_id: one for one in chosen if not one.held}
+        firsts = []
+        for first in before.submissions:
+            last = again.get(first.student_id)
+            if last is None or first.received_at is None or first.digest == last.digest:
+                continue
+            examined = {digest for digest, _ in self.book.history(first.student_id)}
+            if first.digest not in examined and last.digest not in examined:
+                delivery = replace(first.delivery, extension=last.delivery.extension)
+                firsts.append(replace(first, delivery=delivery))
+        return firsts
 
     def _graded(self, run: Run, chosen: Sequence[Submission]) -> list[Result]:
         """The results of the submissions, each kept as soon as it is there; what they took is kept, too."""

@@ -82,7 +82,13 @@ NOTHING_KNOWN = Known()
 
 
 def submissions(
-    path: Path, assignment: Assignment, scratch: Path, opener: Opener = HERE, known: Known = NOTHING_KNOWN
+    path: Path,
+    assignment: Assignment,
+    scratch: Path,
+    opener: Opener = HERE,
+    known: Known = NOTHING_KNOWN,
+    *,
+    until: datetime | None = None,
 ) -> Uploads:
     """The submissions at `path`.
 
@@ -93,6 +99,7 @@ def submissions(
         scratch: A folder of ours for what is unpacked; the submissions' files may lie there.
         opener: Who opens archives.
         known: What is known of the class.
+        until: What an LMS received later is left alone, so that earlier attempts count; None: the last do.
 
     Raises:
         UsageError: There is nothing at `path`, or nothing there that could be a submission.
@@ -100,7 +107,8 @@ def submissions(
     if not path.exists():
         raise UsageError(f"{path}: does not exist. Give a submission's file, a folder of them, or a zip.")
     if path.is_dir():
-        return _of_class(path, path.resolve(), _Class(assignment, scratch, opener, known, from_zip=False))
+        whole = _Class(assignment, scratch, opener, known, from_zip=False, until=until)
+        return _of_class(path, path.resolve(), whole)
     if path.suffix.lower() != ".zip":
         return _of_file(path, _Class(assignment, scratch, opener, known, from_zip=False))
     limit = assignment.limits.archive_mb * MEGABYTE
@@ -109,7 +117,7 @@ def submissions(
         content = unpacked(path, scratch / UNPACKED, caps, opener)
     except SubmissionError as error:
         raise UsageError(str(error)) from error
-    whole = _Class(assignment, scratch, opener, known, from_zip=True)
+    whole = _Class(assignment, scratch, opener, known, from_zip=True, until=until)
     for refused in content.refused:
         whole.ledger.note(refused.name, Fate.REFUSED, reason=refused.reason, clutter=refused.clutter)
     return _of_class(scratch / UNPACKED, path, whole)
@@ -177,11 +185,18 @@ class _Class:
     """The heaps of a class, made into submissions."""
 
     def __init__(
-        self, assignment: Assignment, scratch: Path, opener: Opener, known: Known, *, from_zip: bool
+        self,
+        assignment: Assignment,
+        scratch: Path,
+        opener: Opener,
+        known: Known,
+        *,
+        from_zip: bool,
+        until: datetime | None = None,
     ) -> None:
         self.assignment = assignment
         self.ledger = Ledger()
-        self.gathering = Gathering(assignment, scratch, opener, self.ledger)
+        self.gathering = Gathering(assignment, scratch, opener, self.ledger, until)
         self._scratch = scratch
         self._known = known
         self._from_zip = from_zip

@@ -1,6 +1,7 @@
 """Which files are of one upload: the heaps of all students, gathered from a class's folders and files."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
@@ -13,7 +14,7 @@ from grader.intake.naming import LONG_NUMBER, Closeness, is_alike, own_match, re
 from grader.intake.student_files import DEEPEST, Sorting, StudentFiles
 from grader.intake.unpacking import Opener
 from grader.lms.downloads import is_metadata, read_together, submission_list
-from grader.lms.system import DownloadName, SubmissionList
+from grader.lms.system import DownloadName, SubmissionList, submissions_sorted_by_time
 
 TABLE = ".csv"
 ANY = "any"  # the kind of what may hold files of every kind
@@ -33,9 +34,17 @@ class Gathering:
         scratch: A folder of ours for what is unpacked.
         opener: Who opens archives.
         ledger: Where every file is accounted for.
+        until: What an LMS received later is left alone; None: everything counts.
     """
 
-    def __init__(self, assignment: Assignment, scratch: Path, opener: Opener, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        scratch: Path,
+        opener: Opener,
+        ledger: Ledger,
+        until: datetime | None = None,
+    ) -> None:
         self.heaps: dict[str, StudentFiles] = {}
         self.notes: list[str] = []
         self.lacking: list[Lacking] = []
@@ -43,6 +52,7 @@ class Gathering:
         self._root = ""  # where the class's folder lies in the download
         self._kinds: dict[str, set[str]] = {}  # place -> of what kinds the students' files in it are
         self._assignment = assignment
+        self._until = until
         self._ledger = ledger
         self._opener = opener
         self._sorting = Sorting(assignment, scratch, opener, ledger)
@@ -139,9 +149,15 @@ class Gathering:
         for name, reason in together.own.items():
             self._ledger.note(by_name.pop(name).shown, Fate.MATCHED, reason=reason)
         for attempt in together.attempts:
-            self._heap_of(attempt).attempts.append(attempt)
+            if not self._is_later(attempt.received_at):
+                self._heap_of(attempt).attempts.append(attempt)
         names = together.names
-        return [one.told(names[name]) if name in names else one for name, one in by_name.items()]
+        items = [one.told(names[name]) if name in names else one for name, one in by_name.items()]
+        return [one for one in items if not self._is_later(one.handed.received_at)]
+
+    def _is_later(self, received_at: datetime | None) -> bool:
+        """Whether something came after the moment that counts; what nobody knows the time of did not."""
+        return self._until is not None and received_at is not None and received_at > self._until
 
     def _listed(self, metadata: DownloadedItem) -> SubmissionList | None:
         """What the metadata of an export tells; a file that cannot be read is accounted for."""
@@ -157,7 +173,12 @@ class Gathering:
 
     def _add_listed(self, listed: SubmissionList, inside: list[DownloadedItem]) -> None:
         """Gather the folders of an export by the students that the LMS knows."""
-        by_name = {one.path.name: one for one in inside}
+        later = {folder for folder, known in listed.known.items() if self._is_later(known.created_at)}
+        if later:
+            earlier = [known for folder, known in listed.known.items() if folder not in later]
+            listed = submissions_sorted_by_time(listed.lms, earlier)
+        by_name = {one.path.name: one for one in inside if one.path.name not in later}
+        inside = list(by_name.values())
         self.notes += listed.notes(by_name)
         self.lacking += listed.lacking(by_name)
         for one in inside:

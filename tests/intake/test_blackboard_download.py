@@ -150,3 +150,24 @@ def test_a_students_own_archive_tells_no_other_user(read: Read, zipped: Callable
         attempt("bob", LAST, "hw.py"),
     )
     assert [one.origin.number for one in uploads.submissions] == ["bob", "eve"]
+
+
+def test_up_to_a_moment_the_attempts_before_it_count(
+    folder: Folder, assignment: Assignment, tmp_path: Path
+) -> None:
+    """A resubmission needs both: the last attempt before the deadline, and the last of all."""
+    told = {"date": "Friday, January 30, 2026 8:00:00 AM GMT"}
+    files = {
+        **attempt("jdoe", FIRST, "400101204_Lab8_Homework.py", **told),
+        **attempt(
+            "jdoe", LAST, "400101204_Lab8_Homework.py", date="Saturday, January 31, 2026 11:40:05 PM GMT"
+        ),
+    }
+    root, until = folder(files), datetime(2026, 1, 31, 12, tzinfo=UTC)
+    (last,) = submissions(root, assignment, tmp_path / "all").submissions
+    (first,) = submissions(root, assignment, tmp_path / "first", until=until).submissions
+    assert (first.received_at, last.received_at) == (
+        datetime(2026, 1, 30, 8, tzinfo=UTC),
+        datetime(2026, 1, 31, 23, 40, 5, tzinfo=UTC),
+    )
+    assert first.digest != last.digest and first.origin.key == last.origin.key
