@@ -31,6 +31,7 @@ WITH_WORDS = (
     "domain/formatting.py",
     "analysis/effects.py",
     "scoring/measurements.py",
+    "scoring/lateness.py",
     "scoring/submission_score.py",
     "analysis/notebook_commands.py",
     "analysis/slicing.py",

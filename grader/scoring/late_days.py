@@ -2,7 +2,7 @@
 
 A student has a number of late days for all assignments of a course. Assignments use them in the order of
 their deadlines, in whole days, and only where they leave the student more points. It never decides how late
-a submission is, nor which other assignments used how many: `submission_score` and the gradebook say so.
+a submission is, nor which other assignments used how many: `lateness` and the gradebook say so.
 """
 
 from grader.domain.assignment import LatePolicy, LateTokens

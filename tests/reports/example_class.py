@@ -37,7 +37,7 @@ from grader.domain.evidence import (
 )
 from grader.domain.score import ComponentScore, GradeStatus, Score, ScoreLine
 from grader.domain.submission import RefusedFile, Role
-from grader.scoring.submission_score import late_record
+from grader.scoring.lateness import late_record
 
 WHEN = datetime(2026, 11, 20, 14, 5, tzinfo=timezone(timedelta(hours=3, minutes=30)))
 CLASSES = ("crazing", "inclusion", "patches", "pitted_surface", "rolled-in_scale", "scratches")
