@@ -263,7 +263,8 @@ def _resubmission(record: ResubmissionRecord) -> Banner:
         ResubmissionState.UNUSABLE: "Your resubmission could not be graded",
         ResubmissionState.TOO_LATE: "A submission came too late to count",
     }
-    told = f"Resubmissions ended {stamp(record.until)}, received {stamp(record.received_at)}. {record.reason}"
+    until, received_at = stamp(record.until), stamp(record.received_at)
+    told = f"Resubmissions count until {until}; this one was received {received_at}. {record.reason}"
     return Banner("note", titles[record.state], told)
 
 
