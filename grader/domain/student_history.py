@@ -45,7 +45,9 @@ class History:
 
     def first_run(self, evidence: Evidence) -> int | None:
         """The number of the first run of the same files; None where they are not in the gradebook yet."""
-        numbers = (one.first_run for one in self.attempts if one.digest == evidence.submission_digest)
+        numbers = (
+            attempt.first_run for attempt in self.attempts if attempt.digest == evidence.submission_digest
+        )
         return next(numbers, None)
 
 

@@ -58,7 +58,7 @@ def _chosen_numbers(
 
 
 def _attempt(connection: Connection, row: str, runs: Runs, chosen: Sequence[int]) -> Attempt:
-    number = next((one for one in reversed(chosen) if one in runs), max(runs))
+    number = next((choice for choice in reversed(chosen) if choice in runs), max(runs))
     text = connection.execute(select(RUNS.c.evidence).where(RUNS.c.id == runs[number])).scalar_one()
     try:
         evidence = evidence_from(text)

@@ -318,7 +318,7 @@ class Gradebook:
             own = attempts_of(connection, assignment_id, row, least=1).get(row, ()) if attempts else ()
             late_days = late_days_of(connection, assignment_id).get(student_id, {})
         return History(
-            tuple(replace(one, evidence=listed_as(one.evidence, student_id)) for one in own),
+            tuple(replace(attempt, evidence=listed_as(attempt.evidence, student_id)) for attempt in own),
             tuple(sorted(late_days.items())),
         )
 

@@ -108,7 +108,7 @@ class Snapshot:
         row = self.listing.row(student_id)
         own = (self.rows.attempts or {}).get(row, ()) if attempts else ()
         return History(
-            tuple(replace(one, evidence=listed_as(one.evidence, student_id)) for one in own),
+            tuple(replace(attempt, evidence=listed_as(attempt.evidence, student_id)) for attempt in own),
             tuple(sorted(self.rows.late_days.get(student_id, {}).items())),
         )
 

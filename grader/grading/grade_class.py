@@ -321,7 +321,7 @@ class _ClassBeingGraded:
         until = deadline + timedelta(minutes=late.grace_minutes)
         opener = ParserOpener(parsers)
         before = submissions(self.request.path, self.assignment, folder, opener, known, until=until)
-        again = {one.student_id: one for one in chosen if not one.held}
+        again = {submission.student_id: submission for submission in chosen if not submission.held}
         firsts = []
         for first in before.submissions:
             last = again.get(first.student_id)

@@ -152,8 +152,8 @@ class Gathering:
             if not self._is_later(attempt.received_at):
                 self._heap_of(attempt).attempts.append(attempt)
         names = together.names
-        items = [one.told(names[name]) if name in names else one for name, one in by_name.items()]
-        return [one for one in items if not self._is_later(one.handed.received_at)]
+        items = [item.told(names[name]) if name in names else item for name, item in by_name.items()]
+        return [item for item in items if not self._is_later(item.handed.received_at)]
 
     def _is_later(self, received_at: datetime | None) -> bool:
         """Whether something came after the moment that counts; what nobody knows the time of did not."""
@@ -177,7 +177,7 @@ class Gathering:
         if later:
             earlier = [known for folder, known in listed.known.items() if folder not in later]
             listed = submissions_sorted_by_time(listed.lms, earlier)
-        by_name = {one.path.name: one for one in inside if one.path.name not in later}
+        by_name = {item.path.name: item for item in inside if item.path.name not in later}
         inside = list(by_name.values())
         self.notes += listed.notes(by_name)
         self.lacking += listed.lacking(by_name)

@@ -64,8 +64,8 @@ def arrival(evidence: Evidence, edits: Sequence[Edit]) -> Arrival:
     """
     delivery = evidence.delivery
     own = [edit for edit in edits if isinstance(edit, Extended)][-1:]
-    given = [one for one in (delivery.extension, *(edit.deadline for edit in own)) if one is not None]
-    extension = max(given, default=None)
+    deadlines = (delivery.extension, *(edit.deadline for edit in own))
+    extension = max((deadline for deadline in deadlines if deadline is not None), default=None)
     for edit in reversed(edits):
         match edit:
             case InTime(digest=evidence.submission_digest):
@@ -128,15 +128,15 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
     rest = None if left is None else left - used
 
     def record(penalty: float | None, after: float | None, reason: str, *, asked: bool = False) -> LateRecord:
-        told = f"{reason} {spent}".rstrip()
-        return LateRecord("late", days, penalty, after, asked, told, tokens_used=used, tokens_left=rest)
+        sentences = f"{reason} {spent}".rstrip()
+        return LateRecord("late", days, penalty, after, asked, sentences, tokens_used=used, tokens_left=rest)
 
     late = how_late(seconds)
     if used and not counting:
         return record(0.0, total, f"{late}: nothing is taken off.")
     if rule.points_per_day is None:
-        reason = "A person decides what follows from it; the points here do not."
-        return record(None, total, reason, asked=True)
+        undecided = "A person decides what follows from it; the points here do not."
+        return record(None, total, undecided, asked=True)
     counted = f"{counting} {'day' if counting == 1 else 'days'}"
     begun = "" if late == f"{counted} late" else f" so {counted}"
     shown = f"{late},{begun} at {plain(rule.points_per_day)} points each"
@@ -146,6 +146,6 @@ def _late(assignment: Assignment, seconds: float, total: float | None, left: int
         shown += f" and at most {plain(rule.most_points)} in all"
     lost = rounded(penalty(rule, counting, total))
     after = None if total is None else rounded(total - lost)
-    told = f"{shown}: {plain(lost)} points are taken off"
-    told += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
-    return record(lost, after, told)
+    reason = f"{shown}: {plain(lost)} points are taken off"
+    reason += "." if total is None or after is None else f", so {plain(total)} become {plain(after)}."
+    return record(lost, after, reason)

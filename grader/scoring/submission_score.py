@@ -68,8 +68,8 @@ def score(
             f"not '{assignment.id}'. Score it with its own assignment."
         )
     own = [edit for edit in edits if edit.student_id in (None, evidence.student_id)]
-    made = _score_of_attempts(assignment, evidence, own, history)
-    return replace(made, tries=own_try(assignment, evidence, own, history))
+    points = _score_of_attempts(assignment, evidence, own, history)
+    return replace(points, tries=own_try(assignment, evidence, own, history))
 
 
 def _score_of_attempts(

@@ -264,8 +264,8 @@ def _resubmission(record: ResubmissionRecord) -> Banner:
         ResubmissionState.TOO_LATE: "A submission came too late to count",
     }
     until, received_at = stamp(record.until), stamp(record.received_at)
-    told = f"Resubmissions count until {until}; this one was received {received_at}. {record.reason}"
-    return Banner("note", titles[record.state], told)
+    sentence = f"Resubmissions count until {until}; this one was received {received_at}. {record.reason}"
+    return Banner("note", titles[record.state], sentence)
 
 
 def _parts(assignment: Assignment, evidence: Evidence) -> dict[str, list[Finding]]:

@@ -55,7 +55,7 @@ def as_shown(
         released=None,
         resubmission=None,
     )
-    found = replace(
+    visible = replace(
         evidence,
         findings=tuple(finding for finding in evidence.findings if finding.check in public),
         training=Training(TrainingOutcome.NOT_RUN),
@@ -64,4 +64,4 @@ def as_shown(
         study=None,
         figures=(),
     )
-    return found, shown
+    return visible, shown
