@@ -114,7 +114,7 @@ def standing(score: Score) -> Standing:
             Segment("lost", lost, "not earned"),
             Segment("awaiting", open_points, "awaiting a person"),
             Segment("not-run", not_run, "not run"),
-            Segment("not-run", later, "shown later"),
+            *((Segment("not-run", later, "shown later"),) if later else ()),
         ),
     )
 
