@@ -1,9 +1,9 @@
-"""Loading slice: which top-level statements are executed on loading, which are not and why.
+"""Loading slice: which top-level statements are executed on loading, which are not, and why.
 
-Imports, definitions and plain values stay, and what they or graded names need, unless an effect forbids
-it. Leaves of compound statements are taken out line by line, so that no line moves. It errs toward
-leaving out: each omission is listed with its reason, and names that nothing provides as unresolved. The
-checks, never this module, decide whether an omission makes a part fail.
+Imports, definitions and plain values stay, and so does what they or graded names need, unless an effect
+forbids it. Leaves of compound statements are taken out line by line, so that no line moves. It errs toward
+leaving out: each omission is listed with its reason, and names that nothing provides are listed as
+unresolved. The checks, never this module, decide whether an omission makes a part fail.
 
 Tests: tests/analysis/test_loading_statements.py, tests/analysis/test_provided_files.py
 """
@@ -37,7 +37,7 @@ def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def leaves(node: ast.stmt, *, loops: bool = False) -> Iterator[ast.stmt]:
-    """The simple statements and definitions in an `if` or `try`, through further ones within it.
+    """The simple statements and definitions in an `if` or `try`, also in those nested in it.
 
     Args:
         loops: Open loops and `with` as well.
@@ -51,7 +51,7 @@ def leaves(node: ast.stmt, *, loops: bool = False) -> Iterator[ast.stmt]:
 
 
 def is_kept_leaf(node: ast.stmt) -> bool:
-    """Whether a leaf binds something without doing more: an import, a definition, an assignment."""
+    """Whether a leaf does no more than bind something: an import, a definition, an assignment."""
     return isinstance(node, (*DEFINITIONS, *IMPORTS)) or assigned(node) is not None
 
 
@@ -79,7 +79,7 @@ def replaced(text: str, first: int, changes: Sequence[tuple[ast.stmt, str]]) -> 
     Args:
         text: The source, which begins in the first column.
         first: The line of the cell on which it begins.
-        changes: (statement, what stands there instead), in the order of the source.
+        changes: (statement, its replacement), in the order of the source.
     """
     lines = text.split("\n")
     for leaf, instead in reversed(changes):
@@ -108,7 +108,7 @@ class Reach:
         names: All global names that can be reached.
         units: Indices of the statements that define them.
         roles: Names that are bound by role.
-        missing: Names that nothing defines, or only what is not executed.
+        missing: Names that nothing defines, or only statements that are not executed.
     """
 
     names: frozenset[str]
@@ -118,7 +118,7 @@ class Reach:
 
 
 class Graph:
-    """The program's statements and who defines what for whom."""
+    """The program's statements, and which of them define and change which names."""
 
     def __init__(
         self,
@@ -127,11 +127,11 @@ class Graph:
         graded: Collection[str],
         roles: Mapping[str, str],
     ) -> None:
-        """Decides for every statement whether it could be executed.
+        """Decide for every statement whether it could be executed.
 
         Args:
             units: The program, pruned by `pruned`.
-            effects: Of the program.
+            effects: The program's.
             graded: The graded names, as they are defined.
             roles: Names that are bound by role when they are needed.
         """
@@ -151,14 +151,14 @@ class Graph:
         self.possible = self._possible()
 
     def _possible(self) -> list[bool]:
-        """Whether each statement can be executed: harmless, and so is one definition of all that it needs."""
+        """Whether each statement can be executed: it is harmless, and all that it needs can be, too."""
         possible = [self._harmless(item) for item in self.units]
-        left = {name: sum(possible[i] for i in indices) for name, indices in self._definers.items()}
+        left_definers = {name: sum(possible[i] for i in indices) for name, indices in self._definers.items()}
         users: dict[str, list[int]] = defaultdict(list)
         for item in self.units:
             for name in item.eager:
                 users[name].append(item.index)
-        stack = [name for name in users if not left.get(name) and not self._given(name)]
+        stack = [name for name in users if not left_definers.get(name) and not self._is_unbound_known(name)]
         while stack:
             for index in users[stack.pop()]:
                 item = self.units[index]
@@ -166,8 +166,8 @@ class Graph:
                     continue
                 possible[index] = False
                 for name in item.binds:
-                    left[name] -= 1
-                    if left[name] == 0:
+                    left_definers[name] -= 1
+                    if left_definers[name] == 0:
                         stack.append(name)
         return possible
 
@@ -178,10 +178,12 @@ class Graph:
 
     def is_given(self, name: str) -> bool:
         """Whether a name has a value after loading."""
-        return self._given(name) or any(self.possible[index] for index in self._definers.get(name, ()))
+        return self._is_unbound_known(name) or any(
+            self.possible[index] for index in self._definers.get(name, ())
+        )
 
-    def _given(self, name: str) -> bool:
-        """Whether a name is there although nothing binds it."""
+    def _is_unbound_known(self, name: str) -> bool:
+        """Whether a name has a value although no statement binds it."""
         return name not in self._definers and (name in KNOWN or self._star)
 
     def reach(self, names: Iterable[str], executed: bool = True, stop_at_roles: bool = True) -> Reach:
@@ -190,47 +192,47 @@ class Graph:
         Args:
             names: Where to begin.
             executed: Follow only statements that can be executed on loading.
-            stop_at_roles: Names that are bound by role depend on nothing.
+            stop_at_roles: Do not follow names that are bound by role.
         """
-        seen: set[str] = set()
-        taken: set[int] = set()
+        reached_names: set[str] = set()
+        reached_units: set[int] = set()
         roles: set[str] = set()
         missing: set[str] = set()
         stack = list(names)
         while stack:
             name = stack.pop()
-            if name in seen:
+            if name in reached_names:
                 continue
-            seen.add(name)
+            reached_names.add(name)
             if name in self._roles:
                 roles.add(name)
                 if stop_at_roles:
                     continue
-            found = [i for i in self._definers.get(name, ()) if self.possible[i] or not executed]
-            if not found:
-                if not self._given(name):
+            definers = [i for i in self._definers.get(name, ()) if self.possible[i] or not executed]
+            if not definers:
+                if not self._is_unbound_known(name):
                     missing.add(name)
                 continue
-            if not all(self.units[index].is_import for index in found):
-                found += [i for i in self._changers.get(name, ()) if self.possible[i] or not executed]
-            for index in found:
-                if index not in taken:
-                    taken.add(index)
+            if not all(self.units[index].is_import for index in definers):
+                definers += [i for i in self._changers.get(name, ()) if self.possible[i] or not executed]
+            for index in definers:
+                if index not in reached_units:
+                    reached_units.add(index)
                     item = self.units[index]
-                    stack += (item.eager | item.lazy) - seen
+                    stack += (item.eager | item.lazy) - reached_names
                     if not item.is_import:
-                        stack += item.binds - seen
-        return Reach(frozenset(seen), frozenset(taken), frozenset(roles), frozenset(missing))
+                        stack += item.binds - reached_names
+        return Reach(frozenset(reached_names), frozenset(reached_units), frozenset(roles), frozenset(missing))
 
     def kept(self, needed: Collection[int]) -> dict[int, str]:
         """The statements to execute, with their kinds.
 
         Args:
-            needed: Those that graded names depend on.
+            needed: The statements that graded names depend on.
         """
         plain = self._plain()
         kept: dict[int, str] = {}
-        also: set[str] = set()
+        also_needed: set[str] = set()
         for item in self.units:
             if not self.possible[item.index]:
                 continue
@@ -238,13 +240,13 @@ class Graph:
             if kind or item.index in needed:
                 kept[item.index] = kind or "needed"
             if kind:
-                also |= item.eager
-        for index in sorted(self.reach(also).units - kept.keys()):
+                also_needed |= item.eager
+        for index in sorted(self.reach(also_needed).units - kept.keys()):
             kept[index] = "needed"
         return dict(sorted(kept.items()))
 
     def _plain(self) -> set[int]:
-        """Statements that only name a value: kept whether or not they are needed."""
+        """Statements that only name a value: they are kept whether or not they are needed."""
         plain: set[int] = set()
         names = {name for item in self.units if item.is_import or item.is_definition for name in item.binds}
         star = self._star
@@ -258,7 +260,7 @@ class Graph:
 
 
 def _kind(item: Unit, plain: bool) -> str:
-    """The kind of a statement that is kept without being needed, or nothing."""
+    """The kind of a statement that is kept without being needed; empty for other statements."""
     if item.is_definition:
         return "definition"
     if plain:
@@ -281,7 +283,7 @@ def pruned(
 
     Args:
         units: The program.
-        effects, aliases: Of it.
+        effects, aliases: The program's.
         trains: The grader trains what is handed in.
 
     Returns:
@@ -330,19 +332,19 @@ def omissions(graph: Graph, kept: Mapping[int, str], *, trains: bool = True) -> 
     """The units that are not executed, with reasons.
 
     Args:
-        graph: Of the program.
+        graph: The program's.
         kept: What is executed.
         trains: The grader trains what is handed in.
     """
-    found = []
+    omitted = []
     for item in graph.units:
         if item.index in kept or _says_nothing(item.node):
             continue
         why = reason(graph.effects[item.index], trains=trains)
         if not graph.effects[item.index] and not graph.possible[item.index]:
             why = f"it needs {_blocked(graph, item)}, which is not executed"
-        found.append(Omission(item.place, item.first_line, why))
-    return found
+        omitted.append(Omission(item.place, item.first_line, why))
+    return omitted
 
 
 def _blocked(graph: Graph, item: Unit) -> str:

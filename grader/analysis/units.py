@@ -297,9 +297,7 @@ def _strings_of_classes(cells: Sequence[Cell], names: Mapping[str, str]) -> dict
     """Attributes that only bodies of classes bind, always to one text, with a dot before the name."""
     texts_by_name: dict[str, set[str | None]] = {}
     bound_elsewhere: set[str] = set()
-    bound_around: dict[
-        int, set[str]
-    ] = {}  # `id` of a call in a class -> what the class body binds
+    bound_around: dict[int, set[str]] = {}  # `id` of a call in a class -> what the class body binds
     for node in (node for cell in cells for node in ast.walk(cell.tree)):
         match node:
             case ast.ClassDef():
